@@ -1,0 +1,253 @@
+/* The recording: the one file in which a program's heap profile lives.
+ *
+ * The recorder's tables are the file. It is mapped shared by the program that is profiled, so nothing is ever
+ * written out: `kill -9` loses nothing, and a reader that maps the same file sees the program live.
+ *
+ *     offset 0      ┌─────────────────────────────────┐
+ *                   │ struct recording_header         │  what was recorded, counters, where the tables are
+ *          4096     ├─────────────────────────────────┤
+ *                   │ arena: tables, frames and text, │  handed out by bumping `arena_used`,
+ *                   │ each placed where the last ended│  never given back
+ *     arena_used    ├─────────────────────────────────┤
+ *                   │ reserved on disk, still zero    │
+ * arena_reserved    └─────────────────────────────────┘  end of the file
+ *
+ * Tables grow by segments that double in size: segment k of a table holds `first << k` entries. An entry never
+ * moves, so an index or an offset stays good for ever. All offsets count from the start of the file; zero means
+ * "none". Integers are in the byte order of the machine (little endian everywhere we run), times are nanoseconds
+ * since `start_monotonic`.
+ *
+ * Sampled quantities are kept as whole numbers in fixed point, so that a free subtracts exactly what its
+ * allocation added: bytes in units of 1/BYTE_ONE, objects in units of 1/OBJECT_ONE. docs/sampling.md derives
+ * the weights.
+ *
+ * A recording is untrusted input to the tool: model/ checks every offset before it follows it.
+ */
+#ifndef MALLOSCOPE_CORE_RECORDING_H
+#define MALLOSCOPE_CORE_RECORDING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define RECORDING_MAGIC   "MSCOPE\r\n"
+#define RECORDING_VERSION 1
+
+#define BYTE_ONE   256u  /* fixed-point one of a byte figure */
+#define OBJECT_ONE 4096u /* fixed-point one of an object figure */
+
+#define SEGMENTS_MAX 24
+
+/* A table of equal entries in doubling segments. Entry i lies in segment k = log2(i + first) - log2(first). */
+struct table {
+    uint32_t entry_size;
+    uint32_t first; /* entries in segment 0, a power of two */
+    _Atomic uint64_t count;
+    _Atomic uint64_t segment[SEGMENTS_MAX]; /* file offsets, 0 = not yet made */
+};
+
+/* Why something was not recorded. Nothing is lost without being counted here. */
+enum drop {
+    DROP_LIVE_TABLE,  /* no room for a live sample */
+    DROP_STACK_TABLE, /* no room for a new stack: counted under stack 0, "[dropped]" */
+    DROP_THREAD,      /* no room for a thread's record: its allocations are not sampled */
+    DROP_SCRATCH,     /* all capture buffers busy */
+    DROP_MODULE,      /* a mapped file could not be noted */
+    DROP_ADDRESS,     /* an address above 48 bits */
+    DROP_KINDS
+};
+
+/* What free() does to find out whether a block was sampled. */
+enum free_filter {
+    FILTER_MARK = 1,   /* sampled blocks carry a mark in front: one compare */
+    FILTER_LOOKUP = 2, /* blocks are left as they are: every free looks into the live table */
+};
+
+enum recording_flag {
+    RECORDING_EXACT = 1 << 0,     /* every allocation is recorded (rate 1) */
+    RECORDING_FORKED = 1 << 1,    /* began as a copy of its parent's tables at fork */
+    RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
+    RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
+};
+
+/* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */
+struct recording_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_size;
+    uint32_t machine; /* ELF e_machine */
+    uint32_t filter;  /* enum free_filter */
+    _Atomic uint32_t flags;
+    int32_t pid;
+    int32_t parent_pid;
+    uint32_t depth_max;       /* frames kept of a stack */
+    _Atomic uint64_t active;  /* (c) 0 = allocations are not sampled; frees still are */
+    uint64_t rate;            /* mean bytes between samples; 1 = exact */
+    uint64_t start_realtime;  /* ns since the epoch */
+    uint64_t start_monotonic; /* ns, CLOCK_MONOTONIC */
+    _Atomic uint64_t last_event;
+    uint64_t seed; /* given by MALLOSCOPE_SEED, 0 = from the kernel */
+
+    uint64_t size_max; /* the arena never grows beyond this */
+    _Atomic uint64_t arena_used;
+    _Atomic uint64_t arena_reserved;
+
+    struct table threads; /* struct thread_record */
+    struct table stacks;  /* struct stack_record; entry 0 is "[dropped]" */
+    struct table modules; /* struct module_record */
+    struct table live;    /* struct live_bucket; `count` is the number of segments in use */
+
+    /* Index of the stack table: open addressing over stack numbers + 1. A grown index replaces the former one;
+     * the word holds its offset in the upper 56 bits and log2 of its size in the lower 8. */
+    _Atomic uint64_t stack_index;
+
+    uint64_t timeline; /* offset of struct timeline */
+
+    /* Text, as offsets of zero-terminated strings. */
+    uint64_t executable;
+    uint64_t command_line; /* arguments separated by '\n' */
+    uint64_t allocator;    /* path of the module that serves malloc */
+
+    /* Global figures, weighted. The heap's peak is that of the estimated live bytes. */
+    _Atomic uint64_t live_bytes;
+    _Atomic uint64_t live_objects;
+    _Atomic uint64_t peak_bytes;
+    _Atomic uint64_t peak_objects;
+    _Atomic uint64_t peak_time;
+    _Atomic uint64_t peak_epoch; /* number of times a new peak was set */
+
+    _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
+    _Atomic uint64_t drops[DROP_KINDS];
+    _Atomic uint64_t orphan_bytes; /* exact bytes of threads that have no record */
+};
+
+enum thread_state { THREAD_FREE = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2 };
+
+/* A thread and its sampler. `bytes` counts what it allocated up to its last draw; what it allocated since is
+ * `interval` minus the countdown in its thread-local storage, at `countdown_address` in the program. */
+struct thread_record {
+    _Atomic uint32_t state;
+    _Atomic int32_t tid;
+    char name[16];
+    uint64_t start_time;
+    _Atomic uint64_t end_time;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t interval;
+    _Atomic uint64_t samples;
+    uint64_t countdown_address;
+    uint64_t random[4];
+    uint64_t stack_low, stack_high; /* bounds of the stack that was last walked */
+    uint64_t reserved;
+};
+
+#define LIFETIME_BUCKETS 16
+
+/* Lifetimes are counted on a log scale: bucket 0 holds those under 1 µs, bucket b those under 4^b µs. */
+
+enum stack_flag {
+    STACK_COMPLETE = 1 << 0, /* the walk reached the start of the thread */
+    STACK_CUT = 1 << 1,      /* deeper than depth_max */
+};
+
+/* A distinct call stack and everything that is known about the allocations made from it. */
+struct stack_record {
+    uint64_t hash;
+    uint64_t frames; /* offset of `frame_count` frame words, leaf first */
+    uint32_t frame_count;
+    uint32_t flags;
+
+    _Atomic uint64_t samples;       /* allocations sampled; in exact mode left at 0: alloc_objects says it */
+    _Atomic uint64_t sampled_bytes; /* their plain sizes; likewise */
+    _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
+    _Atomic uint64_t alloc_bytes;   /* BYTE_ONE */
+    _Atomic uint64_t freed_objects;
+    _Atomic uint64_t freed_bytes;
+    _Atomic uint64_t freed_samples;
+    _Atomic uint64_t temporary_objects; /* freed by the same thread within TEMPORARY_NS */
+    _Atomic uint64_t temporary_bytes;
+    _Atomic uint64_t bytes_variance;   /* bits of a double, of alloc_bytes in bytes² */
+    _Atomic uint64_t objects_variance; /* bits of a double, of alloc_objects */
+
+    _Atomic uint64_t peak_bytes; /* this stack's own peak */
+    _Atomic uint64_t peak_objects;
+
+    /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing has
+     * changed here since that peak and the live figures are those of the peak. */
+    _Atomic uint64_t peak_epoch;
+    _Atomic uint64_t saved_bytes;
+    _Atomic uint64_t saved_objects;
+
+    _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects, OBJECT_ONE */
+};
+
+#define TEMPORARY_NS 1000000u /* a block that lives for less than a millisecond is temporary */
+
+/* A frame is one word: what it is in the top 8 bits, its value in the lower 48. */
+#define FRAME_KIND_SHIFT 56
+#define FRAME_VALUE_MASK ((UINT64_C(1) << 48) - 1)
+
+enum frame_kind {
+    FRAME_NATIVE = 0, /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
+    FRAME_CUT = 1,    /* frames are missing here */
+};
+
+/* A file mapped executable into the program. */
+struct module_record {
+    uint64_t start, end;  /* address range */
+    uint64_t file_offset; /* of `start` */
+    uint64_t path;        /* offset of the text */
+    uint64_t first_seen;  /* ns */
+    uint64_t inode;
+    uint32_t device_major, device_minor;
+    uint8_t build_id_size;
+    uint8_t build_id[31];
+    _Atomic uint64_t complete; /* 1 once all fields are written */
+};
+
+#define LIVE_SLOTS 6
+
+/* A live sample. */
+struct live_entry {
+    uint64_t size;   /* as asked for */
+    uint64_t weight; /* size / p, BYTE_ONE */
+    uint64_t birth;  /* ns */
+    uint32_t stack;
+    uint16_t thread; /* low bits of the thread's number */
+    uint16_t heap;
+};
+
+/* Four cache lines. A key word holds an address in its lower 48 bits and a generation in its upper 16, which
+ * grows with each use of the slot: a reader that finds the word unchanged has read one whole entry. Value 0 is
+ * an empty slot, 1 one that is being filled. `overflow` counts the entries that passed this bucket because it
+ * was full: where it is zero a search ends. */
+struct live_bucket {
+    _Atomic uint64_t key[LIVE_SLOTS];
+    _Atomic uint32_t overflow;
+    uint32_t reserved[3];
+    struct live_entry entry[LIVE_SLOTS];
+};
+
+#define LIVE_KEY_MASK ((UINT64_C(1) << 48) - 1)
+#define LIVE_FILLING  1u
+
+#define TIMELINE_BUCKETS 512
+
+struct timeline_bucket {
+    _Atomic uint64_t live_max; /* BYTE_ONE */
+    _Atomic uint64_t live_last;
+    _Atomic uint64_t allocated; /* BYTE_ONE, within this bucket */
+    _Atomic uint64_t events;
+};
+
+/* The heap over time. Bucket i covers [i << shift, (i + 1) << shift) ns. When the last bucket is passed,
+ * neighbours merge and the width doubles. `sequence` is odd while that is under way. */
+struct timeline {
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t shift;
+    struct timeline_bucket bucket[TIMELINE_BUCKETS];
+};
+
+static_assert(sizeof(struct recording_header) <= 4096, "the header fits its page");
+static_assert(sizeof(struct live_bucket) == 256, "a bucket is four cache lines");
+static_assert(sizeof(struct thread_record) % 64 == 0, "threads do not share cache lines");
+
+#endif

@@ -1,0 +1,158 @@
+/* The model: one consistent reading of a recording, checked, in plain memory, in plain units.
+ *
+ * A view or an export never touches the recording itself. `model_load` reads a file, a running process or a
+ * folder of recordings (merged), checks everything it follows, and returns estimates as doubles: bytes and
+ * objects, unbiased, with their variances. Equal stacks are merged.
+ *
+ *     model ──► stacks[] ──► frames[] (addresses, leaf first) ──► modules[]
+ *           └─► threads[], timeline[]
+ */
+#ifndef MALLOSCOPE_MODEL_MODEL_H
+#define MALLOSCOPE_MODEL_MODEL_H
+
+#include "core/recording.h"
+#include "model/problem.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An estimate and the variance of its error. Exact figures have variance 0. */
+struct estimate {
+    double value;
+    double variance;
+};
+
+/* Half the width of the 95 % confidence interval. */
+double estimate_error(struct estimate estimate);
+struct estimate estimate_add(struct estimate a, struct estimate b);
+
+/* The figures of one stack, or of any set of stacks: they add up. */
+struct figures {
+    struct estimate live_bytes, live_objects;
+    struct estimate total_bytes, total_objects; /* everything ever allocated */
+    double freed_bytes, freed_objects;
+    double peak_bytes, peak_objects;             /* of a stack: its own peak; of a set: the sum, an upper bound */
+    struct estimate at_peak_bytes, at_peak_objects; /* live when the whole heap was largest */
+    double temporary_objects, temporary_bytes;
+    uint64_t samples;      /* allocations sampled: what total_* rests on */
+    uint64_t live_samples; /* what live_* rests on */
+    double sampled_bytes;  /* plain sizes of all samples */
+    double sampled_live_bytes;
+    double lifetime[LIFETIME_BUCKETS]; /* freed objects by lifetime, see recording.h */
+    uint64_t oldest; /* ns since start at which the oldest live sample was born, UINT64_MAX = none */
+};
+
+void figures_clear(struct figures *figures);
+void figures_add(struct figures *sum, const struct figures *figures);
+
+struct model_stack {
+    const uint64_t *frames; /* frame words (recording.h), leaf first */
+    uint32_t frame_count;
+    uint32_t flags;       /* enum stack_flag */
+    uint32_t process;     /* index into model.processes */
+    struct figures figures;
+};
+
+struct model_module {
+    uint64_t start, end, file_offset;
+    uint64_t first_seen;
+    uint32_t process;
+    char *path; /* as mapped in the process; " (deleted)" removed and noted below */
+    bool deleted;
+    uint8_t build_id[31];
+    uint8_t build_id_size;
+    uint64_t inode;
+    uint32_t device_major, device_minor;
+};
+
+struct model_thread {
+    uint32_t process;
+    int32_t tid;
+    bool running;
+    char name[17];
+    uint64_t start_time, end_time; /* ns; end 0 = not ended */
+    double exact_bytes;            /* allocated by this thread, exact */
+    bool exact_is_complete;        /* false: the program was killed, up to one sampling interval is missing */
+    uint64_t samples;
+};
+
+struct model_moment {
+    double seconds; /* since start, middle of the bucket */
+    double width;
+    double live_max, live_last, allocated;
+    uint64_t events;
+};
+
+enum process_state { PROCESS_RUNNING, PROCESS_FINISHED, PROCESS_KILLED };
+
+struct model_process {
+    char *source; /* path of the recording */
+    int32_t pid, parent_pid;
+    enum process_state state;
+    uint32_t flags;  /* enum recording_flag */
+    uint32_t filter; /* enum free_filter */
+    uint64_t rate;
+    char *executable;
+    char *command_line; /* for people: arguments joined by blanks, quoted where needed */
+    char *allocator;
+    uint64_t start_realtime; /* ns */
+    double duration;         /* seconds between start and last event (or now, if it runs) */
+    double peak_seconds;
+    uint64_t file_bytes;     /* size of the recording */
+    uint64_t recorder_bytes; /* memory that the recorder takes in the program: pages of the recording in use */
+};
+
+struct totals {
+    struct figures sum;      /* over all stacks; sum.peak_* are not the global peak */
+    double peak_bytes;       /* global peak of live bytes */
+    double peak_objects;
+    double exact_total_bytes; /* by the threads' own counters */
+    bool exact_is_complete;
+    uint64_t drops[DROP_KINDS];
+    uint64_t drops_total;
+    uint64_t unknown_frees;
+    uint64_t recorder_bytes;
+};
+
+/* How good the stacks are. */
+struct health {
+    double complete;   /* share of samples whose stack reaches the start of its thread */
+    uint64_t truncated; /* number of samples whose stack does not */
+    double mean_depth;
+    const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
+};
+
+struct model {
+    struct model_process *processes;
+    size_t process_count;
+    struct model_stack *stacks;
+    size_t stack_count;
+    struct model_module *modules; /* sorted by process, start */
+    size_t module_count;
+    struct model_thread *threads;
+    size_t thread_count;
+    struct model_moment *timeline; /* of the only process, or empty for several */
+    size_t moment_count;
+    struct totals totals;
+    struct health health;
+    bool exact; /* every allocation was recorded */
+    uint64_t rate; /* largest of the processes' rates */
+    uint64_t *frame_store; /* what stacks[].frames point into */
+};
+
+/* `source` is a path of a recording, a folder of recordings, or the number of a running process.
+ * On success the caller frees `*ret_model` with model_free. */
+int model_load(const char *source, struct model **ret_model, struct problem *problem);
+void model_free(struct model *model);
+
+/* The module that covers `address` in `process`, or NULL. */
+const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address);
+
+/* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
+int model_find_recording_of(int pid, char **ret_path, struct problem *problem);
+
+/* Copies the recording of `source` into the new file `path`, consistent and no larger than what is used. */
+int model_copy(const char *source, const char *path, bool replace, struct problem *problem);
+
+#endif

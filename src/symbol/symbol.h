@@ -1,0 +1,48 @@
+/* Symbols: from an address in a recorded program to function, file and line, inlined calls included.
+ *
+ * The resolver works from the model's modules (path and build-id), never from the running program, and reads
+ * ELF and DWARF with libdw. Results are owned by the resolver and stay good until it is freed. */
+#ifndef MALLOSCOPE_SYMBOL_SYMBOL_H
+#define MALLOSCOPE_SYMBOL_SYMBOL_H
+
+#include "model/model.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One source-level frame. Several belong to one address where calls were inlined there. */
+struct symbol {
+    const char *function; /* demangled; never NULL: "0x55d0c0de (libx.so+0x1234)" style if nothing is known */
+    const char *linkage;  /* as in the symbol table (mangled), or NULL */
+    const char *file;     /* absolute or as compiled, or NULL */
+    int line;             /* 0 = unknown */
+    int function_line;    /* where the function starts, 0 = unknown */
+    bool inlined;         /* this frame was inlined into the next one */
+};
+
+/* What an address stands for: `frames[0]` is the innermost. */
+struct symbol_list {
+    const struct symbol *frames;
+    size_t count; /* at least 1 */
+    const struct model_module *module; /* NULL if no module covers the address */
+    uint64_t module_address; /* the address as linked into the module (ELF virtual address) */
+};
+
+struct resolver;
+
+/* Called now and then during long work, with what has been done and what there is to do. */
+typedef void (*symbol_progress)(void *context, size_t done, size_t all);
+
+int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem);
+void resolver_free(struct resolver *resolver);
+
+/* Resolves all addresses of the model's stacks at once; later look-ups are then cheap. */
+void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
+
+/* Resolves the frame word `frames[index]` of a stack: native frames are return addresses, the leaf too, and
+ * are looked up one byte earlier. Frames that are not native (FRAME_CUT, ...) give one symbol with a name such as
+ * "[cut]" and no module. Never fails. */
+struct symbol_list resolver_look_up(struct resolver *resolver, const struct model_stack *stack, uint32_t index);
+
+#endif
