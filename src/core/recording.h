@@ -12,10 +12,10 @@
  *                   │ reserved on disk, still zero    │
  * arena_reserved    └─────────────────────────────────┘  end of the file
  *
- * Tables grow by segments that double in size: segment k of a table holds `first << k` entries. An entry never
- * moves, so an index or an offset stays good for ever. All offsets count from the start of the file; zero means
- * "none". Integers are in the byte order of the machine (little endian everywhere we run), times are nanoseconds
- * since `start_monotonic`.
+ * Tables grow by segments that double in size: segment k of a table holds `first << k` entries. An entry
+ * never moves, so an index or an offset stays good for ever. All offsets count from the start of the file;
+ * zero means "none". Integers are in the byte order of the machine (little endian everywhere we run), times
+ * are nanoseconds since `start_monotonic`.
  *
  * Sampled quantities are kept as whole numbers in fixed point, so that a free subtracts exactly what its
  * allocation added: bytes in units of 1/BYTE_ONE, objects in units of 1/OBJECT_ONE. docs/sampling.md derives
@@ -26,6 +26,7 @@
 #ifndef MALLOSCOPE_CORE_RECORDING_H
 #define MALLOSCOPE_CORE_RECORDING_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -37,7 +38,8 @@
 
 #define SEGMENTS_MAX 24
 
-/* A table of equal entries in doubling segments. Entry i lies in segment k = log2(i + first) - log2(first). */
+/* A table of equal entries in doubling segments. Entry i lies in segment k = log2(i + first) - log2(first).
+ */
 struct table {
     uint32_t entry_size;
     uint32_t first; /* entries in segment 0, a power of two */
@@ -96,8 +98,8 @@ struct recording_header {
     struct table modules; /* struct module_record */
     struct table live;    /* struct live_bucket; `count` is the number of segments in use */
 
-    /* Index of the stack table: open addressing over stack numbers + 1. A grown index replaces the former one;
-     * the word holds its offset in the upper 56 bits and log2 of its size in the lower 8. */
+    /* Index of the stack table: open addressing over stack numbers + 1. A grown index replaces the former
+     * one; the word holds its offset in the upper 56 bits and log2 of its size in the lower 8. */
     _Atomic uint64_t stack_index;
 
     uint64_t timeline; /* offset of struct timeline */
@@ -136,7 +138,7 @@ struct thread_record {
     uint64_t countdown_address;
     uint64_t random[4];
     uint64_t stack_low, stack_high; /* bounds of the stack that was last walked */
-    uint64_t reserved;
+    uint64_t number;                /* of this record in the table */
 };
 
 #define LIFETIME_BUCKETS 16
@@ -170,8 +172,8 @@ struct stack_record {
     _Atomic uint64_t peak_bytes; /* this stack's own peak */
     _Atomic uint64_t peak_objects;
 
-    /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing has
-     * changed here since that peak and the live figures are those of the peak. */
+    /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing
+     * has changed here since that peak and the live figures are those of the peak. */
     _Atomic uint64_t peak_epoch;
     _Atomic uint64_t saved_bytes;
     _Atomic uint64_t saved_objects;
@@ -186,8 +188,9 @@ struct stack_record {
 #define FRAME_VALUE_MASK ((UINT64_C(1) << 48) - 1)
 
 enum frame_kind {
-    FRAME_NATIVE = 0, /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
-    FRAME_CUT = 1,    /* frames are missing here */
+    FRAME_NATIVE =
+        0,         /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
+    FRAME_CUT = 1, /* frames are missing here */
 };
 
 /* A file mapped executable into the program. */
@@ -216,9 +219,9 @@ struct live_entry {
 };
 
 /* Four cache lines. A key word holds an address in its lower 48 bits and a generation in its upper 16, which
- * grows with each use of the slot: a reader that finds the word unchanged has read one whole entry. Value 0 is
- * an empty slot, 1 one that is being filled. `overflow` counts the entries that passed this bucket because it
- * was full: where it is zero a search ends. */
+ * grows with each use of the slot: a reader that finds the word unchanged has read one whole entry. Value 0
+ * is an empty slot, 1 one that is being filled. `overflow` counts the entries that passed this bucket because
+ * it was full: where it is zero a search ends. */
 struct live_bucket {
     _Atomic uint64_t key[LIVE_SLOTS];
     _Atomic uint32_t overflow;

@@ -1,0 +1,23 @@
+/* Events: what the tables learn when a sampled block is allocated or freed. */
+#ifndef MALLOSCOPE_CORE_EVENTS_H
+#define MALLOSCOPE_CORE_EVENTS_H
+
+#include "core/arena.h"
+
+/* Records the block in the live table, and then in the figures of its stack and of the whole heap. A block
+ * that finds no room in the live table counts nowhere but as a drop: its free could not be told either. */
+bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry);
+
+/* The part of it that concerns the stack's totals alone. */
+void event_count(struct stack_record *stack, const struct live_entry *entry, bool exact);
+
+/* Takes the block out of the live table, without touching the figures. False when it was not sampled. */
+bool event_forget(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
+
+/* Puts back what event_forget took: the block lives on (a failed realloc). */
+void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry);
+
+/* The figures after a block that event_forget took has been freed by `thread` at `now`. */
+void event_free(struct recording *recording, const struct live_entry *entry, uint64_t now, uint32_t thread);
+
+#endif

@@ -1,0 +1,124 @@
+#include "core/stack_table.h"
+
+#include "core/table.h"
+
+#include <string.h>
+
+#define INDEX_FIRST_LOG 10
+#define STACKS_MOST     (UINT32_MAX - 1)
+
+static _Atomic uint32_t index_growing; /* 1 while a thread of this process builds a larger index */
+
+void stack_table_after_fork(void) {
+    atomic_store_explicit(&index_growing, 0, memory_order_relaxed);
+}
+
+static uint64_t hash_frames(const uint64_t *frames, uint32_t count) {
+    uint64_t h = count;
+    for (uint32_t i = 0; i < count; i++) {
+        h = (h ^ frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+struct stack_record *stack_table_get(struct recording *recording, uint32_t stack) {
+    return table_entry(recording, &recording->header->stacks, stack);
+}
+
+static bool same_frames(
+    struct recording *recording, const struct stack_record *record, const uint64_t *frames, uint32_t count) {
+    return record->frame_count == count &&
+           memcmp(recording_at(recording, record->frames), frames, count * sizeof *frames) == 0;
+}
+
+static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word, uint64_t *ret_mask) {
+    *ret_mask = (UINT64_C(1) << (word & 0xff)) - 1;
+    return recording_at(recording, word >> 8);
+}
+
+/* Adds without looking for an equal one: for the building of a larger index. */
+static void index_put(_Atomic uint32_t *places, uint64_t mask, uint64_t hash, uint32_t stack) {
+    for (uint64_t place = hash & mask;; place = (place + 1) & mask) {
+        if (atomic_load_explicit(&places[place], memory_order_relaxed) == 0) {
+            atomic_store_explicit(&places[place], stack + 1, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+static void index_grow(struct recording *recording, uint64_t word) {
+    if (atomic_exchange_explicit(&index_growing, 1, memory_order_acquire)) return;
+    struct recording_header *header = recording->header;
+    if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word) {
+        uint64_t bits = (word & 0xff) + 1;
+        uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << bits, 64);
+        if (offset) {
+            uint64_t mask, count = atomic_load_explicit(&header->stacks.count, memory_order_acquire);
+            _Atomic uint32_t *places = index_places(recording, offset << 8 | bits, &mask);
+            for (uint64_t stack = 1; stack < count; stack++) {
+                struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
+                if (__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE))
+                    index_put(places, mask, record->hash, (uint32_t)stack);
+            }
+            atomic_store_explicit(&header->stack_index, offset << 8 | bits, memory_order_release);
+        }
+    }
+    atomic_store_explicit(&index_growing, 0, memory_order_release);
+}
+
+/* A record with its frames, not yet to be found. */
+static uint32_t add_stack(
+    struct recording *recording, const uint64_t *frames, uint32_t count, uint32_t flags, uint64_t hash) {
+    uint64_t offset = arena_allocate(recording, count * sizeof *frames, sizeof *frames);
+    if (!offset) return STACK_DROPPED;
+    uint64_t stack = table_append(recording, &recording->header->stacks, STACKS_MOST);
+    if (stack == UINT64_MAX) return STACK_DROPPED;
+    memcpy(recording_at(recording, offset), frames, count * sizeof *frames);
+    struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
+    record->hash = hash;
+    record->frames = offset;
+    record->flags = flags;
+    /* Release: a reader that sees the count sees the frames. */
+    __atomic_store_n(&record->frame_count, count, __ATOMIC_RELEASE);
+    return (uint32_t)stack;
+}
+
+uint32_t stack_table_intern(
+    struct recording *recording, const uint64_t *frames, uint32_t count, uint32_t flags, bool *ret_new) {
+    *ret_new = false;
+    if (count == 0) return STACK_DROPPED;
+    struct recording_header *header = recording->header;
+    uint64_t hash = hash_frames(frames, count), mask;
+    uint64_t word = atomic_load_explicit(&header->stack_index, memory_order_acquire);
+    _Atomic uint32_t *places = index_places(recording, word, &mask);
+    uint32_t added = STACK_DROPPED;
+
+    for (uint64_t place = hash & mask, tries = 0; tries <= mask; place = (place + 1) & mask, tries++) {
+        uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
+        if (found == 0) {
+            if (added == STACK_DROPPED) added = add_stack(recording, frames, count, flags, hash);
+            if (added == STACK_DROPPED) break;
+            if (atomic_compare_exchange_strong_explicit(
+                    &places[place], &found, added + 1, memory_order_release, memory_order_acquire)) {
+                if (added > mask / 2) index_grow(recording, word);
+                *ret_new = true;
+                return added;
+            }
+            /* Another thread took the place: perhaps with the same stack, and ours stays without figures. */
+        }
+        struct stack_record *record = stack_table_get(recording, found - 1);
+        if (record->hash == hash && same_frames(recording, record, frames, count)) return found - 1;
+    }
+    atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
+    return STACK_DROPPED;
+}
+
+bool stack_table_start(struct recording *recording) {
+    struct recording_header *header = recording->header;
+    table_start(&header->stacks, sizeof(struct stack_record), 256);
+    uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << INDEX_FIRST_LOG, 64);
+    if (!offset || table_append(recording, &header->stacks, 1) != STACK_DROPPED) return false;
+    atomic_store_explicit(&header->stack_index, offset << 8 | INDEX_FIRST_LOG, memory_order_release);
+    return true;
+}

@@ -1,0 +1,30 @@
+#include "core/table.h"
+
+void table_start(struct table *table, uint32_t entry_size, uint32_t first) {
+    table->entry_size = entry_size;
+    table->first = first;
+}
+
+uint64_t table_segment(struct recording *recording, struct table *table, uint32_t segment) {
+    if (segment >= SEGMENTS_MAX) return 0;
+    uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
+    if (offset) return offset;
+
+    uint64_t made = arena_allocate(recording, ((uint64_t)table->first << segment) * table->entry_size, 4096);
+    if (!made) return 0;
+    /* Where two threads make the same segment at once, the loser's space stays unused. */
+    if (atomic_compare_exchange_strong_explicit(
+            &table->segment[segment], &offset, made, memory_order_acq_rel, memory_order_acquire))
+        return made;
+    return offset;
+}
+
+uint64_t table_append(struct recording *recording, struct table *table, uint64_t most) {
+    uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
+    do {
+        if (count >= most || !table_segment(recording, table, table_place(table, count).segment))
+            return UINT64_MAX;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &table->count, &count, count + 1, memory_order_acq_rel, memory_order_relaxed));
+    return count;
+}

@@ -1,0 +1,68 @@
+#include "core/threads.h"
+
+#include "core/table.h"
+
+#include <string.h>
+
+#define THREADS_MOST 65536 /* live entries keep 16 bits of a thread's number */
+#define ENDED_KEPT   1024  /* records of ended threads are reused beyond this many */
+#define SEARCH_MOST  256
+
+void threads_start(struct recording *recording) {
+    table_start(&recording->header->threads, sizeof(struct thread_record), 64);
+}
+
+struct thread_record *threads_get(struct recording *recording, uint32_t thread) {
+    return table_entry(recording, &recording->header->threads, thread);
+}
+
+static bool take_from(struct thread_record *record, uint32_t state) {
+    return atomic_load_explicit(&record->state, memory_order_relaxed) == state &&
+           atomic_compare_exchange_strong_explicit(
+               &record->state, &state, THREAD_RUNNING, memory_order_acquire, memory_order_relaxed);
+}
+
+/* Looks at a stretch of the table for a record to use again; the stretch moves on from call to call. */
+static uint32_t reuse(struct recording *recording, uint32_t count) {
+    static _Atomic uint32_t hint;
+    uint32_t start = atomic_fetch_add_explicit(&hint, SEARCH_MOST / 4, memory_order_relaxed);
+    for (uint32_t i = 0; i < SEARCH_MOST && i < count; i++) {
+        uint32_t thread = (start + i) % count;
+        struct thread_record *record = threads_get(recording, thread);
+        if (take_from(record, THREAD_FREE)) return thread;
+        if (count > ENDED_KEPT && take_from(record, THREAD_ENDED)) {
+            atomic_fetch_add_explicit(&recording->header->orphan_bytes,
+                atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
+            return thread;
+        }
+    }
+    return UINT32_MAX;
+}
+
+uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now) {
+    struct table *table = &recording->header->threads;
+    uint32_t count = (uint32_t)atomic_load_explicit(&table->count, memory_order_acquire);
+    uint32_t thread = count < 16 ? UINT32_MAX : reuse(recording, count);
+    if (thread == UINT32_MAX) thread = (uint32_t)table_append(recording, table, THREADS_MOST);
+    if (thread == UINT32_MAX) thread = count ? reuse(recording, count) : UINT32_MAX;
+    if (thread == UINT32_MAX) return UINT32_MAX;
+
+    struct thread_record *record = threads_get(recording, thread);
+    memset((char *)record + sizeof record->state, 0, sizeof *record - sizeof record->state);
+    record->start_time = now;
+    atomic_store_explicit(&record->tid, tid, memory_order_relaxed);
+    atomic_store_explicit(&record->state, THREAD_RUNNING, memory_order_release);
+    return thread;
+}
+
+void threads_end(struct recording *recording, struct thread_record *record, uint64_t now) {
+    atomic_store_explicit(&record->end_time, now, memory_order_relaxed);
+    if (atomic_load_explicit(&record->samples, memory_order_relaxed)) {
+        atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
+        return;
+    }
+    atomic_fetch_add_explicit(&recording->header->orphan_bytes,
+        atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(&record->bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->state, THREAD_FREE, memory_order_release);
+}

@@ -1,1 +1,0 @@
-int hook_begin; 

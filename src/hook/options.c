@@ -1,0 +1,163 @@
+#include "hook/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* getenv without libc's state: this may run before libc's constructors. */
+static char *variable(const char *name) {
+    size_t length = strlen(name);
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+    return NULL;
+}
+
+/* "4096", "64K", "1M", "2G"; `fallback` where there is no number. */
+static uint64_t number(const char *name, uint64_t fallback) {
+    const char *text = variable(name);
+    if (!text || *text < '0' || *text > '9') return fallback;
+    uint64_t value = 0;
+    for (; *text >= '0' && *text <= '9'; text++) value = value * 10 + (uint64_t)(*text - '0');
+    switch (*text) {
+    case 'k':
+    case 'K':
+        return value << 10;
+    case 'm':
+    case 'M':
+        return value << 20;
+    case 'g':
+    case 'G':
+        return value << 30;
+    default:
+        return value;
+    }
+}
+
+bool options_read(struct options *ret_options) {
+    if (!environ) return false;
+    struct options options = {
+        .output = variable("MALLOSCOPE_OUTPUT"),
+        .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
+        .depth = number("MALLOSCOPE_DEPTH", DEFAULT_DEPTH),
+        .size_max = number("MALLOSCOPE_MAX_SIZE", DEFAULT_SIZE_MAX),
+        .seed = number("MALLOSCOPE_SEED", 0),
+        .follow = number("MALLOSCOPE_FOLLOW", 1) != 0,
+        .is_root = number("MALLOSCOPE_ROOT", (uint64_t)getpid()) == (uint64_t)getpid(),
+    };
+    if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
+    if (options.rate == 0) options.rate = 1;
+    if (options.depth < 2) options.depth = 2;
+    if (options.depth > DEPTH_MOST) options.depth = DEPTH_MOST;
+
+    /* Asked once: a program that this one becomes by exec must not delete this recording. */
+    char *force = variable("MALLOSCOPE_FORCE");
+    options.replace = options.is_root && force && *force == '1';
+    if (options.replace) *force = '0';
+    *ret_options = options;
+    return true;
+}
+
+/* ---- the name of the recording --------------------------------------------------------------------------
+ */
+
+struct text {
+    char *at, *end;
+    bool overflow;
+};
+
+static void put(struct text *text, const char *from, size_t length) {
+    if ((size_t)(text->end - text->at) <= length) {
+        text->overflow = true;
+        return;
+    }
+    memcpy(text->at, from, length);
+    text->at += length;
+    *text->at = '\0';
+}
+
+static void put_number(struct text *text, uint64_t value) {
+    char digits[20];
+    size_t length = 0;
+    do digits[sizeof digits - ++length] = (char)('0' + value % 10);
+    while ((value /= 10));
+    put(text, digits + sizeof digits - length, length);
+}
+
+static void put_executable(struct text *text) {
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) {
+        put(text, "program", 7);
+        return;
+    }
+    path[length] = '\0';
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    put(text, name, strcspn(name, " "));
+}
+
+static void put_expanded(struct text *text, const char *pattern, size_t length, int pid) {
+    struct utsname host;
+    for (const char *at = pattern, *end = pattern + length; at < end; at++) {
+        if (*at != '%' || at + 1 == end) {
+            put(text, at, 1);
+            continue;
+        }
+        switch (*++at) {
+        case 'p':
+            put_number(text, (uint64_t)pid);
+            break;
+        case 'e':
+            put_executable(text);
+            break;
+        case 'h':
+            put(text, host.nodename, uname(&host) == 0 ? strlen(host.nodename) : 0);
+            break;
+        case 't':
+            put_number(text, (uint64_t)time(NULL));
+            break;
+        case '%':
+            put(text, "%", 1);
+            break;
+        default:
+            put(text, at - 1, 2);
+            break;
+        }
+    }
+}
+
+bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size) {
+    struct text text = {path, path + size, false};
+    if (*pattern != '/') {
+        if (!getcwd(path, size)) return false;
+        text.at += strlen(path);
+        put(&text, "/", 1);
+    }
+    size_t length = strlen(pattern), stem = length;
+    static const char ending[] = ".mscope";
+    if (length > sizeof ending - 1 && strcmp(pattern + length - (sizeof ending - 1), ending) == 0)
+        stem = length - (sizeof ending - 1);
+
+    /* %n counts the attempts; without it they are told apart by process and number. */
+    const char *counter = strstr(pattern, "%n");
+    if (counter) {
+        put_expanded(&text, pattern, (size_t)(counter - pattern), pid);
+        put_number(&text, attempt + 1);
+        put_expanded(&text, counter + 2, length - (size_t)(counter + 2 - pattern), pid);
+        return !text.overflow;
+    }
+    put_expanded(&text, pattern, stem, pid);
+    if (attempt > 0) {
+        put(&text, ".", 1);
+        put_number(&text, (uint64_t)pid);
+    }
+    if (attempt > 1) {
+        put(&text, ".", 1);
+        put_number(&text, attempt);
+    }
+    put(&text, pattern + stem, length - stem);
+    return !text.overflow;
+}

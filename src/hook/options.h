@@ -1,0 +1,33 @@
+/* What the recorder is told by the environment, and the name of the recording. */
+#ifndef MALLOSCOPE_HOOK_OPTIONS_H
+#define MALLOSCOPE_HOOK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DEFAULT_RATE     (512u << 10)
+#define DEFAULT_DEPTH    256u
+#define DEPTH_MOST       4096u
+#define DEFAULT_SIZE_MAX (UINT64_C(4) << 30)
+
+struct options {
+    const char *output; /* pattern: %p %e %h %t %n %% */
+    uint64_t rate;      /* MALLOSCOPE_RATE, 1 = exact */
+    uint64_t depth;     /* MALLOSCOPE_DEPTH */
+    uint64_t size_max;  /* MALLOSCOPE_MAX_SIZE */
+    uint64_t seed;      /* MALLOSCOPE_SEED, 0 = from the kernel */
+    bool follow;        /* MALLOSCOPE_FOLLOW */
+    bool replace;       /* MALLOSCOPE_FORCE */
+    bool is_root;       /* this is the program that `run` started, or nobody said which one is */
+};
+
+/* False when the environment cannot be read yet. */
+bool options_read(struct options *ret_options);
+
+/* Expands `pattern` into the absolute path of the recording of process `pid`. `attempt` > 0 makes names that
+ * differ from the first one: "x.mscope", "x.PID.mscope", "x.PID.2.mscope" ... Returns false when it does not
+ * fit. */
+bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size);
+
+#endif

@@ -1,0 +1,123 @@
+#include "hook/real.h"
+
+#include "core/maps.h"
+#include "hook/mark.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct real real;
+
+enum { UNRESOLVED, RESOLVING, RESOLVED };
+
+static struct {
+    _Atomic int stage;
+    char module[4096];
+    bool is_libc;
+    _Atomic size_t early_used;
+    char early[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
+} state;
+
+/* Not through stdio, which may allocate. */
+static void die(const char *name) {
+    static const char
+        before[] = "malloscope: no allocator found: the symbol '",
+        after[] =
+            "' is defined nowhere behind the recorder. Run the program without malloscope and report this.\n";
+    if (write(STDERR_FILENO, before, sizeof before - 1) < 0 || write(STDERR_FILENO, name, strlen(name)) < 0 ||
+        write(STDERR_FILENO, after, sizeof after - 1) < 0)
+        _exit(1);
+    _exit(1);
+}
+
+static bool inside(const struct map_line *line, const void *function) {
+    return (uintptr_t)function - line->start < line->end - line->start;
+}
+
+/* The family is whole if all of it lies in the C library's code, beside getpid. dladdr would tell too, but it
+ * searches symbol tables: a hundred thousand instructions for each question. */
+static bool examine(void *context, const struct map_line *line) {
+    (void)context;
+    if (!inside(line, (void *)real.malloc)) return true;
+    size_t length = line->path_length < sizeof state.module - 1 ? line->path_length : sizeof state.module - 1;
+    memcpy(state.module, line->path, length);
+    if (!inside(line, (void *)dlsym(RTLD_NEXT, "getpid"))) state.is_libc = false;
+#define REAL_COMPARE(type, name, parameters)                                                                 \
+    if (!inside(line, (void *)real.name)) state.is_libc = false;
+    REAL_FUNCTIONS(REAL_COMPARE)
+#undef REAL_COMPARE
+    return false;
+}
+
+static void resolve(void) {
+    const char *missing = NULL;
+    struct real found;
+#define REAL_RESOLVE(type, name, parameters)                                                                 \
+    *(void **)&found.name = dlsym(RTLD_NEXT, #name);                                                         \
+    if (!found.name) missing = #name;
+    REAL_FUNCTIONS(REAL_RESOLVE)
+#undef REAL_RESOLVE
+    if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
+
+    real = found;
+    state.is_libc = true;
+    char buffer[4096 + 256];
+    maps_read(buffer, sizeof buffer, examine, NULL);
+}
+
+bool real_ready(void) {
+    int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
+    if (stage == RESOLVED) return true;
+    if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,
+                                  memory_order_acquire, memory_order_acquire))
+        return stage == RESOLVED;
+    resolve();
+    atomic_store_explicit(&state.stage, RESOLVED, memory_order_release);
+    return true;
+}
+
+const char *real_module(void) {
+    return state.module;
+}
+bool real_is_libc(void) {
+    return state.is_libc;
+}
+
+/* In front of the mark stands the size. A block that begins a page could not be marked, so none is given out.
+ */
+void *early_allocate(size_t alignment, size_t size) {
+    size_t needed;
+    if (alignment < 32) alignment = 32;
+    if (alignment > 2048 || __builtin_add_overflow(size, 3 * alignment, &needed)) goto no_memory;
+    needed = (needed + 15) & ~(size_t)15;
+
+    char *base = state.early;
+    size_t used =
+        needed > sizeof state.early ? sizeof state.early : atomic_fetch_add(&state.early_used, needed);
+    if (used + needed <= sizeof state.early) {
+        base += used;
+    } else {
+        base = mmap(NULL, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (base == MAP_FAILED) goto no_memory;
+    }
+    char *block =
+        mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);
+    memcpy(block - 32, &size, sizeof size);
+    mark_set(block, DISTANCE_EARLY);
+    return block;
+
+no_memory:
+    errno = ENOMEM;
+    return NULL;
+}
+
+size_t early_size(const void *block) {
+    size_t size;
+    memcpy(&size, (const char *)block - 32, sizeof size);
+    return size;
+}

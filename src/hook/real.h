@@ -1,0 +1,47 @@
+/* The allocator behind the hooks: the functions that the program would have called without us.
+ *
+ * The table is filled on first use. What the look-up itself allocates comes from the early heap, which takes
+ * its memory from the kernel and cannot run dry; its blocks are marked, so that free and realloc know them.
+ */
+#ifndef MALLOSCOPE_HOOK_REAL_H
+#define MALLOSCOPE_HOOK_REAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Every function that the hooks forward to: return type, name, parameters. */
+#define REAL_FUNCTIONS(X)                                                                                    \
+    X(void *, malloc, (size_t))                                                                              \
+    X(void, free, (void *))                                                                                  \
+    X(void *, calloc, (size_t, size_t))                                                                      \
+    X(void *, realloc, (void *, size_t))                                                                     \
+    X(int, posix_memalign, (void **, size_t, size_t))                                                        \
+    X(void *, aligned_alloc, (size_t, size_t))                                                               \
+    X(void *, memalign, (size_t, size_t))                                                                    \
+    X(void *, valloc, (size_t))                                                                              \
+    X(void *, pvalloc, (size_t))                                                                             \
+    X(size_t, malloc_usable_size, (void *))
+
+/* The entry code (entry.S) jumps through malloc, calloc, free and realloc: see hooks.c for who is behind
+ * them. */
+struct real {
+#define REAL_FIELD(type, name, parameters) type(*name) parameters;
+    REAL_FUNCTIONS(REAL_FIELD)
+#undef REAL_FIELD
+};
+
+extern struct real real;
+
+/* Fills the table on first use. False while the calling thread is itself in the look-up: use the early heap.
+ * Ends the program with a message if there is no allocator to be found: it could not run at all. */
+bool real_ready(void);
+
+/* Path of the file in which malloc lies, and whether that is the C library with the whole family in it. */
+const char *real_module(void);
+bool real_is_libc(void);
+
+/* A zeroed block of the early heap: never given back. NULL only when the kernel has no memory. */
+void *early_allocate(size_t alignment, size_t size);
+size_t early_size(const void *block);
+
+#endif

@@ -1,0 +1,175 @@
+#include "hook/recorder.h"
+
+#include "core/events.h"
+#include "core/modules.h"
+#include "core/sampler.h"
+#include "core/stack_table.h"
+#include "hook/scratch.h"
+#include "hook/state.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+__thread uint64_t hook_countdown;
+__thread struct thread_record *hook_thread;
+struct recorder recorder;
+
+static void drop(enum drop kind) {
+    atomic_fetch_add_explicit(&recorder.recording.header->drops[kind], 1, memory_order_relaxed);
+}
+
+/* Only the owner writes its record: plain sums, relaxed because a reader may look at any time. */
+static void own_add(_Atomic uint64_t *counter, uint64_t value) {
+    atomic_store_explicit(
+        counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
+}
+
+/* ---- the decision ----------------------------------------------------------------------------------------
+ */
+
+static uint64_t draw(struct thread_record *thread) {
+    uint64_t interval = sampler_draw(thread->random, recorder.rate);
+    atomic_store_explicit(&thread->interval, interval, memory_order_relaxed);
+    return interval;
+}
+
+static bool register_thread(void);
+
+bool recorder_due(size_t size) {
+    if (!is_recording()) {
+        if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
+        if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == OFF) hook_countdown = UINT64_MAX;
+        if (!is_recording()) return false;
+    }
+    if (!atomic_load_explicit(recorder.owner, memory_order_relaxed)) {
+        process_begin_child();
+        if (!is_recording()) return false;
+    }
+    if (!hook_thread) {
+        if (!register_thread()) {
+            atomic_fetch_add_explicit(&recorder.recording.header->orphan_bytes, size, memory_order_relaxed);
+            return false;
+        }
+        if (!recorder.exact) {
+            hook_countdown = draw(hook_thread);
+            if (hook_countdown > size) {
+                hook_countdown -= size;
+                return false;
+            }
+        }
+    }
+    struct thread_record *thread = hook_thread;
+    if (recorder.exact) {
+        own_add(&thread->bytes, size);
+    } else {
+        uint64_t interval = atomic_load_explicit(&thread->interval, memory_order_relaxed);
+        own_add(&thread->bytes, interval - hook_countdown + size);
+        hook_countdown = draw(thread);
+    }
+    return atomic_load_explicit(&recorder.recording.header->active, memory_order_relaxed) != 0;
+}
+
+void recorder_refund(size_t size) {
+    if (is_recording() && hook_thread) own_add(&hook_thread->bytes, -(uint64_t)size);
+}
+
+bool recorder_marks(void) {
+    return recorder.marks;
+}
+
+void recorder_start(void) {
+    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
+}
+
+/* ---- the sample ------------------------------------------------------------------------------------------
+ */
+
+void recorder_sample(const void *block, size_t size, const struct unwind_registers *caller) {
+    if (!is_recording()) return;
+    struct recording *recording = &recorder.recording;
+    struct thread_record *thread = hook_thread;
+    uint64_t number = thread->number;
+    uint32_t buffer;
+    uint64_t *frames = scratch_take((uint32_t)number, &buffer);
+    if (!frames) {
+        drop(DROP_SCRATCH);
+        return;
+    }
+    uint64_t now = recorder_now();
+    bool complete, is_new;
+    struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
+    uint32_t count = unwind_capture(caller, bounds, frames, recorder.depth, &complete);
+    uint32_t stack = stack_table_intern(recording, frames, count, complete ? STACK_COMPLETE : 0, &is_new);
+    if (is_new) modules_cover(recording, frames, count, now);
+    scratch_give(buffer);
+
+    struct live_entry entry = {
+        .size = size,
+        .weight = sampler_weight(size, recorder.rate),
+        .birth = now,
+        .stack = stack,
+        .thread = (uint16_t)number,
+    };
+    if (event_allocate(recording, (uintptr_t)block, &entry)) own_add(&thread->samples, 1);
+}
+
+bool recorder_forget(const void *block, struct live_entry *ret_entry) {
+    if (!is_recording()) return false;
+    if (!atomic_load_explicit(recorder.owner, memory_order_relaxed)) {
+        process_begin_child();
+        if (!is_recording()) return false;
+    }
+    if (event_forget(&recorder.recording, (uintptr_t)block, ret_entry)) return true;
+    if (recorder.exact)
+        atomic_fetch_add_explicit(&recorder.recording.header->unknown_frees, 1, memory_order_relaxed);
+    return false;
+}
+
+void recorder_freed(const struct live_entry *entry) {
+    /* A thread that has no record cannot be the one that allocated the block. */
+    uint32_t number = hook_thread ? (uint32_t)hook_thread->number : UINT32_MAX;
+    event_free(&recorder.recording, entry, recorder_now(), number);
+}
+
+void recorder_restore(const void *block, const struct live_entry *entry) {
+    event_restore(&recorder.recording, (uintptr_t)block, entry);
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------------
+ */
+
+void thread_note_name(struct thread_record *record) {
+    prctl(PR_GET_NAME, record->name);
+}
+
+static bool register_thread(void) {
+    struct recording *recording = &recorder.recording;
+    int32_t tid = (int32_t)gettid();
+    uint32_t number = threads_register(recording, tid, recorder_now());
+    if (number == UINT32_MAX) {
+        drop(DROP_THREAD);
+        hook_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
+        return false;
+    }
+    struct thread_record *record = threads_get(recording, number);
+    record->number = number;
+    record->countdown_address = (uintptr_t)&hook_countdown;
+    uint64_t seed = recorder.seed ? recorder.seed + number * UINT64_C(0x632be59bd9b4e019) : 0;
+    if (!recorder.seed && getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = recorder_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
+    random_seed(record->random, seed);
+    thread_note_name(record);
+    hook_thread = record;
+    /* Among the first 32 keys, so that this allocates nothing. */
+    if (recorder.has_thread_key) pthread_setspecific(recorder.thread_key, record);
+    return true;
+}
+
+void thread_flush(struct thread_record *record) {
+    if (recorder.exact) return;
+    uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
+    own_add(&record->bytes, interval - hook_countdown);
+    atomic_store_explicit(&record->interval, hook_countdown, memory_order_relaxed);
+}

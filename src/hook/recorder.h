@@ -1,0 +1,54 @@
+/* The recorder in the program: decides which allocations are sampled and puts them into the recording.
+ *
+ *     NOT_STARTED ──► STARTING ──► RECORDING ──► OFF
+ *                         └───────────────────────┘  the recording could not be made, or a child is not
+ * followed
+ *
+ * It starts with the first allocation that is asked about. In every stage the program's allocations are
+ * served. */
+#ifndef MALLOSCOPE_HOOK_RECORDER_H
+#define MALLOSCOPE_HOOK_RECORDER_H
+
+#include "core/arena.h"
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes until the calling thread's next sample; 0 = ask recorder_due. The entry code charges it. */
+extern __thread uint64_t hook_countdown;
+
+bool recorder_due(size_t size);
+
+/* Charges the calling thread for `size` bytes. True: this allocation is to be sampled. */
+static inline bool recorder_take(size_t size) {
+    if (hook_countdown > size) {
+        hook_countdown -= size;
+        return false;
+    }
+    return recorder_due(size);
+}
+
+/* Undoes the charge for an allocation that recorder_take chose and the allocator then refused. */
+void recorder_refund(size_t size);
+
+/* Records the block of `size` bytes that was allocated by the code at `caller`. */
+void recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);
+
+/* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as freed
+ * (or restored) when the allocator has done its work. */
+bool recorder_forget(const void *block, struct live_entry *ret_entry);
+void recorder_freed(const struct live_entry *entry);
+void recorder_restore(const void *block, const struct live_entry *entry);
+
+/* Starts now instead of at the first allocation. */
+void recorder_start(void);
+
+/* The program ends (or a thread does): figures that live in thread-local storage go into the recording. */
+void recorder_finish(void);
+
+/* Are sampled blocks marked (mark.h)? Otherwise every free has to look into the live table. Known once
+ * started. */
+bool recorder_marks(void);
+
+#endif

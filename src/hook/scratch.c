@@ -1,0 +1,43 @@
+#include "hook/scratch.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define BUFFERS 64u
+
+static struct {
+    uint64_t *memory;
+    uint32_t depth;
+    _Atomic uint32_t taken[BUFFERS];
+} state;
+
+bool scratch_start(uint32_t depth) {
+    void *memory = mmap(NULL, (size_t)BUFFERS * depth * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    state.memory = memory;
+    state.depth = depth;
+    return true;
+}
+
+uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number) {
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        uint32_t number = (hint + i) % BUFFERS;
+        if (atomic_load_explicit(&state.taken[number], memory_order_relaxed) ||
+            atomic_exchange_explicit(&state.taken[number], 1, memory_order_acquire))
+            continue;
+        *ret_number = number;
+        return state.memory + (size_t)number * state.depth;
+    }
+    return NULL;
+}
+
+void scratch_give(uint32_t number) {
+    atomic_store_explicit(&state.taken[number], 0, memory_order_release);
+}
+
+/* The threads that held the others are not in the child. */
+void scratch_after_fork(void) {
+    for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.taken[i], 0, memory_order_relaxed);
+}

@@ -1,0 +1,14 @@
+/* Buffers for stack capture: the thread's own stack may be too small to hold one (a signal handler's, for
+ * instance). A bounded pool; taking one is one exchange, and when all are taken the sample is dropped. */
+#ifndef MALLOSCOPE_HOOK_SCRATCH_H
+#define MALLOSCOPE_HOOK_SCRATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool scratch_start(uint32_t depth);
+uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number); /* NULL when there is none */
+void scratch_give(uint32_t number);
+void scratch_after_fork(void);
+
+#endif

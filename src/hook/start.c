@@ -1,0 +1,162 @@
+/* The start of recording in a process. */
+#include "core/events.h"
+#include "core/live_table.h"
+#include "core/modules.h"
+#include "core/stack_table.h"
+#include "core/timeline.h"
+#include "hook/hooks.h"
+#include "hook/options.h"
+#include "hook/real.h"
+#include "hook/recorder.h"
+#include "hook/scratch.h"
+#include "hook/state.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RESERVE_FIRST   (UINT64_C(1) << 20)
+#define BUCKETS_SAMPLED 512u /* 3,072 samples: a heap of 1.5 GiB at the default rate before the table grows  \
+                              */
+#define BUCKETS_EXACT     16384u
+#define ATTEMPTS          1000u
+#define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
+
+static uint64_t clock_now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* One line on standard error, without stdio. */
+static void say_why_not(const char *path, int error) {
+    char line[RECORDING_PATH_MAX + 256];
+    size_t length = 0;
+    const char *parts[] = {"malloscope: cannot record into '", path, "': ", strerrordesc_np(error),
+        ". The program runs on without being recorded.\n"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (const char *at = parts[i] ? parts[i] : "?"; *at && length < sizeof line; at++)
+            line[length++] = *at;
+    if (write(STDERR_FILENO, line, length) < 0) return;
+}
+
+static uint64_t note_executable(struct recording *recording) {
+    char path[RECORDING_PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 ? arena_text(recording, path, (size_t)length) : 0;
+}
+
+static uint64_t note_command_line(struct recording *recording) {
+    char text[RECORDING_PATH_MAX];
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text);
+    if (file >= 0) close(file);
+    if (length <= 0) return 0;
+    if (text[length - 1] == '\0') length--;
+    for (ssize_t i = 0; i < length; i++)
+        if (text[i] == '\0') text[i] = '\n';
+    return arena_text(recording, text, (size_t)length);
+}
+
+static int make_recording(const struct options *options, char *path) {
+    struct recording *recording = &recorder.recording;
+    uint64_t reserve =
+        options->rate == 1 ? RESERVE_FIRST + BUCKETS_EXACT * sizeof(struct live_bucket) : RESERVE_FIRST;
+    int r = -EEXIST;
+    for (unsigned attempt = 0; r == -EEXIST && attempt < ATTEMPTS; attempt++) {
+        if (!options_path(options->output, getpid(), attempt, path, RECORDING_PATH_MAX)) return -ENAMETOOLONG;
+        r = arena_create(recording, path, options->replace, reserve, options->size_max);
+    }
+    if (r < 0) return r;
+
+    struct recording_header *header = recording->header;
+    header->header_size = sizeof *header;
+#if defined(__x86_64__)
+    header->machine = EM_X86_64;
+#elif defined(__aarch64__)
+    header->machine = EM_AARCH64;
+#endif
+    header->filter = recorder.marks ? FILTER_MARK : FILTER_LOOKUP;
+    atomic_store_explicit(&header->flags, recorder.exact ? RECORDING_EXACT : 0, memory_order_relaxed);
+    header->pid = getpid();
+    header->parent_pid = getppid();
+    header->depth_max = recorder.depth;
+    header->rate = recorder.rate;
+    header->seed = recorder.seed;
+    header->start_monotonic = recorder.start_monotonic;
+    header->start_realtime = clock_now(CLOCK_REALTIME);
+    threads_start(recording);
+    modules_start(recording);
+    live_table_start(recording, recorder.exact ? BUCKETS_EXACT : BUCKETS_SAMPLED);
+    if (!stack_table_start(recording) || !timeline_start(recording)) return -ENOSPC;
+    header->executable = note_executable(recording);
+    header->command_line = note_command_line(recording);
+    header->allocator = arena_text(recording, real_module(), strlen(real_module()));
+    atomic_store_explicit(&header->active, 1, memory_order_relaxed);
+    header->version = RECORDING_VERSION;
+    /* The magic comes last: a file without it is not yet a recording. */
+    atomic_thread_fence(memory_order_release);
+    memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
+    return 0;
+}
+
+static void end_thread(void *value) {
+    struct thread_record *record = value;
+    if (!is_recording() || record != hook_thread) return;
+    thread_note_name(record);
+    thread_flush(record);
+    hook_thread = NULL;
+    hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
+    threads_end(&recorder.recording, record, recorder_now());
+}
+
+static void make_thread_key(void) {
+    if (pthread_key_create(&recorder.thread_key, end_thread) != 0) return;
+    recorder.has_thread_key = recorder.thread_key < KEYS_WITHOUT_HEAP;
+    if (!recorder.has_thread_key) pthread_key_delete(recorder.thread_key);
+}
+
+void start_recording(void) {
+    struct options options;
+    int stage = NOT_STARTED;
+    if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+
+    int error = errno;
+    recorder.rate = options.rate;
+    recorder.exact = options.rate == 1;
+    recorder.seed = options.seed;
+    recorder.follow = options.follow;
+    recorder.depth = (uint32_t)options.depth;
+    recorder.marks = !recorder.exact && real_is_libc();
+    recorder.start_monotonic = clock_now(CLOCK_MONOTONIC);
+
+    char path[RECORDING_PATH_MAX];
+    path[0] = '\0';
+    int r = 0;
+    if (getauxval(AT_SECURE))
+        r = -EPERM;
+    else if (!options.is_root && !options.follow)
+        r = -ECANCELED;
+    else if (strlen(options.output) >= sizeof recorder.pattern)
+        r = -ENAMETOOLONG;
+    else if (!scratch_start(recorder.depth) || !process_watch_forks())
+        r = -ENOMEM;
+    else
+        r = make_recording(&options, path);
+
+    if (r == 0) {
+        memcpy(recorder.pattern, options.output, strlen(options.output) + 1);
+        make_thread_key();
+    } else {
+        recorder.marks = true; /* nothing is ever sampled: frees take the short way */
+        if (options.is_root) say_why_not(path[0] ? path : options.output, -r);
+    }
+    if (recorder.marks) hooks_trust_marks();
+    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
+    errno = error;
+}

@@ -1,0 +1,54 @@
+/* The recorder's state, shared by the files that make up the recorder: recorder.c, start.c and process.c. */
+#ifndef MALLOSCOPE_HOOK_STATE_H
+#define MALLOSCOPE_HOOK_STATE_H
+
+#include "core/arena.h"
+#include "core/threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum stage { NOT_STARTED, STARTING, RECORDING, OFF };
+
+struct recorder {
+    _Atomic int stage;
+    bool exact, marks, follow;
+    uint32_t depth;
+    uint64_t rate, seed;
+    uint64_t start_monotonic;
+    struct recording recording;
+    /* A word that the kernel zeroes in a forked child: the recording is the parent's until it is 1 again. */
+    _Atomic uint32_t *owner;
+    pthread_key_t thread_key; /* its destructor tells us of a thread's end */
+    bool has_thread_key;
+    char pattern[RECORDING_PATH_MAX]; /* of the recording's name, for children */
+};
+
+extern struct recorder recorder;
+
+/* The calling thread's record, NULL while it has none. */
+extern __thread struct thread_record *hook_thread;
+
+static inline bool is_recording(void) {
+    return atomic_load_explicit(&recorder.stage, memory_order_acquire) == RECORDING;
+}
+
+static inline uint64_t recorder_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec - recorder.start_monotonic;
+}
+
+/* NOT_STARTED to RECORDING or OFF (start.c). */
+void start_recording(void);
+
+/* A child process begins: makes it a recording of its own, or ends recording in it (process.c). */
+void process_begin_child(void);
+bool process_watch_forks(void);
+
+/* Moves the calling thread's countdown into its record (recorder.c). */
+void thread_flush(struct thread_record *record);
+void thread_note_name(struct thread_record *record);
+
+#endif
