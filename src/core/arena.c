@@ -54,7 +54,9 @@ static int reserve_space(int file, uint64_t from, uint64_t to) {
 /* Several threads may come here at once: reserving the same range twice does no harm. */
 static bool extend(struct recording *recording, uint64_t needed) {
     struct recording_header *header = recording->header;
-    if (atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_NO_GROWTH) return false;
+    if (atomic_load_explicit(&header->flags, memory_order_relaxed) &
+        (RECORDING_NO_GROWTH | RECORDING_FINISHED))
+        return false;
 
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t step = reserved / 2;
@@ -161,7 +163,7 @@ int arena_fork(struct recording *recording, const char *path) {
 
 void arena_close(struct recording *recording) {
     struct recording_header *header = recording->header;
-    atomic_fetch_or_explicit(&header->flags, RECORDING_NO_GROWTH, memory_order_relaxed);
+    atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
 
     /* No request beyond the new end can succeed once arena_reserved is lowered; then the file may be cut. */
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);

@@ -44,7 +44,8 @@ uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t ali
 /* A copy of `length` bytes of text, zero-terminated; its offset or 0. */
 uint64_t arena_text(struct recording *recording, const char *text, size_t length);
 
-/* Gives back what is reserved and not used. The arena does not grow after this. */
+/* Marks the recording finished and gives back what is reserved and not used. The arena does not grow after
+ * this. */
 void arena_close(struct recording *recording);
 
 #endif

@@ -3,7 +3,7 @@
 #include "core/table.h"
 
 #define PROBE_MAX  16 /* buckets that a search visits in a segment */
-#define PROBE_GROW 3  /* an insertion that goes further than this opens a new segment */
+#define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
 
 static uint64_t hash(uint64_t address) {
     uint64_t h = address * UINT64_C(0x9e3779b97f4a7c15);

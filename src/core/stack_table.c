@@ -37,32 +37,38 @@ static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word
     return recording_at(recording, word >> 8);
 }
 
-/* Adds without looking for an equal one: for the building of a larger index. */
-static void index_put(_Atomic uint32_t *places, uint64_t mask, uint64_t hash, uint32_t stack) {
-    for (uint64_t place = hash & mask;; place = (place + 1) & mask) {
-        if (atomic_load_explicit(&places[place], memory_order_relaxed) == 0) {
-            atomic_store_explicit(&places[place], stack + 1, memory_order_relaxed);
-            return;
-        }
+/* Adds the stacks from number `from` on, without looking for equal ones. Returns the first number not added.
+ */
+static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t from) {
+    uint64_t mask, to = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
+    _Atomic uint32_t *places = index_places(recording, word, &mask);
+    for (uint64_t stack = from; stack < to; stack++) {
+        struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
+        if (!__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE)) continue;
+        uint32_t empty = 0;
+        for (uint64_t place = record->hash & mask; !atomic_compare_exchange_strong_explicit(
+                 &places[place], &empty, (uint32_t)stack + 1, memory_order_release, memory_order_relaxed);
+             place = (place + 1) & mask)
+            empty = 0;
     }
+    return to;
 }
 
+/* Twice the size leaves half of the places empty: index_put always finds one. */
 static void index_grow(struct recording *recording, uint64_t word) {
     if (atomic_exchange_explicit(&index_growing, 1, memory_order_acquire)) return;
     struct recording_header *header = recording->header;
-    if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word) {
-        uint64_t bits = (word & 0xff) + 1;
-        uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << bits, 64);
-        if (offset) {
-            uint64_t mask, count = atomic_load_explicit(&header->stacks.count, memory_order_acquire);
-            _Atomic uint32_t *places = index_places(recording, offset << 8 | bits, &mask);
-            for (uint64_t stack = 1; stack < count; stack++) {
-                struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
-                if (__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE))
-                    index_put(places, mask, record->hash, (uint32_t)stack);
-            }
-            atomic_store_explicit(&header->stack_index, offset << 8 | bits, memory_order_release);
-        }
+    uint64_t bits = (word & 0xff) + 1, offset = 0;
+    if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word)
+        offset = arena_allocate(recording, sizeof(uint32_t) << bits, 64);
+    if (offset) {
+        uint64_t larger = offset << 8 | bits;
+        uint64_t done = 1;
+        /* Others go on adding to the old index: catch up a few times before, and once after the change-over.
+         */
+        for (int round = 0; round < 4; round++) done = index_put(recording, larger, done);
+        atomic_store_explicit(&header->stack_index, larger, memory_order_release);
+        index_put(recording, larger, done);
     }
     atomic_store_explicit(&index_growing, 0, memory_order_release);
 }

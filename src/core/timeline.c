@@ -24,7 +24,6 @@ static void widen(struct timeline *timeline) {
     if ((sequence & 1) || !atomic_compare_exchange_strong_explicit(&timeline->sequence, &sequence,
                               sequence + 1, memory_order_acq_rel, memory_order_relaxed))
         return;
-    atomic_thread_fence(memory_order_release);
     for (int i = 0; i < TIMELINE_BUCKETS; i++) {
         struct timeline_bucket *into = &timeline->bucket[i];
         if (i >= TIMELINE_BUCKETS / 2) {

@@ -159,7 +159,6 @@ void recorder_finish(void) {
     }
     if (hook_thread) thread_note_name(hook_thread);
     atomic_store_explicit(&header->last_event, now, memory_order_relaxed);
-    atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     arena_close(recording);
     errno = error;
 }

@@ -1,4 +1,5 @@
-/* A test says what must hold. CHECK goes on after a failure and counts it; main ends with `return check_result();`. */
+/* A test says what must hold. CHECK goes on after a failure and counts it; main ends with `return
+ * check_result();`. */
 #ifndef MALLOSCOPE_TESTS_CHECK_H
 #define MALLOSCOPE_TESTS_CHECK_H
 
@@ -8,7 +9,10 @@
 static int check_failures, check_count;
 
 #define CHECK(condition)                                                                                     \
-    (check_count++, (condition) ? 1 : (check_failures++, fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition), 0))
+    (check_count++, (condition)                                                                              \
+                        ? 1                                                                                  \
+                        : (check_failures++,                                                                 \
+                              fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition), 0))
 
 #define CHECK_EQUAL(got, expected)                                                                           \
     do {                                                                                                     \

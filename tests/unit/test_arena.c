@@ -1,0 +1,117 @@
+/* The arena: never hands out what is not reserved, says no instead of failing later. */
+#include "check.h"
+#include "recording_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static uint64_t file_size(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static void check_growth(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    uint64_t last = 0, total = 0, offset;
+    while ((offset = arena_allocate(recording, 1000, 64))) {
+        CHECK(offset % 64 == 0 && offset >= last);
+        memset(recording_at(recording, offset), 0xff, 1000);
+        last = offset + 1000;
+        total += 1000;
+    }
+    CHECK(total > (7 << 20) && last <= 8 << 20);
+    CHECK(file_size(recording->path) <= 8 << 20);
+    struct stat status;
+    CHECK(stat(recording->path, &status) == 0 && (status.st_mode & 0777) == 0600);
+    fixture_free(recording);
+}
+
+static void check_close_trims(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    arena_allocate(recording, 5000, 8);
+    arena_close(recording);
+    CHECK_EQUAL(file_size(recording->path), 4096 * 3);
+    CHECK_EQUAL(arena_allocate(recording, 100000, 8), 0);
+    fixture_free(recording);
+}
+
+static void check_deleted_or_replaced(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    unlink(recording->path);
+    FILE *other = fopen(recording->path, "w"); /* somebody else's file of the same name */
+    fclose(other);
+    CHECK_EQUAL(arena_allocate(recording, 2 << 20, 8), 0);
+    CHECK(recording->header->flags & RECORDING_NO_GROWTH);
+    CHECK_EQUAL(file_size(recording->path), 0);
+    CHECK(arena_allocate(recording, 1000, 8) != 0); /* what was reserved is still good */
+    fixture_free(recording);
+}
+
+static void check_existing_file(void) {
+    struct recording *recording = fixture_recording(8 << 20), again;
+    CHECK_EQUAL(arena_create(&again, recording->path, false, 1 << 20, 8 << 20), -EEXIST);
+    CHECK_EQUAL(arena_create(&again, "/no/such/folder/x", false, 1 << 20, 8 << 20), -ENOENT);
+    CHECK_EQUAL(arena_create(&again, recording->path, true, 1 << 20, 8 << 20), 0);
+    munmap(again.header, again.span);
+    fixture_free(recording);
+}
+
+/* Exceeding the limit would raise SIGXFSZ, which ends the program. */
+static void check_file_size_limit(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = before;
+    limit.rlim_cur = 2 << 20;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CHECK_EQUAL(arena_allocate(recording, 4 << 20, 8), 0);
+    setrlimit(RLIMIT_FSIZE, &before);
+    fixture_free(recording);
+}
+
+static void check_address_space_limit(void) {
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = UINT64_C(1) << 30;
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return;
+    struct recording *recording = fixture_recording(UINT64_C(64) << 30);
+    CHECK(recording->span < UINT64_C(1) << 30 && recording->span >= 1 << 20);
+    setrlimit(RLIMIT_AS, &before);
+    fixture_free(recording);
+}
+
+static void check_fork_copies(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    uint64_t offset = arena_text(recording, "kept", 4);
+    char first[RECORDING_PATH_MAX], second[RECORDING_PATH_MAX + 8];
+    strcpy(first, recording->path);
+    snprintf(second, sizeof second, "%s.child", first);
+    void *base = recording->header;
+    CHECK_EQUAL(arena_fork(recording, first), -EEXIST);
+    CHECK_EQUAL(arena_fork(recording, second), 0);
+    CHECK(recording->header == base);
+    CHECK_TEXT(recording_at(recording, offset), "kept");
+    strcpy(recording_at(recording, offset), "mine");
+    FILE *parent = fopen(first, "r");
+    char text[5] = "";
+    CHECK(fseek(parent, (long)offset, SEEK_SET) == 0 && fread(text, 4, 1, parent) == 1);
+    CHECK_TEXT(text, "kept");
+    fclose(parent);
+    CHECK(arena_allocate(recording, 3 << 20, 8) != 0);
+    unlink(first);
+    fixture_free(recording);
+}
+
+int main(void) {
+    check_growth();
+    check_close_trims();
+    check_deleted_or_replaced();
+    check_existing_file();
+    check_file_size_limit();
+    check_address_space_limit();
+    check_fork_copies();
+    return check_result();
+}
