@@ -1,7 +1,7 @@
 /* Symbols: from an address in a recorded program to function, file and line, inlined calls included.
  *
- * The resolver works from the model's modules (path and build-id), never from the running program, and reads
- * ELF and DWARF with libdw. Results are owned by the resolver and stay good until it is freed. */
+ * The resolver works from the model's modules (path and build-id), never from the memory of a program, and
+ * reads ELF and DWARF with libdw. Results are owned by the resolver and stay good until it is freed. */
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_H
 
@@ -13,8 +13,8 @@
 
 /* One source-level frame. Several belong to one address where calls were inlined there. */
 struct symbol {
-    const char *function; /* demangled; never NULL: "0x55d0c0de (libx.so+0x1234)" style if nothing is known */
-    const char *linkage;  /* as in the symbol table (mangled), or NULL */
+    const char *function; /* demangled; never NULL: "[libx.so+0x1234]" if nothing is known; "[vdso]" */
+    const char *linkage;  /* as the linker knows it (mangled), or NULL */
     const char *file;     /* absolute or as compiled, or NULL */
     int line;             /* 0 = unknown */
     int function_line;    /* where the function starts, 0 = unknown */
@@ -24,9 +24,11 @@ struct symbol {
 /* What an address stands for: `frames[0]` is the innermost. */
 struct symbol_list {
     const struct symbol *frames;
-    size_t count; /* at least 1 */
+    size_t count;                      /* at least 1 */
     const struct model_module *module; /* NULL if no module covers the address */
-    uint64_t module_address; /* the address as linked into the module (ELF virtual address) */
+    /* The byte that was looked up, inside the call, as linked into the module (ELF virtual address, what
+     * `addr2line -e` takes). If the file is not known: its offset in the file. No module: as recorded. */
+    uint64_t module_address;
 };
 
 struct resolver;
@@ -41,8 +43,13 @@ void resolver_free(struct resolver *resolver);
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
 
 /* Resolves the frame word `frames[index]` of a stack: native frames are return addresses, the leaf too, and
- * are looked up one byte earlier. Frames that are not native (FRAME_CUT, ...) give one symbol with a name such as
- * "[cut]" and no module. Never fails. */
-struct symbol_list resolver_look_up(struct resolver *resolver, const struct model_stack *stack, uint32_t index);
+ * are looked up one byte earlier. Frames that are not native (FRAME_CUT, ...) give one symbol with a name
+ * such as "[cut]" and no module. Never fails. */
+struct symbol_list resolver_look_up(
+    struct resolver *resolver, const struct model_stack *stack, uint32_t index);
+
+/* What the user should know about the names found so far, one sentence a line, or NULL: for example
+ * "libx.so has changed since the recording: its functions are shown as addresses". Owned by the resolver. */
+const char *resolver_warning(struct resolver *resolver);
 
 #endif

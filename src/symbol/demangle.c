@@ -1,0 +1,48 @@
+#include "symbol/demangle.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+#include <libiberty/libiberty.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool name_is_mangled(const char *linkage) {
+    return linkage && linkage[0] == '_' &&
+           (linkage[1] == 'Z' || linkage[1] == 'R' ||
+               (linkage[1] == 'D' && isdigit((unsigned char)linkage[2])));
+}
+
+/* Length of `name` without what compilers and linkers append to a function's own name. */
+static size_t length_without_suffixes(const char *name) {
+    static const char *const suffixes[] = {
+        "cold", "part", "isra", "constprop", "lto_priv", "localalias", "llvm", "actor", "destroy"};
+    for (const char *mark = name + 1; *name && (mark = strpbrk(mark, ".@")); mark++) {
+        if (*mark == '@') return (size_t)(mark - name);
+        for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+            size_t length = strlen(suffixes[i]);
+            char after = strncmp(mark + 1, suffixes[i], length) == 0 ? mark[1 + length] : 'x';
+            if (after == 0 || after == '.' || after == '@') return (size_t)(mark - name);
+        }
+    }
+    return strlen(name);
+}
+
+/* Rust's old scheme ends a path with "::h" and 16 digits. libiberty cuts it where it sees Rust. */
+static void cut_rust_hash(char *name) {
+    size_t length = strlen(name);
+    if (length <= 19) return;
+    char *hash = name + length - 19;
+    if (strncmp(hash, "::h", 3) == 0 && strspn(hash + 3, "0123456789abcdef") == 16) *hash = 0;
+}
+
+const char *name_for_people(struct pool *pool, const char *linkage, const char *name) {
+    if (name && !name_is_mangled(linkage)) return pool_text(pool, name);
+    char *plain = xstrndup(linkage, length_without_suffixes(linkage));
+    char *demangled =
+        name_is_mangled(plain) ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
+    if (demangled) cut_rust_hash(demangled);
+    const char *kept = pool_text(pool, demangled ? demangled : name ? name : plain);
+    free(demangled);
+    free(plain);
+    return kept;
+}

@@ -1,0 +1,70 @@
+/* What DWARF knows about code: which functions an address belongs to, inlined calls included, and its line.
+ *
+ * libdw finds the scopes of an address by walking the whole unit, for each address again. Here a unit is
+ * walked once, when the first of its addresses is asked for, into tables that are bisected:
+ *
+ *     address ──► unit ──► innermost scope ──► scope it was inlined into ──► … ──► function
+ */
+#ifndef MALLOSCOPE_SYMBOL_DWARF_UNITS_H
+#define MALLOSCOPE_SYMBOL_DWARF_UNITS_H
+
+#include "symbol/interval_map.h"
+#include "symbol/pool.h"
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SCOPE_NONE INTERVAL_NONE
+
+/* A function's code, or that of a call that was inlined. */
+struct dwarf_scope {
+    Dwarf_Die die;
+    uint32_t caller; /* the scope it was inlined into, or SCOPE_NONE */
+
+    /* Filled when the scope is first used. */
+    const char *name;      /* without namespaces, or NULL */
+    const char *linkage;   /* or NULL */
+    int line;              /* where the function is declared */
+    const char *call_file; /* where it was called from, if it was inlined */
+    int call_line;
+    const char *shown; /* the name for people, kept here by the caller */
+    bool described;
+};
+
+struct dwarf_unit {
+    Dwarf_Die die;      /* with the line table */
+    Dwarf_Die code_die; /* with the functions: another one where the unit is split (.dwo) */
+    const char *folder; /* in which it was compiled, or NULL; file names may be relative to it */
+    bool walked;
+    struct dwarf_scope *scopes;
+    uint32_t scope_count, scope_room;
+    struct interval_map by_address;
+};
+
+/* All zero is a program without DWARF. */
+struct dwarf_units {
+    struct dwarf_unit *units;
+    uint32_t count;
+    struct interval_map by_address;
+    uint64_t code_low, code_high;
+};
+
+/* Lists the units. Ranges outside [code_low, code_high) belong to code that the linker has dropped. `dwarf`
+ * must outlive the units. */
+void dwarf_units_read(struct dwarf_units *units, Dwarf *dwarf, uint64_t code_low, uint64_t code_high);
+void dwarf_units_clear(struct dwarf_units *units);
+
+/* The unit that covers `address`, walked, or NULL. */
+struct dwarf_unit *dwarf_units_find(struct dwarf_units *units, uint64_t address);
+
+/* The innermost scope at `address`, or NULL. */
+struct dwarf_scope *dwarf_unit_find_scope(struct dwarf_unit *unit, uint64_t address);
+
+/* Fills the scope's description. Its texts are owned by libdw. */
+void dwarf_unit_describe(struct dwarf_unit *unit, struct dwarf_scope *scope);
+
+/* The source line at `address`; `*ret_file` is owned by libdw. False if it is not known. */
+bool dwarf_unit_find_line(struct dwarf_unit *unit, uint64_t address, const char **ret_file, int *ret_line);
+
+#endif

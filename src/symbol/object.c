@@ -1,0 +1,236 @@
+#include "symbol/object.h"
+
+#include "symbol/demangle.h"
+#include "symbol/dwarf_units.h"
+#include "symbol/symbol_table.h"
+
+#include <gelf.h>
+#include <inttypes.h>
+#include <libiberty/hashtab.h>
+#include <libiberty/libiberty.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A loaded part of the file that holds code. */
+struct segment {
+    uint64_t file_offset, file_size;
+    uint64_t address, memory_size;
+};
+
+struct object {
+    struct pool *pool;
+    const char *name;
+    enum object_trouble trouble;
+    struct found_object found; /* dwfl is NULL if nothing was found */
+    struct segment *segments;
+    size_t segment_count;
+    struct symbol_table symbols;
+    struct dwarf_units units;
+    uint64_t
+        dwarf_bias; /* added to a link-time address it gives the one that DWARF uses: 0 but for prelink */
+    htab_t places;
+};
+
+/* The frames at one address. */
+struct place {
+    uint64_t address;
+    const struct symbol *frames;
+    size_t count;
+};
+
+enum object_trouble object_trouble(const struct object *object) {
+    return object->trouble;
+}
+
+const char *object_name(const struct object *object) {
+    return object->name;
+}
+
+static const struct symbol *unknown_frame(struct object *object, uint64_t address) {
+    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
+    if (object->name[0] == '[')
+        frame->function = object->name; /* [vdso] and the like are no files */
+    else
+        frame->function = pool_format(object->pool, "[%s+0x%" PRIx64 "]", object->name, address);
+    return frame;
+}
+
+static const struct symbol *frame_from_table(
+    struct object *object, const struct table_symbol *entry, const char *path, int line) {
+    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
+    frame->function = name_for_people(object->pool, entry->name, NULL);
+    frame->linkage = pool_text(object->pool, entry->name);
+    frame->file = path;
+    frame->line = line;
+    return frame;
+}
+
+static const char *full_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
+    if (!file || file[0] == '/' || !unit->folder || unit->folder[0] != '/')
+        return pool_text(object->pool, file);
+    return pool_format(object->pool, "%s/%s", unit->folder, file);
+}
+
+/* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
+ * and of lambdas, which have one in the symbol table unless they were inlined. */
+static void name_scope(struct object *object, struct dwarf_scope *scope, const struct table_symbol *entry) {
+    if (scope->shown) return;
+    if (!scope->linkage && scope->caller == SCOPE_NONE)
+        scope->linkage = entry && name_is_mangled(entry->name) ? entry->name : scope->name;
+    scope->linkage = pool_text(object->pool, scope->linkage);
+    if (scope->linkage || scope->name)
+        scope->shown = name_for_people(object->pool, scope->linkage, scope->name);
+    else
+        scope->shown = "[unnamed function]";
+}
+
+static const struct symbol *frames_from_dwarf(struct object *object, struct dwarf_unit *unit,
+    struct dwarf_scope *innermost, const struct table_symbol *entry, const char *file, int line,
+    size_t *ret_count) {
+    size_t count = 1;
+    for (struct dwarf_scope *scope = innermost; scope->caller != SCOPE_NONE;
+         scope = &unit->scopes[scope->caller])
+        count++;
+    struct symbol *frames = pool_allocate(object->pool, count * sizeof *frames);
+    struct dwarf_scope *scope = innermost;
+    for (size_t i = 0;; i++, scope = &unit->scopes[scope->caller]) {
+        dwarf_unit_describe(unit, scope);
+        name_scope(object, scope, entry);
+        frames[i] = (struct symbol){
+            .function = scope->shown,
+            .linkage = scope->linkage,
+            .file = full_path(object, unit, file),
+            .line = line,
+            .function_line = scope->line,
+            .inlined = scope->caller != SCOPE_NONE,
+        };
+        if (scope->caller == SCOPE_NONE) break;
+        file = scope->call_file; /* the caller stands where it made this call */
+        line = scope->call_line;
+    }
+    *ret_count = count;
+    return frames;
+}
+
+static void find_frames(struct object *object, struct place *place) {
+    const struct table_symbol *entry = symbol_table_find(&object->symbols, place->address);
+    uint64_t dwarf_address = place->address + object->dwarf_bias;
+    struct dwarf_unit *unit = dwarf_units_find(&object->units, dwarf_address);
+    struct dwarf_scope *scope = unit ? dwarf_unit_find_scope(unit, dwarf_address) : NULL;
+    const char *file = NULL;
+    int line = 0;
+    if (unit) dwarf_unit_find_line(unit, dwarf_address, &file, &line);
+    place->count = 1;
+    if (scope)
+        place->frames = frames_from_dwarf(object, unit, scope, entry, file, line, &place->count);
+    else if (entry)
+        place->frames = frame_from_table(object, entry, unit ? full_path(object, unit, file) : NULL, line);
+    else
+        place->frames = unknown_frame(object, place->address);
+}
+
+static hashval_t hash_place(const void *place) {
+    return iterative_hash(&((const struct place *)place)->address, sizeof(uint64_t), 0);
+}
+
+static int same_place(const void *left, const void *right) {
+    return ((const struct place *)left)->address == ((const struct place *)right)->address;
+}
+
+const struct symbol *object_find(struct object *object, uint64_t link_address, size_t *ret_count) {
+    struct place key = {.address = link_address};
+    void **slot = htab_find_slot(object->places, &key, INSERT);
+    if (!*slot) {
+        struct place *place = pool_allocate(object->pool, sizeof *place);
+        place->address = link_address;
+        find_frames(object, place);
+        *slot = place;
+    }
+    const struct place *place = *slot;
+    *ret_count = place->count;
+    return place->frames;
+}
+
+/* Debug files do not keep the file offsets of what was stripped. The mapping must then be a whole segment. */
+static bool segment_is_mapping(const struct segment *segment, const struct model_module *module) {
+    uint64_t page = 4096, low = segment->address & -page;
+    return module->end - module->start ==
+           ((segment->address + segment->memory_size + page - 1) & -page) - low;
+}
+
+uint64_t object_link_address(
+    const struct object *object, const struct model_module *module, uint64_t address) {
+    uint64_t offset = address - module->start + module->file_offset;
+    for (size_t i = 0; i < object->segment_count; i++) {
+        const struct segment *segment = &object->segments[i];
+        if (object->found.is_debug_file) {
+            if (segment_is_mapping(segment, module))
+                return (segment->address & -(uint64_t)4096) + (address - module->start);
+        } else if (offset - segment->file_offset < segment->file_size) {
+            return segment->address + (offset - segment->file_offset);
+        }
+    }
+    return offset;
+}
+
+static void read_segments(struct object *object, Elf *elf) {
+    size_t count;
+    if (elf_getphdrnum(elf, &count) != 0) return;
+    object->segments = xcalloc(count ? count : 1, sizeof *object->segments);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD || !(header.p_flags & PF_X))
+            continue;
+        object->segments[object->segment_count++] = (struct segment){
+            .file_offset = header.p_offset,
+            .file_size = header.p_filesz,
+            .address = header.p_vaddr,
+            .memory_size = header.p_memsz,
+        };
+    }
+}
+
+static void read_debug_info(struct object *object, GElf_Addr elf_bias) {
+    Dwarf_Addr dwarf_bias;
+    Dwarf *dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
+    if (!dwarf) return;
+    object->dwarf_bias = elf_bias - dwarf_bias;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < object->segment_count; i++) {
+        const struct segment *segment = &object->segments[i];
+        if (segment->address < low) low = segment->address;
+        if (segment->address + segment->memory_size > high) high = segment->address + segment->memory_size;
+    }
+    dwarf_units_read(&object->units, dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+}
+
+struct object *object_open(
+    struct pool *pool, const struct model_module *module, const struct model_process *process) {
+    struct object *object = xcalloc(1, sizeof *object);
+    object->pool = pool;
+    object->places = htab_create(64, hash_place, same_place, NULL);
+    bool is_file = module->path[0] != '[';
+    object->name = pool_text(pool, is_file ? lbasename(module->path) : module->path);
+    if (is_file) object->trouble = object_search(module, process, &object->found);
+    if (!object->found.dwfl) return object;
+    GElf_Addr bias;
+    Elf *elf = dwfl_module_getelf(object->found.module, &bias);
+    if (!elf) {
+        object->trouble = OBJECT_UNREADABLE;
+        return object;
+    }
+    read_segments(object, elf);
+    read_debug_info(object, bias);
+    symbol_table_read(&object->symbols, object->found.module);
+    return object;
+}
+
+void object_close(struct object *object) {
+    if (!object) return;
+    symbol_table_clear(&object->symbols);
+    dwarf_units_clear(&object->units);
+    htab_delete(object->places);
+    free(object->segments);
+    if (object->found.dwfl) dwfl_end(object->found.dwfl);
+    free(object);
+}

@@ -1,0 +1,93 @@
+#include "symbol/symbol_table.h"
+
+#include <gelf.h>
+#include <libiberty/libiberty.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct table_symbol *symbol_table_find(const struct symbol_table *table, uint64_t address) {
+    uint32_t index = interval_map_find(&table->by_address, address);
+    return index == INTERVAL_NONE ? NULL : &table->symbols[index];
+}
+
+/* Whether the symbol may stand for code. Hand-written assembly often leaves the type out; names that start
+ * with '$' or '.' are marks for tools. */
+static bool may_be_code(const GElf_Sym *symbol, const char *name, GElf_Word section) {
+    int type = GELF_ST_TYPE(symbol->st_info);
+    if (section == SHN_UNDEF || section == SHN_ABS || section == (GElf_Word)-1) return false;
+    if (!name[0] || name[0] == '$' || name[0] == '.') return false;
+    return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+/* The end of a section that holds code, 0 of any other. A file without section headers sets no limit. */
+static uint64_t end_of_code_section(Elf *elf, GElf_Word section, GElf_Addr bias) {
+    GElf_Shdr header;
+    if (!gelf_getshdr(elf_getscn(elf, section), &header)) return UINT64_MAX;
+    return header.sh_flags & SHF_EXECINSTR ? header.sh_addr + bias + header.sh_size : 0;
+}
+
+/* A function before a bare label, a public name before a private one, `malloc` before `__libc_malloc`. */
+static int rank_of(const GElf_Sym *symbol, const char *name) {
+    size_t underscores = strspn(name, "_");
+    return (GELF_ST_TYPE(symbol->st_info) != STT_NOTYPE) * 64 +
+           (GELF_ST_BIND(symbol->st_info) != STB_LOCAL) * 32 + (symbol->st_size > 0) * 16 -
+           (underscores < 15 ? (int)underscores : 15);
+}
+
+static int compare_symbols(const void *left, const void *right) {
+    const struct table_symbol *a = left, *b = right;
+    if (a->address != b->address) return a->address < b->address ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return strcmp(b->name, a->name);
+}
+
+/* Enters the best symbol of each address. */
+static void index_symbols(struct symbol_table *table) {
+    uint64_t covered = 0; /* end of what symbols with a size cover so far */
+    for (size_t i = 0; i < table->count; i++) {
+        const struct table_symbol *symbol = &table->symbols[i], *next = symbol + 1;
+        bool last = i + 1 == table->count;
+        if (!last && next->address == symbol->address) continue;
+        if (symbol->sized) {
+            interval_map_add(&table->by_address, symbol->address, symbol->end, (uint32_t)i);
+            if (symbol->end > covered) covered = symbol->end;
+        } else if (symbol->address >= covered) {
+            uint64_t end = last || next->address > symbol->end ? symbol->end : next->address;
+            interval_map_add(&table->by_address, symbol->address, end, (uint32_t)i);
+        }
+    }
+    interval_map_seal(&table->by_address);
+}
+
+void symbol_table_read(struct symbol_table *table, Dwfl_Module *module) {
+    int all = dwfl_module_getsymtab(module);
+    if (all <= 0) return;
+    table->symbols = xmalloc((size_t)all * sizeof *table->symbols);
+    for (int i = 0; i < all; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address;
+        GElf_Word section;
+        Elf *elf;
+        Dwarf_Addr bias;
+        const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, &elf, &bias);
+        if (!name || !may_be_code(&symbol, name, section)) continue;
+        uint64_t section_end = end_of_code_section(elf, section, bias);
+        if (address >= section_end) continue;
+        bool sized = symbol.st_size > 0 && symbol.st_size <= section_end - address;
+        table->symbols[table->count++] = (struct table_symbol){
+            .address = address,
+            .end = sized ? address + symbol.st_size : section_end,
+            .name = name,
+            .sized = sized,
+            .rank = rank_of(&symbol, name),
+        };
+    }
+    qsort(table->symbols, table->count, sizeof *table->symbols, compare_symbols);
+    index_symbols(table);
+}
+
+void symbol_table_clear(struct symbol_table *table) {
+    interval_map_clear(&table->by_address);
+    free(table->symbols);
+    *table = (struct symbol_table){0};
+}

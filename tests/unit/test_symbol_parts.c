@@ -1,0 +1,110 @@
+/* The small parts of src/symbol: maps of intervals, names for people. */
+#include "check.h"
+#include "symbol/demangle.h"
+#include "symbol/interval_map.h"
+
+#include <stdlib.h>
+
+static void the_innermost_interval_is_found(void) {
+    struct interval_map map = {0};
+    CHECK(interval_map_find(&map, 5) == INTERVAL_NONE);
+    interval_map_add(&map, 30, 40, 3);
+    interval_map_add(&map, 10, 100, 1);
+    interval_map_add(&map, 20, 50, 2);
+    interval_map_add(&map, 30, 40, 4); /* as long as 3: the larger value */
+    interval_map_add(&map, 60, 60, 5); /* empty */
+    interval_map_add(&map, 100, 110, 6);
+    interval_map_add(&map, 200, UINT64_MAX, 7);
+    interval_map_seal(&map);
+    static const struct {
+        uint64_t address;
+        uint32_t value;
+    } expected[] = {{0, INTERVAL_NONE}, {9, INTERVAL_NONE}, {10, 1}, {19, 1}, {20, 2}, {30, 4}, {39, 4},
+        {40, 2}, {49, 2}, {50, 1}, {60, 1}, {99, 1}, {100, 6}, {110, INTERVAL_NONE}, {199, INTERVAL_NONE},
+        {200, 7}, {UINT64_MAX - 1, 7}, {UINT64_MAX, INTERVAL_NONE}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        CHECK_EQUAL(interval_map_find(&map, expected[i].address), expected[i].value);
+    interval_map_clear(&map);
+}
+
+/* Against a search through all intervals, for random ones that overlap in any way. */
+static void any_set_of_intervals_is_mapped_as_promised(void) {
+    srand(1);
+    for (int round = 0; round < 300; round++) {
+        struct interval_map map = {0};
+        struct interval all[30];
+        uint32_t count = 1 + (uint32_t)rand() % 30;
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t low = (uint64_t)(rand() % 60);
+            all[i] = (struct interval){low, low + (uint64_t)(rand() % 30), i};
+            interval_map_add(&map, all[i].low, all[i].high, i);
+        }
+        interval_map_seal(&map);
+        for (uint64_t address = 0; address < 100; address++) {
+            uint32_t best = INTERVAL_NONE;
+            for (uint32_t i = 0; i < count; i++) {
+                if (address < all[i].low || address >= all[i].high) continue;
+                if (best == INTERVAL_NONE || all[i].low > all[best].low ||
+                    (all[i].low == all[best].low && all[i].high <= all[best].high))
+                    best = i;
+            }
+            CHECK_EQUAL(interval_map_find(&map, address), best);
+        }
+        interval_map_clear(&map);
+    }
+}
+
+static void names_are_made_for_people(void) {
+    static const struct {
+        const char *linkage, *name, *shown;
+    } cases[] = {
+        {"malloc", NULL, "malloc"},
+        {"malloc@@GLIBC_2.2.5", NULL, "malloc"},
+        {"parse.part.0", NULL, "parse"},
+        {"parse.constprop.0.isra.0", NULL, "parse"},
+        {"main.cold", NULL, "main"},
+        {"main.partial", NULL, "main.partial"}, /* Go has dots in its names */
+        {".hidden", NULL, ".hidden"},
+        {"_ZN3zoo3cat4feedEl", "feed", "zoo::cat::feed(long)"},
+        {"_ZN3zoo3cat4feedEl.cold", NULL, "zoo::cat::feed(long)"},
+        {"_ZNSt6vectorIiSaIiEE9push_backERKi", NULL,
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"},
+        {"_ZN4core3ptr13drop_in_place17h0123456789abcdefE", NULL, "core::ptr::drop_in_place"},
+        {"_ZN4core3ptr13drop_in_place17h0123456789abcdefE.llvm.123456", NULL, "core::ptr::drop_in_place"},
+        {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
+         "3bar17h930b740aa94f1d3aE",
+            NULL, "<Test + 'static as foo::Bar<Test>>::bar"},
+        {"_RNvC6_123foo3bar", NULL, "123foo::bar"},
+        {"_RINvNtC3std3mem8align_ofdE", NULL, "std::mem::align_of::<f64>"},
+        {"_Znonsense", "sensible", "sensible"},
+        {"_Read", NULL, "_Read"},
+        {NULL, "plain", "plain"},
+        {"renamed_by_asm", "source_name", "source_name"},
+    };
+    struct pool *pool = pool_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_TEXT(name_for_people(pool, cases[i].linkage, cases[i].name), cases[i].shown);
+    pool_free(pool);
+}
+
+static void a_pool_keeps_equal_texts_once(void) {
+    struct pool *pool = pool_new();
+    char text[] = "some/file.c";
+    const char *kept = pool_text(pool, text);
+    CHECK(kept != text && kept == pool_format(pool, "%s/%s", "some", "file.c"));
+    CHECK(pool_text(pool, NULL) == NULL);
+    text[0] = 'S';
+    CHECK_TEXT(kept, "some/file.c");
+    for (int i = 0; i < 100000; i++) pool_format(pool, "text number %d", i);
+    CHECK_TEXT(pool_format(pool, "text number %d", 77), "text number 77");
+    CHECK(kept == pool_text(pool, "some/file.c"));
+    pool_free(pool);
+}
+
+int main(void) {
+    the_innermost_interval_is_found();
+    any_set_of_intervals_is_mapped_as_promised();
+    names_are_made_for_people();
+    a_pool_keeps_equal_texts_once();
+    return check_result();
+}
