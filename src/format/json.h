@@ -23,8 +23,14 @@ void json_key(struct json *json, const char *key);
 /* Bytes that are not UTF-8 become U+FFFD; NULL becomes null. */
 void json_string(struct json *json, const char *text);
 void json_integer(struct json *json, int64_t value);
-void json_number(struct json *json, double value); /* whole numbers without a point; not finite becomes null */
+void json_number(
+    struct json *json, double value); /* whole numbers without a point; not finite becomes null */
 void json_boolean(struct json *json, bool value);
+
+/* How a finite number is written: whole ones without a point, others in the shortest form that reads back as
+ * the same number. The point is that of the C locale: the tool never sets LC_NUMERIC. */
+#define JSON_NUMBER_SIZE 32
+void json_number_text(double value, char text[JSON_NUMBER_SIZE]);
 
 /* Key and value in one call. */
 void json_key_string(struct json *json, const char *key, const char *text);

@@ -1,0 +1,67 @@
+/* Collapsed stacks: `root;…;leaf VALUE`, equal lines merged, lines of value zero left out. */
+#include "format/intern.h"
+#include "format/text.h"
+#include "format/writers.h"
+#include "view/frames.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A semicolon would start a new frame and a line break a new stack. */
+static void print_name(FILE *out, const char *name) {
+    while (*name) {
+        size_t length = text_utf8_length(name);
+        if (length == 0) {
+            fputs(TEXT_REPLACEMENT, out);
+        } else if (*name == ';') {
+            fputc(':', out);
+        } else if (length == 1 && *name < ' ') {
+            fputc(' ', out);
+        } else {
+            fwrite(name, 1, length, out);
+        }
+        name += length ? length : 1;
+    }
+}
+
+/* The line of a stack without its value, into `*text`, which grows as needed. */
+static bool make_line(const struct source_frames *frames, char **text, size_t *size) {
+    FILE *line = open_memstream(text, size);
+    if (!line) return false;
+    for (size_t i = frames->count; i-- > 0;) {
+        print_name(line, frames->frames[i].symbol->function);
+        if (i > 0) fputc(';', line);
+    }
+    return fclose(line) == 0;
+}
+
+int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    const struct model *model = input->model;
+    struct source_frames frames = {0};
+    struct intern lines = {0};
+    double *values = calloc(model->stack_count + 1, sizeof *values); /* at most one line a stack */
+    bool fine = values != NULL;
+
+    for (size_t i = 0; i < model->stack_count && fine; i++) {
+        double value = value_of(&model->stacks[i].figures, input->value);
+        char *text = NULL;
+        size_t size;
+        if (value == 0) continue;
+        fine = source_frames_expand(&frames, input->resolver, &model->stacks[i]) &&
+               make_line(&frames, &text, &size);
+        if (fine) {
+            uint32_t line = intern_add(&lines, text, size);
+            fine = !lines.failed;
+            values[line] += value;
+        }
+        free(text);
+    }
+
+    for (uint32_t i = 0; i < lines.count && fine; i++)
+        if (values[i] >= 0.5) fprintf(out, "%s %lld\n", lines.entries[i].key, llround(values[i]));
+
+    free(values);
+    intern_free(&lines);
+    source_frames_free(&frames);
+    return fine ? 0 : out_of_memory(problem);
+}

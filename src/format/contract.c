@@ -1,0 +1,152 @@
+#include "format/contract.h"
+#include "format/text.h"
+
+#include <string.h>
+
+/* The figures of a row or a stack: one list, so that JSON and CSV cannot drift apart. The names up to
+ * `samples` are the contract's, in its order. */
+#define FIGURES(X)                                                                                           \
+    X(live_bytes, figures->live_bytes.value)                                                                 \
+    X(live_error, estimate_error(figures->live_bytes))                                                       \
+    X(live_objects, figures->live_objects.value)                                                             \
+    X(peak_bytes, figures->peak_bytes)                                                                       \
+    X(at_peak_bytes, figures->at_peak_bytes.value)                                                           \
+    X(total_bytes, figures->total_bytes.value)                                                               \
+    X(total_objects, figures->total_objects.value)                                                           \
+    X(frees, figures->freed_objects)                                                                         \
+    X(temporary_objects, figures->temporary_objects)                                                         \
+    X(samples, (double)figures->samples)                                                                     \
+    X(live_objects_error, estimate_error(figures->live_objects))                                             \
+    X(live_samples, (double)figures->live_samples)                                                           \
+    X(peak_objects, figures->peak_objects)                                                                   \
+    X(at_peak_error, estimate_error(figures->at_peak_bytes))                                                 \
+    X(at_peak_objects, figures->at_peak_objects.value)                                                       \
+    X(total_error, estimate_error(figures->total_bytes))                                                     \
+    X(total_objects_error, estimate_error(figures->total_objects))                                           \
+    X(freed_bytes, figures->freed_bytes)                                                                     \
+    X(temporary_bytes, figures->temporary_bytes)
+
+static const char *const drop_names[DROP_KINDS] = {
+    [DROP_LIVE_TABLE] = "live_table",
+    [DROP_STACK_TABLE] = "stack_table",
+    [DROP_THREAD] = "thread",
+    [DROP_SCRATCH] = "scratch",
+    [DROP_MODULE] = "module",
+    [DROP_ADDRESS] = "address",
+};
+
+/* Freed objects by lifetime; element b counts those that lived for less than 4^b µs and not for the one
+ * before. */
+static void write_lifetime(struct json *json, const struct figures *figures) {
+    json_key(json, "lifetime");
+    json_array(json);
+    for (int i = 0; i < LIFETIME_BUCKETS; i++) json_number(json, figures->lifetime[i]);
+    json_array_end(json);
+}
+
+void contract_write_figures(struct json *json, const struct figures *figures) {
+#define WRITE(name, value) json_key_number(json, #name, value);
+    FIGURES(WRITE)
+#undef WRITE
+    write_lifetime(json, figures);
+}
+
+void contract_write_totals(struct json *json, const struct model *model) {
+    const struct totals *totals = &model->totals;
+    const struct figures *sum = &totals->sum;
+
+    json_object(json);
+    json_key_number(json, "live_bytes", sum->live_bytes.value);
+    json_key_number(json, "live_error", estimate_error(sum->live_bytes));
+    json_key_number(json, "live_objects", sum->live_objects.value);
+    json_key_number(json, "peak_bytes", totals->peak_bytes);
+    json_key_number(json, "total_bytes", sum->total_bytes.value);
+    json_key_number(json, "total_objects", sum->total_objects.value);
+    json_key_number(json, "frees", sum->freed_objects);
+    json_key_number(json, "samples", (double)sum->samples);
+    json_key_number(json, "drops", (double)totals->drops_total);
+    json_key_number(json, "rate", (double)model->rate);
+    json_key_number(json, "exact_total_bytes", totals->exact_total_bytes);
+    json_key_number(json, "recorder_bytes", (double)totals->recorder_bytes);
+
+    json_key(json, "exact");
+    json_boolean(json, model->exact);
+    json_key_number(json, "live_objects_error", estimate_error(sum->live_objects));
+    json_key_number(json, "live_samples", (double)sum->live_samples);
+    json_key_number(json, "peak_objects", totals->peak_objects);
+    json_key_number(json, "total_error", estimate_error(sum->total_bytes));
+    json_key_number(json, "total_objects_error", estimate_error(sum->total_objects));
+    json_key_number(json, "freed_bytes", sum->freed_bytes);
+    json_key_number(json, "temporary_objects", sum->temporary_objects);
+    json_key_number(json, "temporary_bytes", sum->temporary_bytes);
+    json_key(json, "exact_total_is_complete");
+    json_boolean(json, totals->exact_is_complete);
+    json_key_number(json, "unknown_frees", (double)totals->unknown_frees);
+    json_key(json, "drops_by_kind");
+    json_object(json);
+    for (int i = 0; i < DROP_KINDS; i++) json_key_number(json, drop_names[i], (double)totals->drops[i]);
+    json_object_end(json);
+    write_lifetime(json, sum);
+    json_object_end(json);
+}
+
+void contract_write_health(struct json *json, const struct model *model) {
+    json_object(json);
+    json_key_number(json, "complete", model->health.complete);
+    json_key_number(json, "truncated", (double)model->health.truncated);
+    json_key_number(json, "mean_depth", model->health.mean_depth);
+    json_key_string(json, "confidence", model->health.confidence);
+    json_object_end(json);
+}
+
+void contract_write_row(struct json *json, const struct view_row *row) {
+    json_object(json);
+    json_key_string(json, "function", row->function);
+    json_key_string(json, "file", row->file);
+    json_key_integer(json, "line", row->line);
+    json_key_string(json, "module", row->module);
+    contract_write_figures(json, &row->figures);
+    json_object_end(json);
+}
+
+static void write_csv_text(FILE *out, const char *text) {
+    bool quoted = text && strpbrk(text, ",\"\r\n");
+
+    if (quoted) fputc('"', out);
+    while (text && *text) {
+        size_t length = text_utf8_length(text);
+        if (*text == '"') fputc('"', out);
+        if (length) {
+            fwrite(text, 1, length, out);
+        } else {
+            fputs(TEXT_REPLACEMENT, out);
+        }
+        text += length ? length : 1;
+    }
+    if (quoted) fputc('"', out);
+}
+
+void contract_write_csv_header(FILE *out) {
+    fputs("function,file,line,module", out);
+#define WRITE(name, value) fputs("," #name, out);
+    FIGURES(WRITE)
+#undef WRITE
+    fputc('\n', out);
+}
+
+void contract_write_csv_row(FILE *out, const struct view_row *row) {
+    const struct figures *figures = &row->figures;
+    char text[JSON_NUMBER_SIZE];
+
+    write_csv_text(out, row->function);
+    fputc(',', out);
+    write_csv_text(out, row->file);
+    fprintf(out, ",%d,", row->line);
+    write_csv_text(out, row->module);
+#define WRITE(name, value)                                                                                   \
+    json_number_text(value, text);                                                                           \
+    fprintf(out, ",%s", text);
+    FIGURES(WRITE)
+#undef WRITE
+    fputc('\n', out);
+}

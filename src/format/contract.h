@@ -1,0 +1,27 @@
+/* The machine output that scripts rely on: names and meaning of the fields never change, fields may be added.
+ *
+ * `report --json`, `report --csv`, `stats --json` and the formats json and csv all write their totals, health
+ * and rows through these functions. Estimates are written with all their digits, exact figures as whole
+ * numbers; `…_error` is half the width of the 95 % interval. */
+#ifndef MALLOSCOPE_FORMAT_CONTRACT_H
+#define MALLOSCOPE_FORMAT_CONTRACT_H
+
+#include "format/json.h"
+#include "model/model.h"
+#include "view/view.h"
+
+#include <stdio.h>
+
+/* Each writes one object; a key before it is the caller's. */
+void contract_write_totals(struct json *json, const struct model *model);
+void contract_write_health(struct json *json, const struct model *model);
+void contract_write_row(struct json *json, const struct view_row *row);
+
+/* The figures alone, as fields of the object that is open. */
+void contract_write_figures(struct json *json, const struct figures *figures);
+
+/* RFC 4180 with "\n" at the end of a line; unknown text is an empty field. */
+void contract_write_csv_header(FILE *out);
+void contract_write_csv_row(FILE *out, const struct view_row *row);
+
+#endif

@@ -1,0 +1,75 @@
+#include "format/format.h"
+#include "format/writers.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct format formats[] = {
+    {"pprof", "pb.gz", "gzipped profile.proto, for pprof and compatible viewers", pprof_write, true},
+    {"heap", "heap", "pprof's text format, values as estimated", heap_write, false},
+    {"heap_v2", "heap", "pprof's text format, values as sampled: readers rescale them", heap_v2_write, false},
+    {"speedscope", "speedscope.json", "flame graphs in speedscope", speedscope_write, false},
+    {"collapsed", "collapsed", "one line a stack for flame graph scripts", collapsed_write, false},
+    {"json", "json", "everything: totals, processes, modules, threads, timeline, stacks", json_dump_write,
+        false},
+    {"csv", "csv", "one line a site, as report --csv", csv_write, false},
+};
+
+static const char *const value_names[] = {
+    [VALUE_LIVE] = "live",
+    [VALUE_PEAK] = "peak",
+    [VALUE_TOTAL] = "total",
+    [VALUE_OBJECTS] = "objects",
+};
+
+const struct symbol dropped_symbol = {.function = "[dropped]"};
+
+const struct format *format_list(size_t *ret_count) {
+    *ret_count = sizeof formats / sizeof formats[0];
+    return formats;
+}
+
+const struct format *format_find(const char *name) {
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, name) == 0) return &formats[i];
+    return NULL;
+}
+
+int format_write(
+    const struct format *format, const struct format_input *input, FILE *out, struct problem *problem) {
+    errno = 0;
+    int r = format->write(input, out, problem);
+    if (r < 0) return r;
+    if (fflush(out) != 0 || ferror(out))
+        return problem_set(problem, PROBLEM_FAILURE, "free some space or choose another place with -o",
+            "cannot write the %s output: %s", format->name, errno ? strerror(errno) : "write error");
+    return 0;
+}
+
+int out_of_memory(struct problem *problem) {
+    return problem_set(problem, PROBLEM_FAILURE, "export on a machine with more memory",
+        "not enough memory to put the output together");
+}
+
+bool value_kind_find(const char *name, enum value_kind *ret_value) {
+    for (size_t i = 0; i < sizeof value_names / sizeof value_names[0]; i++)
+        if (strcmp(value_names[i], name) == 0) {
+            *ret_value = (enum value_kind)i;
+            return true;
+        }
+    return false;
+}
+
+double value_of(const struct figures *figures, enum value_kind value) {
+    switch (value) {
+    case VALUE_LIVE:
+        return figures->live_bytes.value;
+    case VALUE_PEAK:
+        return figures->at_peak_bytes.value;
+    case VALUE_TOTAL:
+        return figures->total_bytes.value;
+    case VALUE_OBJECTS:
+        return figures->live_objects.value;
+    }
+    return 0;
+}

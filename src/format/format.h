@@ -1,0 +1,58 @@
+/* Formats: a model and its symbols, written for other people's tools. One file a format, one list of them
+ * here.
+ *
+ *     name        file        for
+ *     pprof       pprof.c     pprof and everything that reads profile.proto
+ *     heap        heap_text.c google-pprof and pprof; values as they are
+ *     heap_v2     heap_text.c the same readers; they rescale, so the values are scaled down first
+ *     speedscope  speedscope.c
+ *     collapsed   collapsed.c flame graph scripts: root;…;leaf VALUE
+ *     json        json_dump.c everything that the model knows
+ *     csv         csv.c       the rows of the report
+ */
+#ifndef MALLOSCOPE_FORMAT_FORMAT_H
+#define MALLOSCOPE_FORMAT_FORMAT_H
+
+#include "model/model.h"
+#include "symbol/symbol.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Which figure is wanted where a format holds one, or begins with one. */
+enum value_kind {
+    VALUE_LIVE,    /* live bytes */
+    VALUE_PEAK,    /* bytes live when the whole heap was largest; formats with live columns put these there */
+    VALUE_TOTAL,   /* bytes ever allocated */
+    VALUE_OBJECTS, /* live objects */
+};
+
+struct format_input {
+    const struct model *model;
+    struct resolver *resolver;
+    enum value_kind value;
+};
+
+struct format {
+    const char *name;
+    const char *extension; /* without a dot: "pb.gz" */
+    const char *summary;   /* one line for a list of formats */
+    int (*write)(const struct format_input *input, FILE *out, struct problem *problem);
+    bool binary; /* not for a terminal */
+};
+
+/* All formats, in the order in which to list them. */
+const struct format *format_list(size_t *ret_count);
+/* NULL if there is none of that name. */
+const struct format *format_find(const char *name);
+
+/* Writes and flushes; a full disk is a problem as well. */
+int format_write(
+    const struct format *format, const struct format_input *input, FILE *out, struct problem *problem);
+
+/* "live", "peak", "total" or "objects"; false if `name` is none of them. */
+bool value_kind_find(const char *name, enum value_kind *ret_value);
+double value_of(const struct figures *figures, enum value_kind value);
+
+#endif

@@ -1,0 +1,151 @@
+#include "format/json.h"
+#include "format/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Whole doubles beyond this need not be exact integers any more, so they are printed as they are. */
+static const double largest_whole = 9007199254740992.0; /* 2^53 */
+
+static void new_line(struct json *json) {
+    if (!json->pretty) return;
+    fputc('\n', json->out);
+    for (int i = 0; i < json->depth; i++) fputs("  ", json->out);
+}
+
+/* What comes between the previous value and the next one. */
+static void before_value(struct json *json) {
+    if (json->after_key) {
+        json->after_key = false;
+        return;
+    }
+    if (!json->first) fputc(',', json->out);
+    if (json->depth > 0) new_line(json);
+    json->first = false;
+}
+
+static void open_bracket(struct json *json, char bracket) {
+    before_value(json);
+    fputc(bracket, json->out);
+    json->depth++;
+    json->first = true;
+}
+
+static void close_bracket(struct json *json, char bracket) {
+    json->depth--;
+    if (!json->first) new_line(json);
+    fputc(bracket, json->out);
+    json->first = false;
+    if (json->depth == 0) fputc('\n', json->out);
+}
+
+static void write_quoted(FILE *out, const char *text) {
+    fputc('"', out);
+    while (*text) {
+        size_t length = text_utf8_length(text);
+        if (length == 0) {
+            fputs(TEXT_REPLACEMENT, out);
+            text++;
+            continue;
+        }
+        if (*text == '"' || *text == '\\') {
+            fputc('\\', out);
+            fputc(*text, out);
+        } else if (*text == '\n') {
+            fputs("\\n", out);
+        } else if (*text == '\t') {
+            fputs("\\t", out);
+        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            fprintf(out, "\\u%04x", *text);
+        } else {
+            fwrite(text, 1, length, out);
+        }
+        text += length;
+    }
+    fputc('"', out);
+}
+
+void json_start(struct json *json, FILE *out, bool pretty) {
+    *json = (struct json){.out = out, .pretty = pretty, .first = true};
+}
+
+void json_object(struct json *json) {
+    open_bracket(json, '{');
+}
+
+void json_object_end(struct json *json) {
+    close_bracket(json, '}');
+}
+
+void json_array(struct json *json) {
+    open_bracket(json, '[');
+}
+
+void json_array_end(struct json *json) {
+    close_bracket(json, ']');
+}
+
+void json_key(struct json *json, const char *key) {
+    before_value(json);
+    write_quoted(json->out, key);
+    fputs(json->pretty ? ": " : ":", json->out);
+    json->after_key = true;
+}
+
+void json_string(struct json *json, const char *text) {
+    before_value(json);
+    if (text) {
+        write_quoted(json->out, text);
+    } else {
+        fputs("null", json->out);
+    }
+}
+
+void json_integer(struct json *json, int64_t value) {
+    before_value(json);
+    fprintf(json->out, "%" PRId64, value);
+}
+
+void json_number_text(double value, char text[JSON_NUMBER_SIZE]) {
+    if (value == trunc(value) && fabs(value) <= largest_whole) {
+        snprintf(text, JSON_NUMBER_SIZE, "%.0f", value == 0 ? 0.0 : value); /* never "-0" */
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, JSON_NUMBER_SIZE, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+}
+
+void json_number(struct json *json, double value) {
+    char text[JSON_NUMBER_SIZE];
+
+    before_value(json);
+    if (isfinite(value)) {
+        json_number_text(value, text);
+        fputs(text, json->out);
+    } else {
+        fputs("null", json->out);
+    }
+}
+
+void json_boolean(struct json *json, bool value) {
+    before_value(json);
+    fputs(value ? "true" : "false", json->out);
+}
+
+void json_key_string(struct json *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_string(json, text);
+}
+
+void json_key_integer(struct json *json, const char *key, int64_t value) {
+    json_key(json, key);
+    json_integer(json, value);
+}
+
+void json_key_number(struct json *json, const char *key, double value) {
+    json_key(json, key);
+    json_number(json, value);
+}

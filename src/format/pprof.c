@@ -1,0 +1,363 @@
+/* pprof: a gzipped profile.proto (see profile.proto here), put together in memory by protobuf-c.
+ *
+ * Values are the unbiased estimates, rounded. A location's address is one less than the recorded return
+ * address, which lies in the call: pprof looks it up as it is. Everything is symbolised, inlined calls
+ * included; the has_… flags of a mapping tell truthfully what was found for all of its locations, so that
+ * pprof knows where looking again, with better debug information, is worth the time. */
+#include "format/gzip.h"
+#include "format/intern.h"
+#include "format/profile.pb-c.h"
+#include "format/text.h"
+#include "format/writers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Messages are numbered by these tables; message i of a kind has the id i + 1. */
+struct builder {
+    const struct format_input *input;
+    Pprof__Profile *profile;
+    struct intern strings, functions, locations;
+    uint64_t *mapping_ids; /* by module */
+    bool *mapping_used;    /* by mapping id: some location lies in it */
+    int64_t process_key;   /* label that tells processes apart, 0 = there is only one */
+    bool failed;           /* out of memory */
+};
+
+struct function_key {
+    uint32_t name, system_name, file, line;
+};
+
+struct location_key {
+    uint64_t word; /* of the frame */
+    uint64_t kind_and_process;
+};
+
+/* What stands for samples without a stack: no frame word has all bits set. */
+static const uint64_t dropped_word = UINT64_MAX;
+
+static int64_t string(struct builder *builder, const char *text) {
+    char *clean = text_to_utf8(text ? text : "");
+    if (!clean) {
+        builder->failed = true;
+        return 0;
+    }
+    int64_t number = intern_text(&builder->strings, clean);
+    free(clean);
+    return number;
+}
+
+/* Appends to a repeated field. The array doubles whenever its length is a power of two. */
+static bool append(struct builder *builder, void ***list, size_t *count, void *message) {
+    if ((*count & (*count - 1)) == 0) {
+        void **longer = reallocarray(*list, *count ? *count * 2 : 1, sizeof *longer);
+        if (!longer) {
+            free(message);
+            builder->failed = true;
+            return false;
+        }
+        *list = longer;
+    }
+    (*list)[(*count)++] = message;
+    return true;
+}
+
+/* Makes a message of `type`, appends it to the repeated field `field` of `owner` and assigns it to
+ * `variable`, which is NULL if there is no memory. */
+#define APPEND(builder, owner, field, type, initial, variable)                                               \
+    do {                                                                                                     \
+        (variable) = malloc(sizeof *(variable));                                                             \
+        if (!(variable)) {                                                                                   \
+            (builder)->failed = true;                                                                        \
+            break;                                                                                           \
+        }                                                                                                    \
+        *(variable) = (type)initial;                                                                         \
+        if (!append(builder, (void ***)&(owner)->field, &(owner)->n_##field, variable)) (variable) = NULL;   \
+    } while (0)
+
+static void add_sample_type(struct builder *builder, const char *type, const char *unit) {
+    Pprof__ValueType *value_type;
+    APPEND(builder, builder->profile, sample_type, Pprof__ValueType, PPROF__VALUE_TYPE__INIT, value_type);
+    if (!value_type) return;
+    value_type->type = string(builder, type);
+    value_type->unit = string(builder, unit);
+}
+
+static Pprof__Mapping *add_mapping(struct builder *builder, const char *path) {
+    Pprof__Mapping *mapping;
+    APPEND(builder, builder->profile, mapping, Pprof__Mapping, PPROF__MAPPING__INIT, mapping);
+    if (!mapping) return NULL;
+    mapping->id = builder->profile->n_mapping;
+    mapping->filename = string(builder, path);
+    return mapping;
+}
+
+static void add_module(struct builder *builder, size_t index) {
+    const struct model_module *module = &builder->input->model->modules[index];
+    char build_id[2 * sizeof module->build_id + 1] = "";
+
+    for (int i = 0; i < module->build_id_size; i++) sprintf(build_id + 2 * i, "%02x", module->build_id[i]);
+    Pprof__Mapping *mapping = add_mapping(builder, module->path);
+    if (!mapping) return;
+    mapping->memory_start = module->start;
+    mapping->memory_limit = module->end;
+    mapping->file_offset = module->file_offset;
+    mapping->build_id = string(builder, build_id);
+    builder->mapping_ids[index] = mapping->id;
+}
+
+/* The main program goes first: pprof takes the first mapping for it. */
+static void add_mappings(struct builder *builder) {
+    const struct model *model = builder->input->model;
+    const char *executable = model->process_count ? model->processes[0].executable : NULL;
+    size_t main_module = model->module_count;
+
+    for (size_t i = 0; i < model->module_count && executable && main_module == model->module_count; i++)
+        if (model->modules[i].process == 0 && strcmp(model->modules[i].path, executable) == 0)
+            main_module = i;
+
+    if (main_module < model->module_count) {
+        add_module(builder, main_module);
+    } else if (executable) {
+        add_mapping(builder, executable);
+    }
+    for (size_t i = 0; i < model->module_count && !builder->failed; i++)
+        if (i != main_module) add_module(builder, i);
+}
+
+static uint64_t function_id(struct builder *builder, const struct symbol *symbol) {
+    struct function_key key = {
+        .name = string(builder, symbol->function),
+        .system_name = string(builder, symbol->linkage ? symbol->linkage : symbol->function),
+        .file = string(builder, symbol->file),
+        .line = symbol->function_line,
+    };
+    size_t before = builder->functions.count;
+    uint64_t id = (uint64_t)intern_add(&builder->functions, &key, sizeof key) + 1;
+    if (builder->functions.count == before) return id;
+
+    Pprof__Function *function;
+    APPEND(builder, builder->profile, function, Pprof__Function, PPROF__FUNCTION__INIT, function);
+    if (!function) return 0;
+    function->id = id;
+    function->name = key.name;
+    function->system_name = key.system_name;
+    function->filename = key.file;
+    function->start_line = key.line;
+    return id;
+}
+
+static void add_line(struct builder *builder, Pprof__Location *location, const struct symbol *symbol) {
+    uint64_t function = function_id(builder, symbol);
+    Pprof__Line *line;
+    APPEND(builder, location, line, Pprof__Line, PPROF__LINE__INIT, line);
+    if (!line) return;
+    line->function_id = function;
+    line->line = symbol->line;
+}
+
+/* A symbol whose function is not known is named after its place, "[libx.so+0x123]". */
+static bool is_named(const struct symbol *symbol) {
+    return symbol->function[0] != '[';
+}
+
+static void note_what_is_known(
+    struct builder *builder, Pprof__Mapping *mapping, const struct symbol_list *symbols) {
+    if (!builder->mapping_used[mapping->id]) { /* true until a location says otherwise */
+        builder->mapping_used[mapping->id] = true;
+        mapping->has_functions = mapping->has_filenames = mapping->has_line_numbers = true;
+    }
+    for (size_t i = 0; i < symbols->count; i++) {
+        mapping->has_functions &= is_named(&symbols->frames[i]);
+        mapping->has_filenames &= symbols->frames[i].file != NULL;
+        mapping->has_line_numbers &= symbols->frames[i].line > 0;
+    }
+    /* Whatever tells lines tells inlined calls, and those are always expanded. */
+    mapping->has_inline_frames = mapping->has_line_numbers;
+}
+
+static uint64_t location_id(struct builder *builder, const struct model_stack *stack, uint32_t index) {
+    bool dropped = stack->frame_count == 0;
+    uint64_t word = dropped ? dropped_word : stack->frames[index];
+    uint64_t address = dropped ? 0 : frame_address(word);
+    struct location_key key = {word, address ? stack->process : UINT64_MAX};
+    size_t before = builder->locations.count;
+    uint64_t id = (uint64_t)intern_add(&builder->locations, &key, sizeof key) + 1;
+    if (builder->locations.count == before) return id;
+
+    Pprof__Location *location;
+    APPEND(builder, builder->profile, location, Pprof__Location, PPROF__LOCATION__INIT, location);
+    if (!location) return 0;
+    location->id = id;
+    location->address = address ? address - 1 : 0;
+    if (dropped) {
+        add_line(builder, location, &dropped_symbol);
+        return id;
+    }
+
+    struct symbol_list symbols = resolver_look_up(builder->input->resolver, stack, index);
+    for (size_t i = 0; i < symbols.count; i++) add_line(builder, location, &symbols.frames[i]);
+    if (symbols.module && !builder->failed) {
+        location->mapping_id = builder->mapping_ids[symbols.module - builder->input->model->modules];
+        note_what_is_known(builder, builder->profile->mapping[location->mapping_id - 1], &symbols);
+    }
+    return id;
+}
+
+static void add_process_label(struct builder *builder, Pprof__Sample *sample, uint32_t process_number) {
+    const struct model_process *process = &builder->input->model->processes[process_number];
+    Pprof__Label *label;
+    char *name;
+
+    APPEND(builder, sample, label, Pprof__Label, PPROF__LABEL__INIT, label);
+    if (!label) return;
+    if (asprintf(&name, "%s (%d)", process->executable ? text_base_name(process->executable) : "process",
+            process->pid) < 0) {
+        builder->failed = true;
+        return;
+    }
+    label->key = builder->process_key;
+    label->str = string(builder, name);
+    free(name);
+}
+
+static void add_sample(struct builder *builder, const struct model_stack *stack) {
+    const struct figures *figures = &stack->figures;
+    bool at_peak = builder->input->value == VALUE_PEAK;
+    const int64_t values[] = {
+        llround(figures->total_objects.value),
+        llround(figures->total_bytes.value),
+        llround(at_peak ? figures->at_peak_objects.value : figures->live_objects.value),
+        llround(at_peak ? figures->at_peak_bytes.value : figures->live_bytes.value),
+    };
+    if (!values[0] && !values[1] && !values[2] && !values[3]) return;
+
+    Pprof__Sample *sample;
+    APPEND(builder, builder->profile, sample, Pprof__Sample, PPROF__SAMPLE__INIT, sample);
+    if (!sample) return;
+    size_t depth = stack->frame_count ? stack->frame_count : 1;
+    sample->location_id = calloc(depth, sizeof *sample->location_id);
+    sample->value = malloc(sizeof values);
+    if (!sample->location_id || !sample->value) {
+        builder->failed = true;
+        return;
+    }
+    sample->n_location_id = depth;
+    sample->n_value = sizeof values / sizeof values[0];
+    memcpy(sample->value, values, sizeof values);
+    for (size_t i = 0; i < depth; i++) sample->location_id[i] = location_id(builder, stack, (uint32_t)i);
+    if (builder->process_key) add_process_label(builder, sample, stack->process);
+}
+
+static void add_comment(struct builder *builder, const char *text) {
+    Pprof__Profile *profile = builder->profile;
+    int64_t *longer = reallocarray(profile->comment, profile->n_comment + 1, sizeof *longer);
+    if (!longer) {
+        builder->failed = true;
+        return;
+    }
+    profile->comment = longer;
+    profile->comment[profile->n_comment++] = string(builder, text);
+}
+
+static void describe(struct builder *builder) {
+    static const char *const defaults[] = {
+        [VALUE_LIVE] = "inuse_space",
+        [VALUE_PEAK] = "inuse_space",
+        [VALUE_TOTAL] = "alloc_space",
+        [VALUE_OBJECTS] = "inuse_objects",
+    };
+    const struct model *model = builder->input->model;
+    Pprof__Profile *profile = builder->profile;
+
+    add_sample_type(builder, "alloc_objects", "count");
+    add_sample_type(builder, "alloc_space", "bytes");
+    add_sample_type(builder, "inuse_objects", "count");
+    add_sample_type(builder, "inuse_space", "bytes");
+    profile->default_sample_type = string(builder, defaults[builder->input->value]);
+
+    profile->period = (int64_t)model->rate;
+    profile->period_type = malloc(sizeof *profile->period_type);
+    if (profile->period_type) {
+        *profile->period_type = (Pprof__ValueType)PPROF__VALUE_TYPE__INIT;
+        profile->period_type->type = string(builder, "space");
+        profile->period_type->unit = string(builder, "bytes");
+    } else {
+        builder->failed = true;
+    }
+
+    add_comment(builder, "malloscope " MALLOSCOPE_VERSION);
+    if (builder->input->value == VALUE_PEAK) add_comment(builder, "in use: at the peak of the heap");
+    for (size_t i = 0; i < model->process_count; i++) {
+        const struct model_process *process = &model->processes[i];
+        int64_t duration = (int64_t)(process->duration * 1e9);
+        if (i == 0 || (int64_t)process->start_realtime < profile->time_nanos)
+            profile->time_nanos = (int64_t)process->start_realtime;
+        if (duration > profile->duration_nanos) profile->duration_nanos = duration;
+        if (process->command_line) add_comment(builder, process->command_line);
+    }
+}
+
+/* The strings change hands: the profile frees them. */
+static void move_strings(struct builder *builder) {
+    Pprof__Profile *profile = builder->profile;
+    profile->string_table = calloc(builder->strings.count, sizeof *profile->string_table);
+    if (!profile->string_table) {
+        builder->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < builder->strings.count; i++) {
+        profile->string_table[i] = builder->strings.entries[i].key;
+        builder->strings.entries[i].key = NULL;
+    }
+    profile->n_string_table = builder->strings.count;
+}
+
+static bool build(struct builder *builder) {
+    const struct model *model = builder->input->model;
+
+    builder->profile = malloc(sizeof *builder->profile);
+    builder->mapping_ids = calloc(model->module_count + 1, sizeof *builder->mapping_ids);
+    /* Ids begin at 1, and the program itself may be one more than the modules. */
+    builder->mapping_used = calloc(model->module_count + 2, sizeof *builder->mapping_used);
+    if (!builder->profile || !builder->mapping_ids || !builder->mapping_used) {
+        free(builder->profile);
+        builder->profile = NULL;
+        return false;
+    }
+    *builder->profile = (Pprof__Profile)PPROF__PROFILE__INIT;
+
+    string(builder, "");
+    describe(builder);
+    if (model->process_count > 1) builder->process_key = string(builder, "process");
+    add_mappings(builder);
+    for (size_t i = 0; i < model->stack_count && !builder->failed; i++)
+        add_sample(builder, &model->stacks[i]);
+
+    bool used_up = builder->strings.failed || builder->functions.failed || builder->locations.failed;
+    if (builder->failed || used_up) return false;
+    move_strings(builder);
+    return !builder->failed;
+}
+
+int pprof_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    struct builder builder = {.input = input};
+    bool fine = build(&builder);
+    uint8_t *bytes = NULL;
+
+    if (fine) {
+        size_t size = pprof__profile__get_packed_size(builder.profile);
+        bytes = malloc(size ? size : 1);
+        fine = bytes && gzip_write(out, bytes, pprof__profile__pack(builder.profile, bytes));
+    }
+
+    free(bytes);
+    if (builder.profile) pprof__profile__free_unpacked(builder.profile, NULL);
+    free(builder.mapping_ids);
+    free(builder.mapping_used);
+    intern_free(&builder.strings);
+    intern_free(&builder.functions);
+    intern_free(&builder.locations);
+    return fine ? 0 : out_of_memory(problem);
+}

@@ -1,0 +1,166 @@
+/* Speedscope: one file with a profile for each figure, all over one table of frames.
+ *
+ * The layout is that of https://www.speedscope.app/file-format-schema.json, profiles of type "sampled": a
+ * sample is a stack, root first, and its weight the figure. */
+#include "format/intern.h"
+#include "format/json.h"
+#include "format/text.h"
+#include "format/writers.h"
+#include "view/frames.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    enum value_kind value;
+    const char *name, *unit;
+} profiles[] = {
+    {VALUE_LIVE, "live bytes", "bytes"},
+    {VALUE_PEAK, "live bytes at peak", "bytes"},
+    {VALUE_TOTAL, "allocated bytes", "bytes"},
+    {VALUE_OBJECTS, "live objects", "none"},
+};
+
+/* A stack as numbers of frames, root first. */
+struct path {
+    uint32_t *frames;
+    size_t count;
+};
+
+/* Two frames are one if name, file and line are equal. The first symbol of each is kept to be written. */
+struct frame_table {
+    struct intern keys;
+    const struct symbol **symbols;
+    size_t capacity;
+};
+
+static bool frame_number(struct frame_table *table, const struct symbol *symbol, uint32_t *ret_number) {
+    char *key;
+    int size =
+        asprintf(&key, "%s%c%s%c%d", symbol->function, 1, symbol->file ? symbol->file : "", 1, symbol->line);
+    if (size < 0) return false;
+    uint32_t before = table->keys.count;
+    uint32_t number = intern_add(&table->keys, key, size);
+    free(key);
+    if (table->keys.failed) return false;
+
+    if (table->keys.count > before) {
+        if (number == table->capacity) {
+            size_t capacity = table->capacity ? table->capacity * 2 : 256;
+            const struct symbol **symbols = reallocarray(table->symbols, capacity, sizeof *symbols);
+            if (!symbols) return false;
+            table->symbols = symbols;
+            table->capacity = capacity;
+        }
+        table->symbols[number] = symbol;
+    }
+    *ret_number = number;
+    return true;
+}
+
+static bool make_paths(const struct format_input *input, struct frame_table *table, struct path *paths) {
+    struct source_frames frames = {0};
+    bool fine = true;
+
+    for (size_t i = 0; i < input->model->stack_count && fine; i++) {
+        fine = source_frames_expand(&frames, input->resolver, &input->model->stacks[i]);
+        if (!fine) break;
+        paths[i].frames = calloc(frames.count, sizeof *paths[i].frames);
+        if (!paths[i].frames) fine = false;
+        for (size_t k = 0; k < frames.count && fine; k++)
+            fine = frame_number(table, frames.frames[k].symbol, &paths[i].frames[frames.count - 1 - k]);
+        paths[i].count = frames.count;
+    }
+    source_frames_free(&frames);
+    return fine;
+}
+
+static void write_frames(struct json *json, const struct frame_table *table) {
+    json_array(json);
+    for (uint32_t i = 0; i < table->keys.count; i++) {
+        const struct symbol *symbol = table->symbols[i];
+        json_object(json);
+        json_key_string(json, "name", symbol->function);
+        if (symbol->file) json_key_string(json, "file", symbol->file);
+        if (symbol->line > 0) json_key_integer(json, "line", symbol->line);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void write_profile(
+    struct json *json, const struct model *model, const struct path *paths, size_t which) {
+    double sum = 0;
+
+    json_object(json);
+    json_key_string(json, "type", "sampled");
+    json_key_string(json, "name", profiles[which].name);
+    json_key_string(json, "unit", profiles[which].unit);
+    json_key(json, "samples");
+    json_array(json);
+    for (size_t i = 0; i < model->stack_count; i++) {
+        double weight = round(value_of(&model->stacks[i].figures, profiles[which].value));
+        if (weight <= 0) continue;
+        sum += weight;
+        json_array(json);
+        for (size_t k = 0; k < paths[i].count; k++) json_integer(json, paths[i].frames[k]);
+        json_array_end(json);
+    }
+    json_array_end(json);
+    json_key(json, "weights");
+    json_array(json);
+    for (size_t i = 0; i < model->stack_count; i++) {
+        double weight = round(value_of(&model->stacks[i].figures, profiles[which].value));
+        if (weight > 0) json_number(json, weight);
+    }
+    json_array_end(json);
+    json_key_integer(json, "startValue", 0);
+    json_key_number(json, "endValue", sum);
+    json_object_end(json);
+}
+
+static void write_file(struct json *json, const struct format_input *input, const struct frame_table *table,
+    const struct path *paths) {
+    const struct model *model = input->model;
+    const size_t profile_count = sizeof profiles / sizeof profiles[0];
+
+    json_object(json);
+    json_key_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_key_string(json, "exporter", "malloscope " MALLOSCOPE_VERSION);
+    json_key_string(json, "name",
+        model->process_count && model->processes[0].executable
+            ? text_base_name(model->processes[0].executable)
+            : "malloscope");
+    for (size_t i = 0; i < profile_count; i++)
+        if (profiles[i].value == input->value) json_key_integer(json, "activeProfileIndex", (int64_t)i);
+    json_key(json, "shared");
+    json_object(json);
+    json_key(json, "frames");
+    write_frames(json, table);
+    json_object_end(json);
+    json_key(json, "profiles");
+    json_array(json);
+    for (size_t i = 0; i < profile_count; i++) write_profile(json, model, paths, i);
+    json_array_end(json);
+    json_object_end(json);
+}
+
+int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    size_t stack_count = input->model->stack_count;
+    struct frame_table table = {0};
+    struct path *paths = calloc(stack_count + 1, sizeof *paths);
+    bool fine = paths && make_paths(input, &table, paths);
+
+    if (fine) {
+        struct json json;
+        json_start(&json, out, false);
+        write_file(&json, input, &table, paths);
+    }
+
+    for (size_t i = 0; paths && i < stack_count; i++) free(paths[i].frames);
+    free(paths);
+    free(table.symbols);
+    intern_free(&table.keys);
+    return fine ? 0 : out_of_memory(problem);
+}

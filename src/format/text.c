@@ -1,0 +1,57 @@
+#include "format/text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t text_utf8_length(const char *text) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t length;
+    uint32_t code;
+
+    if (bytes[0] < 0x80) return 1;
+    if ((bytes[0] & 0xe0) == 0xc0) {
+        length = 2;
+        code = bytes[0] & 0x1f;
+    } else if ((bytes[0] & 0xf0) == 0xe0) {
+        length = 3;
+        code = bytes[0] & 0x0f;
+    } else if ((bytes[0] & 0xf8) == 0xf0) {
+        length = 4;
+        code = bytes[0] & 0x07;
+    } else {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if ((bytes[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (bytes[i] & 0x3f);
+    }
+    if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    return length;
+}
+
+char *text_to_utf8(const char *text) {
+    const size_t replacement_size = strlen(TEXT_REPLACEMENT);
+    char *copy = malloc(strlen(text) * replacement_size + 1);
+    if (!copy) return NULL;
+
+    char *end = copy;
+    while (*text) {
+        size_t length = text_utf8_length(text);
+        if (length) {
+            end = mempcpy(end, text, length);
+            text += length;
+        } else {
+            end = mempcpy(end, TEXT_REPLACEMENT, replacement_size);
+            text++;
+        }
+    }
+    *end = '\0';
+    return copy;
+}
+
+const char *text_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

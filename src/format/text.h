@@ -1,0 +1,20 @@
+/* Text from programs and debug information: any bytes, made fit for formats that want UTF-8 on one line. */
+#ifndef MALLOSCOPE_FORMAT_TEXT_H
+#define MALLOSCOPE_FORMAT_TEXT_H
+
+#include <stddef.h>
+
+#define TEXT_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* Length of the UTF-8 sequence that `text` starts with, or 0 if it does not start with one (overlong forms,
+ * surrogates and values beyond U+10FFFF are not UTF-8). The terminating NUL is a sequence of length 1. */
+size_t text_utf8_length(const char *text);
+
+/* A copy of `text` in which every byte that is not UTF-8 is U+FFFD. The caller frees it; NULL without memory.
+ */
+char *text_to_utf8(const char *text);
+
+/* The last component of a path: "libc.so.6" of "/lib/libc.so.6". Points into `path`. */
+const char *text_base_name(const char *path);
+
+#endif

@@ -1,0 +1,25 @@
+/* What the formats share with the list in format.c. */
+#ifndef MALLOSCOPE_FORMAT_WRITERS_H
+#define MALLOSCOPE_FORMAT_WRITERS_H
+
+#include "format/format.h"
+
+int pprof_write(const struct format_input *input, FILE *out, struct problem *problem);
+int heap_write(const struct format_input *input, FILE *out, struct problem *problem);
+int heap_v2_write(const struct format_input *input, FILE *out, struct problem *problem);
+int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem);
+int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem);
+int json_dump_write(const struct format_input *input, FILE *out, struct problem *problem);
+int csv_write(const struct format_input *input, FILE *out, struct problem *problem);
+
+/* What stands for the stack of the samples whose own stack found no room: it has no frames. */
+extern const struct symbol dropped_symbol;
+
+/* 0 for a frame word that is not native. */
+static inline uint64_t frame_address(uint64_t word) {
+    return word >> FRAME_KIND_SHIFT == FRAME_NATIVE ? word & FRAME_VALUE_MASK : 0;
+}
+
+int out_of_memory(struct problem *problem);
+
+#endif
