@@ -133,5 +133,31 @@
 	cold_call hook_pvalloc %rsi
 	end_function pvalloc
 
+/* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
+ * the caller's address, by which dlopen chooses where to search. */
+#define RTLD_DEEPBIND_BIT 8
+
+	function dlopen
+	test	$RTLD_DEEPBIND_BIT, %esi
+	jne	1f
+	cmpq	$0, hook_dlopen(%rip)
+	je	1f
+	jmp	*hook_dlopen(%rip)
+1:	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	hook_before_dlopen
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	*hook_dlopen(%rip)
+	end_function dlopen
+
 #endif
 	.section .note.GNU-stack,"",@progbits

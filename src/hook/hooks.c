@@ -12,6 +12,7 @@
 #include "hook/recorder.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -36,6 +37,7 @@ void *hook_memalign(size_t alignment, size_t size, caller *at);
 void *hook_valloc(size_t size, caller *at);
 void *hook_pvalloc(size_t size, caller *at);
 void hook_free(void *block);
+void hook_before_dlopen(const char *path, int mode);
 
 /* What the entry code jumps to for blocks that carry no mark: the allocator, once it is known that they were
  * not sampled; otherwise the cold path, which looks them up. */
@@ -45,6 +47,21 @@ void *(*hook_realloc_plain)(void *, size_t) = hook_realloc_always;
 void hooks_trust_marks(void) {
     hook_free_plain = real.free;
     hook_realloc_plain = real.realloc;
+}
+
+/* Blocks that are marked now stay so; free knows them by their mark. */
+static void distrust_marks(void) {
+    recorder_stop_marking();
+    hook_realloc_plain = hook_realloc_always;
+    hook_free_plain = hook_free;
+}
+
+void *(*hook_dlopen)(const char *, int);
+
+void hook_before_dlopen(const char *path, int mode) {
+    (void)path;
+    if (mode & RTLD_DEEPBIND) distrust_marks();
+    if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
 /* ---- allocation ------------------------------------------------------------------------------------------

@@ -79,6 +79,12 @@ bool recorder_marks(void) {
     return recorder.marks;
 }
 
+void recorder_stop_marking(void) {
+    if (!recorder.marks || !is_recording()) return;
+    recorder.marks = false;
+    recorder.recording.header->filter = FILTER_LOOKUP;
+}
+
 void recorder_start(void) {
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
 }

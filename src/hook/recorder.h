@@ -50,5 +50,6 @@ void recorder_finish(void);
 /* Are sampled blocks marked (mark.h)? Otherwise every free has to look into the live table. Known once
  * started. */
 bool recorder_marks(void);
+void recorder_stop_marking(void);
 
 #endif
