@@ -1,6 +1,24 @@
-#include <stdio.h>
+#include "cli/command.h"
+#include "cli/terminal.h"
 
-int main(void) {
+#include <stdio.h>
+#include <string.h>
+
+static int print_version(void) {
     puts("malloscope " MALLOSCOPE_VERSION);
     return 0;
+}
+
+int main(int argc, char **argv) {
+    terminal_choose_glyphs();
+    if (argc < 2) {
+        command_help(1, (char *[]){"help", NULL});
+        return 2;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return command_help(1, (char *[]){"help", NULL});
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) return print_version();
+    const struct command *command = command_find(name);
+    return command ? command->run(argc - 1, argv + 1) : command_unknown(name);
 }

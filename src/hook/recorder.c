@@ -37,6 +37,11 @@ static uint64_t draw(struct thread_record *thread) {
 
 static bool register_thread(void);
 
+static void publish_countdown(uint64_t countdown) {
+    __atomic_store_n(&hook_countdown, countdown, __ATOMIC_RELEASE);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
 bool recorder_due(size_t size) {
     if (!is_recording()) {
         if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
@@ -53,7 +58,7 @@ bool recorder_due(size_t size) {
             return false;
         }
         if (!recorder.exact) {
-            hook_countdown = draw(hook_thread);
+            publish_countdown(draw(hook_thread));
             if (hook_countdown > size) {
                 hook_countdown -= size;
                 return false;
@@ -64,9 +69,12 @@ bool recorder_due(size_t size) {
     if (recorder.exact) {
         own_add(&thread->bytes, size);
     } else {
-        uint64_t interval = atomic_load_explicit(&thread->interval, memory_order_relaxed);
-        own_add(&thread->bytes, interval - hook_countdown + size);
-        hook_countdown = draw(thread);
+        uint64_t used = atomic_load_explicit(&thread->interval, memory_order_relaxed) - hook_countdown + size;
+        /* A reader adds what the countdown has consumed of the interval. While the two do not fit, the
+         * countdown is larger than any interval: it then tries again. */
+        publish_countdown(UINT64_MAX);
+        own_add(&thread->bytes, used);
+        publish_countdown(draw(thread));
     }
     return atomic_load_explicit(&recorder.recording.header->active, memory_order_relaxed) != 0;
 }

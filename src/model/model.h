@@ -17,10 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An estimate and the variance of its error. Exact figures have variance 0. */
+/* An estimate and the variance of its error. Exact figures have variance 0. `unseen` is what may be there without
+ * having been sampled once, in 95 of 100 cases at most: it is the error of an estimate that rests on no sample. */
 struct estimate {
     double value;
     double variance;
+    double unseen;
 };
 
 /* Half the width of the 95 % confidence interval. */
@@ -32,7 +34,7 @@ struct figures {
     struct estimate live_bytes, live_objects;
     struct estimate total_bytes, total_objects; /* everything ever allocated */
     double freed_bytes, freed_objects;
-    double peak_bytes, peak_objects;             /* of a stack: its own peak; of a set: the sum, an upper bound */
+    double peak_bytes, peak_objects; /* of a stack: its own peak; of a set: the sum, an upper bound */
     struct estimate at_peak_bytes, at_peak_objects; /* live when the whole heap was largest */
     double temporary_objects, temporary_bytes;
     uint64_t samples;      /* allocations sampled: what total_* rests on */
@@ -49,8 +51,8 @@ void figures_add(struct figures *sum, const struct figures *figures);
 struct model_stack {
     const uint64_t *frames; /* frame words (recording.h), leaf first */
     uint32_t frame_count;
-    uint32_t flags;       /* enum stack_flag */
-    uint32_t process;     /* index into model.processes */
+    uint32_t flags;   /* enum stack_flag */
+    uint32_t process; /* index into model.processes */
     struct figures figures;
 };
 
@@ -64,6 +66,7 @@ struct model_module {
     uint8_t build_id_size;
     uint64_t inode;
     uint32_t device_major, device_minor;
+    uint64_t reach; /* largest `end` up to here within the process: how far model_find_module looks back */
 };
 
 struct model_thread {
@@ -93,19 +96,19 @@ struct model_process {
     uint32_t flags;  /* enum recording_flag */
     uint32_t filter; /* enum free_filter */
     uint64_t rate;
-    char *executable;
+    char *executable;   /* texts that the recording lacks are "[unknown]" */
     char *command_line; /* for people: arguments joined by blanks, quoted where needed */
     char *allocator;
     uint64_t start_realtime; /* ns */
     double duration;         /* seconds between start and last event (or now, if it runs) */
     double peak_seconds;
     uint64_t file_bytes;     /* size of the recording */
-    uint64_t recorder_bytes; /* memory that the recorder takes in the program: pages of the recording in use */
+    uint64_t recorder_bytes; /* memory the recorder takes in the program: pages of the recording in use */
 };
 
 struct totals {
-    struct figures sum;      /* over all stacks; sum.peak_* are not the global peak */
-    double peak_bytes;       /* global peak of live bytes */
+    struct figures sum; /* over all stacks; sum.peak_* are not the global peak */
+    double peak_bytes;  /* global peak of live bytes; of several processes the sum, an upper bound */
     double peak_objects;
     double exact_total_bytes; /* by the threads' own counters */
     bool exact_is_complete;
@@ -117,7 +120,7 @@ struct totals {
 
 /* How good the stacks are. */
 struct health {
-    double complete;   /* share of samples whose stack reaches the start of its thread */
+    double complete;    /* share of samples whose stack reaches the start of its thread */
     uint64_t truncated; /* number of samples whose stack does not */
     double mean_depth;
     const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
@@ -136,9 +139,12 @@ struct model {
     size_t moment_count;
     struct totals totals;
     struct health health;
-    bool exact; /* every allocation was recorded */
-    uint64_t rate; /* largest of the processes' rates */
+    bool exact;            /* every allocation was recorded */
+    uint64_t rate;         /* largest of the processes' rates */
     uint64_t *frame_store; /* what stacks[].frames point into */
+    /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A
+     * damaged recording is loaded as far as it can be, and this says what is missing. */
+    char *warning;
 };
 
 /* `source` is a path of a recording, a folder of recordings, or the number of a running process.
@@ -152,7 +158,9 @@ const struct model_module *model_find_module(const struct model *model, uint32_t
 /* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);
 
-/* Copies the recording of `source` into the new file `path`, consistent and no larger than what is used. */
+/* Copies the recording of `source` (not a folder) into the new file `path`, consistent and no larger than
+ * what is used, readable on its own: of a running program it reads as if that had ended now. The file appears
+ * whole or not at all; one that is there is left alone unless `replace`. */
 int model_copy(const char *source, const char *path, bool replace, struct problem *problem);
 
 #endif

@@ -4,7 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int problem_set(struct problem *problem, enum problem_kind kind, const char *remedy, const char *format, ...) {
+int problem_set(
+    struct problem *problem, enum problem_kind kind, const char *remedy, const char *format, ...) {
     if (problem) {
         problem->kind = kind;
         va_list arguments;

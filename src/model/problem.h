@@ -1,7 +1,8 @@
 /* What went wrong, in words for the user: what happened, to which file or process, and what to do next.
  *
- * Functions of the tool that can fail return 0 or a negative `enum problem_kind`, leave their `ret_` arguments
- * untouched on failure, and describe the failure in the `struct problem` they were given. Only cli/ prints. */
+ * Functions of the tool that can fail return 0 or a negative `enum problem_kind`, leave their `ret_`
+ * arguments untouched on failure, and describe the failure in the `struct problem` they were given. Only cli/
+ * prints. */
 #ifndef MALLOSCOPE_MODEL_PROBLEM_H
 #define MALLOSCOPE_MODEL_PROBLEM_H
 

@@ -1,4 +1,7 @@
-/* Views: a model and its symbols, put into the rows and trees that people and formats ask for. */
+/* Views: a model and its symbols, put into the rows and trees that people and formats ask for.
+ *
+ * Rows put every stack under exactly one frame, its *site*: the innermost source frame that is not allocation
+ * plumbing (plumbing.h), so that the rows of any grouping add up to the total. */
 #ifndef MALLOSCOPE_VIEW_VIEW_H
 #define MALLOSCOPE_VIEW_VIEW_H
 
@@ -8,26 +11,51 @@
 enum view_by { BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_THREAD, BY_STACK };
 enum view_sort { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_ALLOCS, SORT_TEMPORARY };
 
-/* One line of a report. Text belongs to the resolver or the model. Fields that the grouping does not know are
- * NULL or 0. */
+/* What is asked for. */
+struct view_query {
+    enum view_by by;
+    enum view_sort sort;
+    const char *filter; /* POSIX extended regular expression, or NULL */
+    bool raw_sites;     /* take the innermost frame as the site, plumbing or not */
+};
+
+/* One line of a report. Text belongs to the resolver, the model or the rows. Fields that the grouping does
+ * not know are NULL or 0. */
 struct view_row {
     const char *function, *file, *module;
     int line;
     struct figures figures;
-    const struct model_stack *largest; /* the stack that contributes most, for `--verbose` */
+    const struct model_stack *largest; /* the stack that contributes most to what is sorted by, or NULL */
 };
 
 struct view_rows {
-    struct view_row *rows;
+    struct view_row *rows; /* sorted, largest first */
     size_t count;
+    struct figures sum; /* over all rows; equals the model's totals when nothing was filtered out */
+    char *text;         /* names made for the rows */
 };
 
-/* Groups the stacks' figures. BY_SITE and BY_LINE group by the source line of the innermost frame; BY_FUNCTION, BY_FILE and BY_MODULE likewise by its
- * function, file and module (so that rows add up to the total). `filter` (POSIX extended regular
- * expression, may be NULL) keeps the stacks in which any frame's function, file or module matches. */
+/* Groups the stacks' figures by the site's
+ *     BY_SITE      function, file, line and module,
+ *     BY_LINE      file and line, whatever the function (`function` is NULL where several share the line),
+ *     BY_FUNCTION, BY_FILE, BY_MODULE   that part alone.
+ * What lacks the part asked for is grouped by the next coarser one it has: a site without a line by its
+ * function, a file that is not known by the module. BY_STACK gives every stack a row of its own. BY_THREAD
+ * gives the exact bytes of each thread as `total_bytes` and nothing else, as stacks are not kept per thread.
+ * A row's `peak_bytes` is the sum of its stacks' own peaks, but never more than the peak of the whole heap:
+ * an upper bound. The filter keeps the stacks in which any frame's function, file or module matches; of
+ * threads, their names.
+ */
+int view_rows_query(const struct model *model, struct resolver *resolver, const struct view_query *query,
+    struct view_rows *ret_rows, struct problem *problem);
+void view_rows_free(struct view_rows *rows);
+
+/* The same with sites as they are by default. */
 int view_rows_make(const struct model *model, struct resolver *resolver, enum view_by by, enum view_sort sort,
     const char *filter, struct view_rows *ret_rows, struct problem *problem);
-void view_rows_free(struct view_rows *rows);
+
+/* What rows and nodes are sorted by. */
+double view_sort_value(const struct figures *figures, enum view_sort sort);
 
 /* A call tree: root's children are the outermost frames. Node figures include those of their children. */
 struct view_node {
@@ -38,7 +66,12 @@ struct view_node {
     size_t child_count;
 };
 
-struct view_node *view_tree_make(const struct model *model, struct resolver *resolver, enum view_sort sort);
+/* Branches end at the site; `by` is not used. NULL on failure. */
+struct view_node *view_tree_query(const struct model *model, struct resolver *resolver,
+    const struct view_query *query, struct problem *problem);
 void view_tree_free(struct view_node *root);
+
+/* The whole tree, plumbing included. */
+struct view_node *view_tree_make(const struct model *model, struct resolver *resolver, enum view_sort sort);
 
 #endif

@@ -1,0 +1,38 @@
+/* The commands of `malloscope`, each in a file of its own. */
+#ifndef MALLOSCOPE_CLI_COMMAND_H
+#define MALLOSCOPE_CLI_COMMAND_H
+
+#include <stddef.h>
+
+struct command {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
+};
+
+/* Ends with an entry without a name. */
+extern const struct command commands[];
+
+int command_run(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_tree(int argc, char **argv);
+int command_leaks(int argc, char **argv);
+int command_info(int argc, char **argv);
+int command_stats(int argc, char **argv);
+int command_dump(int argc, char **argv);
+int command_export(int argc, char **argv);
+int command_help(int argc, char **argv);
+
+const struct command *command_find(const char *name);
+/* Prints that there is no such command. Returns the exit code. */
+int command_unknown(const char *name);
+
+/* Lists for options that several commands share, in the order of enum view_by and enum view_sort. */
+extern const char *const by_names[];
+extern const char *const sort_names[];
+
+#define SOURCE_HELP                                                                                          \
+    "FILE is a recording (*.mscope) or a folder of recordings, which are added up; PID is a running\n"       \
+    "program that was started with 'malloscope run'."
+
+#endif

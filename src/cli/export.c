@@ -1,0 +1,168 @@
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/units.h"
+#include "format/format.h"
+#include "format/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct export {
+    const char *format_name, *output, *value_name;
+    bool force, quiet;
+    const struct format *format;
+    enum value_kind value;
+};
+
+static const char examples[] =
+    "  malloscope export r.mscope --format pprof -o heap.pb.gz && pprof -top heap.pb.gz\n"
+    "  malloscope export 4711 --format collapsed --value total | flamegraph.pl > flame.svg\n"
+    "  malloscope export r.mscope --format speedscope";
+
+/* The help lists the formats as they are. */
+static char *about(void) {
+    size_t count;
+    const struct format *formats = format_list(&count);
+    char *text =
+        copy_text("Writes a recording in a format of another tool.\n" SOURCE_HELP
+                  "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. What a "
+                  "terminal cannot\n"
+                  "show goes to a file named after the recording. '-o -' means stdout.\n\nformats:\n");
+    for (size_t i = 0; i < count; i++) {
+        char *longer = format_text(
+            "%s  %-12s %s%s", text, formats[i].name, formats[i].summary, i + 1 < count ? "\n" : "");
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static int choose(struct export *export) {
+    size_t count;
+    const struct format *formats = format_list(&count);
+    const char **names = allocate(count * sizeof *names);
+    for (size_t i = 0; i < count; i++) names[i] = formats[i].name;
+    const char *near = export->format_name ? nearest_spelling(export->format_name, names, count) : NULL;
+    free(names);
+    const char *remedy = "'malloscope export --help' lists the formats";
+    if (!export->format_name) return message_error(PROBLEM_USAGE, remedy, "'export' needs --format");
+    export->format = format_find(export->format_name);
+    if (!export->format && near)
+        return message_error(
+            PROBLEM_USAGE, remedy, "there is no format '%s'; did you mean '%s'?", export->format_name, near);
+    if (!export->format)
+        return message_error(PROBLEM_USAGE, remedy, "there is no format '%s'", export->format_name);
+    if (!value_kind_find(export->value_name, &export->value))
+        return message_error(PROBLEM_USAGE, "it is one of live, peak, total, objects",
+            "--value cannot be '%s'", export->value_name);
+    return 0;
+}
+
+/* "malloscope.server.12.mscope" becomes "malloscope.server.12.pb.gz" in the current folder; PIDs and folders
+ * are named alike. */
+static char *default_name(const char *source, const char *extension) {
+    cleanup_text char *name = copy_text(source);
+    size_t length = strlen(name);
+    while (length > 1 && name[length - 1] == '/') name[--length] = 0;
+    const char *base = text_base_name(name);
+    const char *ending = ".mscope";
+    size_t base_length = strlen(base);
+    if (base_length > strlen(ending) && strcmp(base + base_length - strlen(ending), ending) == 0)
+        base_length -= strlen(ending);
+    bool is_number = base_length && strspn(base, "0123456789") >= base_length;
+    return format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
+}
+
+static int open_output(const struct export *export, const char *path, FILE **ret_out) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (export->force ? O_TRUNC : O_EXCL), 0666);
+    if (fd < 0) {
+        int error = errno;
+        const char *remedy = error == EEXIST   ? "replace it with -f, or choose another name with -o"
+                             : error == ENOENT ? "make its folder first, or choose another place with -o"
+                                               : "choose another place with -o";
+        return message_error(
+            problem_kind_of_errno(error), remedy, "cannot write '%s': %s", path, strerror(error));
+    }
+    *ret_out = fdopen(fd, "w");
+    if (*ret_out) return 0;
+    close(fd);
+    return message_error(PROBLEM_FAILURE, "try again", "cannot write '%s': %s", path, strerror(errno));
+}
+
+/* What could not be written whole is not left behind. */
+static int write_file(const struct export *export, const struct format_input *input, const char *path) {
+    FILE *out;
+    int code = open_output(export, path, &out);
+    if (code) return code;
+    struct problem problem = {0};
+    int r = format_write(export->format, input, out, &problem);
+    struct stat status = {0};
+    fstat(fileno(out), &status);
+    if (fclose(out) != 0 && r == 0)
+        r = problem_set(&problem, PROBLEM_FAILURE, "choose another place with -o", "cannot write '%s': %s",
+            path, strerror(errno));
+    if (r < 0) {
+        if (S_ISREG(status.st_mode)) unlink(path);
+        return message_problem(&problem);
+    }
+    if (!export->quiet)
+        message_note(
+            "wrote %s (%s, %s)", path, export->format->name, bytes_text((double)status.st_size).text);
+    return 0;
+}
+
+static int write_stdout(const struct export *export, const struct format_input *input) {
+    struct problem problem = {0};
+    errno = 0;
+    if (format_write(export->format, input, stdout, &problem) < 0 && errno != EPIPE)
+        return message_problem(&problem);
+    return message_finish_output();
+}
+
+int command_export(int argc, char **argv) {
+    struct export export = {.value_name = "live"};
+    struct option_rule rules[] = {
+        {'F', "format", OPTION_TEXT, &export.format_name, "FORMAT", .help = "one of those above (needed)"},
+        {'o', "output", OPTION_TEXT, &export.output, "FILE", .help = "where to write; - is stdout"},
+        {'f', "force", OPTION_ON, &export.force, NULL, .help = "replace the file if it exists"},
+        {0, "value", OPTION_TEXT, &export.value_name, "VALUE",
+            .help = "the figure for formats that hold one: live bytes, bytes at\nthe peak, total bytes or "
+                    "live objects: live (default),\npeak, total, objects"},
+        {'q', "quiet", OPTION_ON, &export.quiet, NULL, .help = "do not say what was written"},
+    };
+    cleanup_text char *text = about();
+    struct command_line line = {.name = "export",
+        .usage = "malloscope export [OPTION]... FILE|PID --format FORMAT",
+        .about = text,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code = choose(&export);
+    if (code) return code;
+
+    bool to_stdout =
+        export.output ? strcmp(export.output, "-") == 0 : !export.format->binary || !isatty(STDOUT_FILENO);
+    if (to_stdout && export.format->binary && isatty(STDOUT_FILENO))
+        return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
+            "%s is not text for a terminal", export.format->name);
+    struct loaded loaded;
+    code = load_source(line.arguments[0], true, &loaded);
+    if (code) return code;
+    struct format_input input = {loaded.model, loaded.resolver, export.value};
+    cleanup_text char *name = default_name(line.arguments[0], export.format->extension);
+    code = to_stdout ? write_stdout(&export, &input)
+                     : write_file(&export, &input, export.output ? export.output : name);
+    load_free(&loaded);
+    return code;
+}

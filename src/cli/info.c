@@ -1,0 +1,164 @@
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/summary.h"
+#include "cli/text.h"
+#include "cli/units.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char about[] = "Shows everything about a recording but its stacks: the program, when it ran and "
+                            "how it was recorded, its\n"
+                            "threads with the exact bytes they allocated, and the files mapped into it with "
+                            "their build-ids.\n" SOURCE_HELP;
+
+static const char examples[] = "  malloscope info malloscope.server.4711.mscope\n"
+                               "  malloscope info 4711";
+
+static void print_field(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void print_field(const char *title, const char *format, ...) {
+    char *raw = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&raw, format, arguments);
+    va_end(arguments);
+    if (length < 0) return;
+    cleanup_text char *text = text_clean(raw);
+    free(raw);
+    printf("  %-14s %s\n", title, text);
+}
+
+static const char *state_text(enum process_state state) {
+    switch (state) {
+    case PROCESS_RUNNING:
+        return "running";
+    case PROCESS_FINISHED:
+        return "finished";
+    case PROCESS_KILLED:
+        return "killed, or ended without exit()";
+    }
+    return "?";
+}
+
+static const char *filter_text(uint32_t filter) {
+    switch ((enum free_filter)filter) {
+    case FILTER_MARK:
+        return "mark in front of sampled blocks, one compare a free";
+    case FILTER_LOOKUP:
+        return "blocks left as they are, every free looks into the live table";
+    }
+    return "not known";
+}
+
+static void print_time(const char *title, uint64_t nanoseconds) {
+    time_t seconds = (time_t)(nanoseconds / 1000000000u);
+    struct tm parts;
+    char text[64] = "?";
+    if (localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+    print_field(title, "%s", text);
+}
+
+static void print_process(const struct model_process *process) {
+    printf("process %d\n", process->pid);
+    print_field("recording", "%s (%s)", process->source ? process->source : "?",
+        bytes_text((double)process->file_bytes).text);
+    print_field("command", "%s", process->command_line ? process->command_line : "?");
+    print_field("executable", "%s", process->executable ? process->executable : "?");
+    print_field("parent", "%d%s", process->parent_pid,
+        process->flags & RECORDING_FORKED ? ", forked from it: began with its live blocks" : "");
+    print_field("state", "%s", state_text(process->state));
+    print_time("started", process->start_realtime);
+    print_field("duration", "%s", seconds_text(process->duration).text);
+    print_field("peak after", "%s", seconds_text(process->peak_seconds).text);
+    print_field("allocator", "%s", process->allocator && *process->allocator ? process->allocator : "?");
+    print_field("free filter", "%s", filter_text(process->filter));
+    if (process->rate <= 1)
+        print_field("rate", "exact, every allocation");
+    else
+        print_field("rate", "one sample every %s on average", bytes_text((double)process->rate).text);
+    print_field("recorder", "%s of memory in the program", bytes_text((double)process->recorder_bytes).text);
+}
+
+static void print_threads(const struct model *model, uint32_t process) {
+    printf("\n  threads\n");
+    for (size_t i = 0; i < model->thread_count; i++) {
+        const struct model_thread *thread = &model->threads[i];
+        if (thread->process != process) continue;
+        cleanup_text char *name = text_clean(thread->name);
+        printf("  %10d  %-16s %10s allocated%s, %s samples, from %s", thread->tid, name,
+            bytes_text(thread->exact_bytes).text, thread->exact_is_complete ? "" : " or a little more",
+            count_text((double)thread->samples).text, seconds_text(1e-9 * (double)thread->start_time).text);
+        if (thread->end_time)
+            printf(" to %s\n", seconds_text(1e-9 * (double)thread->end_time).text);
+        else
+            puts(thread->running ? ", running" : "");
+    }
+}
+
+static void print_modules(const struct model *model, uint32_t process) {
+    printf("\n  mapped files\n");
+    for (size_t i = 0; i < model->module_count; i++) {
+        const struct model_module *module = &model->modules[i];
+        if (module->process != process) continue;
+        char id[2 * sizeof module->build_id + 1] = "no build-id";
+        for (size_t k = 0; k < module->build_id_size && k < sizeof module->build_id; k++)
+            snprintf(id + 2 * k, 3, "%02x", module->build_id[k]);
+        cleanup_text char *path = text_clean(module->path);
+        printf("  %012llx-%012llx  %-40s  %s%s\n", (unsigned long long)module->start,
+            (unsigned long long)module->end, id, path, module->deleted ? " (deleted)" : "");
+    }
+}
+
+static void print_tables(const struct model *model) {
+    const struct totals *totals = &model->totals;
+    printf("tables\n");
+    print_field("stacks", "%s, %.1f frames on average", count_text((double)model->stack_count).text,
+        model->health.mean_depth);
+    print_field("complete", "%s of the samples, %s not; confidence %s",
+        percent_text(model->health.complete).text, count_text((double)model->health.truncated).text,
+        model->health.confidence ? model->health.confidence : "?");
+    print_field("samples", "%s, %s of them live", count_text((double)totals->sum.samples).text,
+        count_text((double)totals->sum.live_samples).text);
+    print_field("threads", "%s", count_text((double)model->thread_count).text);
+    print_field("mapped files", "%s", count_text((double)model->module_count).text);
+    if (totals->unknown_frees)
+        print_field("unknown frees", "%s, of blocks that were allocated before the recording began",
+            count_text((double)totals->unknown_frees).text);
+    if (!totals->drops_total) print_field("drops", "none");
+    for (int i = 0; i < DROP_KINDS; i++)
+        if (totals->drops[i])
+            print_field("dropped", "%s %s", count_text((double)totals->drops[i]).text,
+                summary_drop_text((enum drop)i));
+}
+
+int command_info(int argc, char **argv) {
+    struct command_line line = {.name = "info",
+        .usage = "malloscope info FILE|PID",
+        .about = about,
+        .examples = examples,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    struct loaded loaded;
+    int code = load_source(line.arguments[0], false, &loaded);
+    if (code) return code;
+    const struct model *model = loaded.model;
+    summary_print(stdout, model);
+    summary_print_notes(stdout, model, SORT_LIVE);
+    putchar('\n');
+    print_tables(model);
+    for (size_t i = 0; i < model->process_count; i++) {
+        putchar('\n');
+        print_process(&model->processes[i]);
+        print_threads(model, (uint32_t)i);
+        print_modules(model, (uint32_t)i);
+    }
+    load_free(&loaded);
+    return message_finish_output();
+}

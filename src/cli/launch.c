@@ -1,0 +1,125 @@
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+static const int left_to_program[] = {SIGINT, SIGQUIT};
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static volatile sig_atomic_t child_pid;
+
+/* A hang-up comes from the kernel to the whole process group: the program has it already. */
+static void forward(int signal, siginfo_t *information, void *context) {
+    (void)context;
+    int saved = errno;
+    if (child_pid > 0 && information->si_code != SI_KERNEL) kill(child_pid, signal);
+    errno = saved;
+}
+
+struct dispositions {
+    struct sigaction forwarded[COUNT(forwarded)];
+    struct sigaction left[COUNT(left_to_program)];
+    sigset_t mask;
+};
+
+/* Signals stay blocked until the child's pid is known, so that none is lost. What was ignored (nohup) stays
+ * so. */
+static void take_signals(struct dispositions *before) {
+    sigset_t block;
+    sigemptyset(&block);
+    for (size_t i = 0; i < COUNT(forwarded); i++) sigaddset(&block, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &block, &before->mask);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction pass = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (size_t i = 0; i < COUNT(left_to_program); i++)
+        sigaction(left_to_program[i], &ignore, &before->left[i]);
+    for (size_t i = 0; i < COUNT(forwarded); i++) {
+        sigaction(forwarded[i], NULL, &before->forwarded[i]);
+        if (before->forwarded[i].sa_handler != SIG_IGN) sigaction(forwarded[i], &pass, NULL);
+    }
+}
+
+static void give_back_signals(const struct dispositions *before) {
+    for (size_t i = 0; i < COUNT(left_to_program); i++) sigaction(left_to_program[i], &before->left[i], NULL);
+    for (size_t i = 0; i < COUNT(forwarded); i++) sigaction(forwarded[i], &before->forwarded[i], NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* Executes as execvp does: a file that the kernel does not know is a script for the shell. */
+static int execute(const char *path, char **arguments) {
+    execv(path, arguments);
+    if (errno != ENOEXEC) return errno;
+    size_t count = 0;
+    while (arguments[count]) count++;
+    char **with_shell = calloc(count + 2, sizeof *with_shell);
+    if (!with_shell) return ENOMEM;
+    with_shell[0] = "/bin/sh";
+    with_shell[1] = (char *)path;
+    for (size_t i = 1; i < count; i++) with_shell[i + 1] = arguments[i];
+    execv(with_shell[0], with_shell);
+    return errno;
+}
+
+int launch_and_wait(const char *path, char **arguments, void (*prepare)(void *context), void *context,
+    struct launched *ret_launched, struct problem *problem) {
+    int failure[2]; /* carries the errno of a failed exec; closed by one that works */
+    if (pipe2(failure, O_CLOEXEC) < 0)
+        return problem_set(problem, PROBLEM_FAILURE, "raise the limit of open files (ulimit -n)",
+            "cannot make a pipe: %s", strerror(errno));
+    struct dispositions before;
+    fflush(NULL);
+    take_signals(&before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prepare(context);
+        give_back_signals(&before);
+        int error = execute(path, arguments);
+        (void)!write(failure[1], &error, sizeof error);
+        _exit(127);
+    }
+    int fork_error = errno, exec_error = 0, status = 0;
+    close(failure[1]);
+    child_pid = pid;
+    sigprocmask(SIG_SETMASK, &before.mask, NULL);
+    ssize_t told = 0;
+    if (pid > 0) {
+        while ((told = read(failure[0], &exec_error, sizeof exec_error)) < 0 && errno == EINTR) {
+        }
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    child_pid = 0;
+    close(failure[0]);
+    give_back_signals(&before);
+    if (pid < 0)
+        return problem_set(problem, PROBLEM_FAILURE, "raise the limit of processes (ulimit -u)",
+            "cannot start a process: %s", strerror(fork_error));
+    if (told == (ssize_t)sizeof exec_error)
+        return problem_set(problem, problem_kind_of_errno(exec_error), "see if it runs without malloscope",
+            "cannot run '%s': %s", path, strerror(exec_error));
+    *ret_launched = (struct launched){pid, status};
+    return 0;
+}
+
+int launch_pass_on(int status) {
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    int signal_number = WTERMSIG(status);
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(signal_number, &standard, NULL);
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, signal_number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    raise(signal_number);
+    return 128 + signal_number;
+}

@@ -1,0 +1,22 @@
+/* Starting a program and standing in for it until it ends, as a shell's child would. */
+#ifndef MALLOSCOPE_CLI_LAUNCH_H
+#define MALLOSCOPE_CLI_LAUNCH_H
+
+#include "model/problem.h"
+
+struct launched {
+    int pid;
+    int status; /* as of waitpid */
+};
+
+/* Runs `path` with `arguments` (which ends with NULL) and waits for it. `prepare` is called in the child,
+ * with its pid in place, to set the environment. While waiting, SIGINT and SIGQUIT from the terminal are the
+ * program's alone, and SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 sent to us are passed on. */
+int launch_and_wait(const char *path, char **arguments, void (*prepare)(void *context), void *context,
+    struct launched *ret_launched, struct problem *problem);
+
+/* Ends like the program did: with its exit code, or by the signal that killed it (without a core dump of our
+ * own). */
+int launch_pass_on(int status);
+
+#endif

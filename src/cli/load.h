@@ -1,0 +1,18 @@
+/* What a command works on: the model of a recording and its symbols. */
+#ifndef MALLOSCOPE_CLI_LOAD_H
+#define MALLOSCOPE_CLI_LOAD_H
+
+#include "model/model.h"
+#include "symbol/symbol.h"
+
+struct loaded {
+    struct model *model;
+    struct resolver *resolver; /* NULL if not asked for */
+};
+
+/* `source` is a recording, a folder of recordings or a PID. With `symbols` all addresses are resolved, behind
+ * a progress bar. Prints what goes wrong. Returns 0 or the exit code. */
+int load_source(const char *source, bool symbols, struct loaded *ret_loaded);
+void load_free(struct loaded *loaded);
+
+#endif

@@ -1,0 +1,247 @@
+#include "cli/options.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/units.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool takes_value(const struct option_rule *rule) {
+    return rule->kind != OPTION_ON && rule->kind != OPTION_OFF;
+}
+
+static enum options_result wrong(const struct command_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum options_result wrong(const struct command_line *line, const char *format, ...) {
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    cleanup_text char *remedy = format_text("see 'malloscope %s --help'", line->name);
+    message_error(PROBLEM_USAGE, remedy, "%s", what);
+    return OPTIONS_WRONG;
+}
+
+/* Help */
+
+static void print_choices(const struct option_rule *rule) {
+    for (size_t i = 0; rule->choices[i]; i++) printf("%s%s", i ? ", " : "one of ", rule->choices[i]);
+    putchar('\n');
+}
+
+static void print_rule(const struct option_rule *rule) {
+    enum { COLUMN = 26 };
+    char form[64];
+    int used = rule->letter ? snprintf(form, sizeof form, "  -%c, --%s", rule->letter, rule->name)
+                            : snprintf(form, sizeof form, "      --%s", rule->name);
+    if (rule->argument) used += snprintf(form + used, sizeof form - (size_t)used, " %s", rule->argument);
+    printf("%s%*s", form, used < COLUMN - 1 ? COLUMN - used : 0, "");
+    if (used >= COLUMN - 1) printf("\n%*s", COLUMN, "");
+    for (const char *text = rule->help; *text;) {
+        size_t length = strcspn(text, "\n");
+        printf("%.*s\n", (int)length, text);
+        text += length + (text[length] == '\n');
+        if (*text) printf("%*s", COLUMN, "");
+    }
+    if (rule->choices) {
+        printf("%*s", COLUMN, "");
+        print_choices(rule);
+    }
+}
+
+static void print_help(const struct command_line *line) {
+    printf("usage: %s\n\n%s\n\noptions:\n", line->usage, line->about);
+    for (size_t i = 0; i < line->rule_count; i++) print_rule(&line->rules[i]);
+    printf("  -h, --help              show this help\n");
+    bool any = false;
+    for (size_t i = 0; i < line->rule_count; i++) {
+        const struct option_rule *rule = &line->rules[i];
+        if (!rule->environment) continue;
+        if (!any) printf("\nenvironment, used where the option is not given:\n");
+        any = true;
+        printf("  %-22s  --%s%s\n", rule->environment, rule->name, rule->kind == OPTION_OFF ? " (if 0)" : "");
+    }
+    if (line->examples) printf("\nexamples:\n%s\n", line->examples);
+}
+
+/* Values */
+
+/* NULL, or what should have been there. */
+static const char *store(struct option_rule *rule, const char *value) {
+    switch (rule->kind) {
+    case OPTION_ON:
+        *(bool *)rule->target = true;
+        return NULL;
+    case OPTION_OFF:
+        *(bool *)rule->target = false;
+        return NULL;
+    case OPTION_TEXT:
+        *(const char **)rule->target = value;
+        return NULL;
+    case OPTION_COUNT:
+        return parse_count(value, rule->target) ? NULL : "a whole number";
+    case OPTION_SIZE:
+        return parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
+    case OPTION_PERCENT: {
+        char *end;
+        errno = 0;
+        double percent = strtod(value, &end);
+        if (*end == '%') end++;
+        if (errno || end == value || *end || !(percent >= 0 && percent <= 100))
+            return "a percentage from 0 to 100";
+        *(double *)rule->target = percent;
+        return NULL;
+    }
+    case OPTION_CHOICE:
+        for (int i = 0; rule->choices[i]; i++)
+            if (strcmp(rule->choices[i], value) == 0) {
+                *(int *)rule->target = i;
+                return NULL;
+            }
+        return "one of those below";
+    }
+    return NULL;
+}
+
+static enum options_result wrong_value(const struct command_line *line, const struct option_rule *rule,
+    const char *shown_name, const char *value, const char *expected) {
+    if (rule->kind != OPTION_CHOICE) return wrong(line, "%s needs %s, not '%s'", shown_name, expected, value);
+    size_t count = 0;
+    char list[256] = "";
+    for (; rule->choices[count]; count++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", rule->choices[count]);
+    }
+    const char *near = nearest_spelling(value, rule->choices, count);
+    if (near)
+        return wrong(
+            line, "%s cannot be '%s'; did you mean '%s'? It is one of %s", shown_name, value, near, list);
+    return wrong(line, "%s cannot be '%s'; it is one of %s", shown_name, value, list);
+}
+
+static enum options_result take_environment(const struct command_line *line, struct option_rule *rule) {
+    const char *value = rule->environment ? getenv(rule->environment) : NULL;
+    if (rule->given || !value || !*value) return OPTIONS_FINE;
+    if (!takes_value(rule)) {
+        if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+            return wrong(
+                line, "the environment variable %s needs 0 or 1, not '%s'", rule->environment, value);
+        *(bool *)rule->target = *value == '1';
+        return OPTIONS_FINE;
+    }
+    const char *expected = store(rule, value);
+    if (!expected) return OPTIONS_FINE;
+    cleanup_text char *shown = format_text("the environment variable %s", rule->environment);
+    return wrong_value(line, rule, shown, value, expected);
+}
+
+/* Parsing */
+
+static enum options_result unknown_option(const struct command_line *line, const char *name) {
+    const char **names = allocate((line->rule_count + 1) * sizeof *names);
+    for (size_t i = 0; i < line->rule_count; i++) names[i] = line->rules[i].name;
+    names[line->rule_count] = "help";
+    const char *near = nearest_spelling(name, names, line->rule_count + 1);
+    free(names);
+    if (near) return wrong(line, "'%s' has no option '--%s'; did you mean '--%s'?", line->name, name, near);
+    return wrong(line, "'%s' has no option '--%s'", line->name, name);
+}
+
+struct walk {
+    struct command_line *line;
+    char **argv;
+    int argc, next;
+};
+
+/* `inline_value` is what followed the option in the same argument, or NULL. */
+static enum options_result take_option(
+    struct walk *walk, struct option_rule *rule, const char *shown_name, const char *inline_value) {
+    const char *value = inline_value;
+    if (takes_value(rule) && !value) {
+        if (walk->next >= walk->argc)
+            return wrong(walk->line, "%s needs a value: %s", shown_name, rule->argument);
+        value = walk->argv[walk->next++];
+    }
+    const char *expected = store(rule, value);
+    if (expected) return wrong_value(walk->line, rule, shown_name, value, expected);
+    rule->given = true;
+    return OPTIONS_FINE;
+}
+
+static enum options_result take_long(struct walk *walk, char *text) {
+    char *equals = strchr(text, '=');
+    cleanup_text char *name = equals ? strndup(text, (size_t)(equals - text)) : copy_text(text);
+    if (strcmp(name, "help") == 0) {
+        print_help(walk->line);
+        return OPTIONS_HELP_PRINTED;
+    }
+    for (size_t i = 0; i < walk->line->rule_count; i++) {
+        struct option_rule *rule = &walk->line->rules[i];
+        if (strcmp(rule->name, name) != 0) continue;
+        if (equals && !takes_value(rule)) return wrong(walk->line, "--%s takes no value", name);
+        cleanup_text char *shown = format_text("--%s", name);
+        return take_option(walk, rule, shown, equals ? equals + 1 : NULL);
+    }
+    return unknown_option(walk->line, name);
+}
+
+/* One argument of single letters: "-fq", "-n20", "-o" "FILE". */
+static enum options_result take_short(struct walk *walk, const char *letters) {
+    for (; *letters; letters++) {
+        if (*letters == 'h') {
+            print_help(walk->line);
+            return OPTIONS_HELP_PRINTED;
+        }
+        struct option_rule *rule = NULL;
+        for (size_t i = 0; i < walk->line->rule_count; i++)
+            if (walk->line->rules[i].letter == *letters) rule = &walk->line->rules[i];
+        if (!rule) return wrong(walk->line, "'%s' has no option '-%c'", walk->line->name, *letters);
+        char shown[] = {'-', *letters, 0};
+        bool rest_is_value = takes_value(rule) && letters[1];
+        enum options_result result = take_option(walk, rule, shown, rest_is_value ? letters + 1 : NULL);
+        if (result != OPTIONS_FINE || takes_value(rule)) return result;
+    }
+    return OPTIONS_FINE;
+}
+
+static enum options_result check_count(const struct command_line *line) {
+    if (line->argument_count < line->arguments_min)
+        return wrong(line, "'%s' needs more than that: %s", line->name, line->usage);
+    if (line->argument_count > line->arguments_max)
+        return wrong(line, "'%s' does not know what to do with '%s': %s", line->name,
+            line->arguments[line->arguments_max], line->usage);
+    return OPTIONS_FINE;
+}
+
+enum options_result options_parse(struct command_line *line, int argc, char **argv) {
+    struct walk walk = {line, argv, argc, 1};
+    line->arguments = argv; /* they move to the front, which has been read */
+    line->argument_count = 0;
+    bool options_end = false;
+    while (walk.next < argc) {
+        char *text = argv[walk.next++];
+        enum options_result result = OPTIONS_FINE;
+        if (!options_end && strcmp(text, "--") == 0) {
+            options_end = true;
+        } else if (options_end || text[0] != '-' || text[1] == 0) {
+            line->arguments[line->argument_count++] = text;
+            if (line->ends_at_argument) options_end = true;
+        } else if (text[1] == '-') {
+            result = take_long(&walk, text + 2);
+        } else {
+            result = take_short(&walk, text + 1);
+        }
+        if (result != OPTIONS_FINE) return result;
+    }
+    for (size_t i = 0; i < line->rule_count; i++) {
+        enum options_result result = take_environment(line, &line->rules[i]);
+        if (result != OPTIONS_FINE) return result;
+    }
+    return check_count(line);
+}

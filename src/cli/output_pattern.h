@@ -1,0 +1,30 @@
+/* The pattern that names recordings: %p pid, %e program, %h host, %t time, %n counter, %% a percent sign. The
+ * recorder expands it inside the program; here it is checked before the program starts, and the recordings
+ * that came of it are found again. */
+#ifndef MALLOSCOPE_CLI_OUTPUT_PATTERN_H
+#define MALLOSCOPE_CLI_OUTPUT_PATTERN_H
+
+#include "model/problem.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes the pattern absolute (a folder gets the default name inside it) and checks that a recording can be
+ * made: the folder is there and writable, and the file is not there unless `force`. The caller frees
+ * `*ret_pattern`. */
+int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem);
+
+struct run_recordings {
+    char *main;      /* of the program that was started; after exec, of what it became last. NULL = none */
+    char **children; /* of the others */
+    size_t child_count;
+};
+
+/* The recordings that `root` and its descendants made, from the pattern's files begun at `start` (ns since
+ * the epoch) or later. */
+void run_recordings_find(
+    const char *pattern, int root, uint64_t start, struct run_recordings *ret_recordings);
+void run_recordings_free(struct run_recordings *recordings);
+
+#endif

@@ -1,0 +1,228 @@
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/sheet.h"
+#include "cli/site_text.h"
+#include "cli/summary.h"
+#include "cli/units.h"
+#include "format/contract.h"
+
+#include <string.h>
+
+struct report {
+    struct loaded loaded;
+    struct view_rows rows;
+    int by, sort;
+    uint64_t limit; /* 0 = all */
+    const char *filter;
+    bool json, csv, raw_site, verbose;
+};
+
+static const char about[] =
+    "Shows who allocated what: one line a site, largest first.\n" SOURCE_HELP "\n\n"
+    "A site is the innermost source line outside operator new, allocators, the standard containers and\n"
+    "functions such as strdup; --raw-site takes the innermost line as it is. Every grouping puts each\n"
+    "allocation under its site, so that the lines add up to the totals: 'line' joins functions that share\n"
+    "a source line, 'function', 'file' and 'module' join all sites of one, 'stack' joins nothing, and\n"
+    "'thread' shows the exact bytes each thread allocated.\n\n"
+    "LIVE   bytes allocated and not freed (at exit, if the program has ended)\n"
+    "+-     half the width of the 95 % confidence interval of LIVE; exact recordings have none\n"
+    "PEAK   largest LIVE this site ever had; an upper bound for a site with several stacks\n"
+    "TOTAL  bytes ever allocated, COUNT how many allocations\n"
+    "TEMP   share of the allocations that were freed within a millisecond by the same thread";
+
+static const char examples[] = "  malloscope report malloscope.server.4711.mscope\n"
+                               "  malloscope report 4711 --sort peak -n 50       a running program\n"
+                               "  malloscope report r.mscope --by function --filter 'json|xml'\n"
+                               "  malloscope report r.mscope --json -n 0 | jq '.rows[0]'";
+
+/* Machine output */
+
+static size_t rows_shown(const struct report *report) {
+    return report->limit && report->limit < report->rows.count ? report->limit : report->rows.count;
+}
+
+static void print_json(const struct report *report) {
+    struct json json;
+    json_start(&json, stdout, true);
+    json_object(&json);
+    json_key(&json, "totals");
+    contract_write_totals(&json, report->loaded.model);
+    json_key(&json, "health");
+    contract_write_health(&json, report->loaded.model);
+    json_key(&json, "rows");
+    json_array(&json);
+    for (size_t i = 0; i < rows_shown(report); i++) contract_write_row(&json, &report->rows.rows[i]);
+    json_array_end(&json);
+    json_object_end(&json);
+    putchar('\n');
+}
+
+static void print_csv(const struct report *report) {
+    contract_write_csv_header(stdout);
+    for (size_t i = 0; i < rows_shown(report); i++) contract_write_csv_row(stdout, &report->rows.rows[i]);
+}
+
+/* The table */
+
+static char *bytes_cell(double bytes, bool narrow) {
+    return copy_text(narrow ? bytes_text_short(bytes).text : bytes_text(bytes).text);
+}
+
+static void add_stack_columns(struct sheet *sheet, bool exact) {
+    sheet_add_column(sheet, "LIVE", 0);
+    if (!exact) sheet_add_column(sheet, glyphs()->plus_minus, 1);
+    sheet_add_column(sheet, "PEAK", 2);
+    sheet_add_column(sheet, "TOTAL", 3);
+    sheet_add_column(sheet, "COUNT", 4);
+    sheet_add_column(sheet, "TEMP", 5);
+}
+
+static void add_stack_row(struct sheet *sheet, const struct view_row *row, bool exact, bool narrow) {
+    const struct figures *figures = &row->figures;
+    struct sheet_row *cells = sheet_add_row(sheet);
+    size_t n = 0;
+    cells->cells[n++] = bytes_cell(figures->live_bytes.value, narrow);
+    if (!exact) {
+        bool any = figures->live_bytes.value > 0;
+        double error = any ? estimate_error(figures->live_bytes) / figures->live_bytes.value : 0;
+        cells->cells[n++] = any ? format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : NULL;
+    }
+    cells->cells[n++] = bytes_cell(figures->peak_bytes, narrow);
+    cells->cells[n++] = bytes_cell(figures->total_bytes.value, narrow);
+    cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
+    double all = figures->total_objects.value;
+    cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
+    cells->last = site_text(row->function, row->file, row->line, row->module);
+}
+
+static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool narrow) {
+    struct sheet_row *cells = sheet_add_row(sheet);
+    cells->cells[0] = bytes_cell(row->figures.total_bytes.value, narrow);
+    cells->cells[1] = copy_text(count_text((double)row->figures.samples).text);
+    cells->last = site_text(row->function, NULL, 0, NULL);
+}
+
+static const char *last_title(int by) {
+    static const char *const titles[] = {
+        "SITE", "FUNCTION", "LINE", "FILE", "MODULE", "THREAD", "SITE OF THE STACK"};
+    return titles[by];
+}
+
+static void print_remainder(const struct report *report) {
+    size_t shown = rows_shown(report);
+    if (shown == report->rows.count) return;
+    double rest = 0;
+    for (size_t i = shown; i < report->rows.count; i++)
+        rest += report->by == BY_THREAD ? report->rows.rows[i].figures.total_bytes.value
+                                        : report->rows.rows[i].figures.live_bytes.value;
+    printf("%s %s more with %s %s; -n 0 shows all\n", glyphs()->ellipsis,
+        count_text((double)(report->rows.count - shown)).text, bytes_text(rest).text,
+        report->by == BY_THREAD ? "allocated" : "live");
+}
+
+static void print_table(const struct report *report) {
+    struct terminal terminal = terminal_of(stdout);
+    const struct model *model = report->loaded.model;
+    bool narrow = terminal.width && terminal.width < 100;
+    struct sheet sheet;
+    sheet_start(&sheet, terminal, last_title(report->by));
+    if (report->by == BY_THREAD) {
+        sheet_add_column(&sheet, "ALLOCATED, EXACT", 0);
+        sheet_add_column(&sheet, "SAMPLES", 1);
+    } else {
+        add_stack_columns(&sheet, model->exact);
+    }
+    for (size_t i = 0; i < rows_shown(report); i++) {
+        if (report->by == BY_THREAD)
+            add_thread_row(&sheet, &report->rows.rows[i], narrow);
+        else
+            add_stack_row(&sheet, &report->rows.rows[i], model->exact, narrow);
+    }
+    sheet_fit(&sheet);
+    sheet_print_titles(&sheet);
+    for (size_t i = 0; i < sheet.row_count; i++) {
+        sheet_print_row(&sheet, i);
+        if (report->verbose && report->rows.rows[i].largest)
+            stack_print(report->loaded.resolver, report->rows.rows[i].largest, report->raw_site, "        ",
+                &terminal);
+    }
+    sheet_free(&sheet);
+    print_remainder(report);
+}
+
+static void print_for_people(const struct report *report) {
+    const struct model *model = report->loaded.model;
+    summary_print(stdout, model);
+    summary_print_notes(stdout, model, (enum view_sort)report->sort);
+    if (report->filter && report->by != BY_THREAD) {
+        cleanup_text char *text = format_text("'%s' matches %s of %s live and %s of %s allocated in total",
+            report->filter, bytes_text(report->rows.sum.live_bytes.value).text,
+            bytes_text(model->totals.sum.live_bytes.value).text,
+            bytes_text(report->rows.sum.total_bytes.value).text,
+            bytes_text(model->totals.sum.total_bytes.value).text);
+        summary_wrap(stdout, "filter:", text);
+    }
+    putchar('\n');
+    if (report->rows.count)
+        print_table(report);
+    else if (report->filter)
+        puts("nothing matches the filter");
+    else if (model->exact)
+        puts("nothing was allocated");
+    else
+        puts("no allocation was sampled");
+}
+
+int command_report(int argc, char **argv) {
+    struct report report = {.limit = 20};
+    struct option_rule rules[] = {
+        {'b', "by", OPTION_CHOICE, &report.by, "WHAT",
+            .help = "what makes a line (default site):", .choices = by_names},
+        {'s', "sort", OPTION_CHOICE, &report.sort, "KEY",
+            .help = "largest first by (default live):", .choices = sort_names},
+        {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N lines (default 20; 0 = all)"},
+        {'F', "filter", OPTION_TEXT, &report.filter, "RE",
+            .help =
+                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        {0, "json", OPTION_ON, &report.json, NULL, .help = "one JSON object: totals, health, rows"},
+        {0, "csv", OPTION_ON, &report.csv, NULL, .help = "comma-separated lines with a header"},
+        {0, "raw-site", OPTION_ON, &report.raw_site, NULL,
+            .help = "do not look behind operator new, containers, strdup, ..."},
+        {'v', "verbose", OPTION_ON, &report.verbose, NULL,
+            .help = "under each line, the stack that contributes most"},
+    };
+    struct command_line line = {.name = "report",
+        .usage = "malloscope report [OPTION]... FILE|PID",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    if (report.json && report.csv)
+        return message_error(PROBLEM_USAGE, "choose one of them", "--json and --csv exclude each other");
+
+    int code = load_source(line.arguments[0], true, &report.loaded);
+    if (code) return code;
+    struct problem problem = {0};
+    struct view_query query = {
+        (enum view_by)report.by, (enum view_sort)report.sort, report.filter, report.raw_site};
+    if (view_rows_query(report.loaded.model, report.loaded.resolver, &query, &report.rows, &problem) < 0) {
+        load_free(&report.loaded);
+        return message_problem(&problem);
+    }
+    if (report.json)
+        print_json(&report);
+    else if (report.csv)
+        print_csv(&report);
+    else
+        print_for_people(&report);
+    view_rows_free(&report.rows);
+    load_free(&report.loaded);
+    return message_finish_output();
+}

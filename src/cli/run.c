@@ -1,0 +1,225 @@
+#include "cli/command.h"
+#include "cli/launch.h"
+#include "cli/library.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/output_pattern.h"
+#include "cli/program.h"
+#include "cli/summary.h"
+#include "cli/text.h"
+#include "cli/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEPTH_LEAST 2
+#define DEPTH_MOST  4096
+
+struct run {
+    const char *output;
+    bool force, quiet, exact, follow;
+    uint64_t rate, depth, size_max; /* 0 = the recorder's default */
+    char **arguments;               /* of the program, ends with NULL */
+    char *program;
+    char *pattern; /* absolute */
+    char *library;
+};
+
+static const char about[] =
+    "Runs a program and records its heap into a file, malloscope.PROGRAM.PID.mscope unless -o says "
+    "otherwise.\n"
+    "The program's exit status is passed on. If the recorder cannot start, the program runs on unrecorded.\n"
+    "Programs that it starts or forks get recordings of their own, unless --no-follow.\n\n"
+    "The name of the recording may hold %p (pid), %e (program), %h (host), %t (time in seconds) and %n (a\n"
+    "counter that makes the name new). The file is always whole: it can be read while the program runs, and\n"
+    "after kill -9. An existing LD_PRELOAD is kept; MALLOSCOPE_LIBRARY names another recorder library.";
+
+static const char examples[] = "  malloscope run -- ./server --port 8080\n"
+                               "  malloscope run --rate 64K -o /tmp/%e.%p.mscope -- python3 script.py\n"
+                               "  malloscope run --exact -f -o test.mscope -- ./unit-test\n"
+                               "  MALLOSCOPE_RATE=1M malloscope run make -j8";
+
+/* The environment of the program */
+
+static void set_number(const char *name, uint64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    setenv(name, text, 1);
+}
+
+/* Runs in the child, before it becomes the program. */
+static void set_environment(void *context) {
+    const struct run *run = context;
+    cleanup_text char *preload = library_preload_value(run->library, getenv("LD_PRELOAD"));
+    setenv("LD_PRELOAD", preload, 1);
+    setenv("MALLOSCOPE_OUTPUT", run->pattern, 1);
+    setenv("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0", 1);
+    setenv("MALLOSCOPE_FORCE", run->force ? "1" : "0", 1);
+    if (run->rate) set_number("MALLOSCOPE_RATE", run->rate);
+    if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
+    if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
+    set_number("MALLOSCOPE_ROOT", (uint64_t)getpid());
+}
+
+/* Afterwards */
+
+static uint64_t realtime(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Paths are shown from the current folder where they lie in it, so that they can be pasted. */
+static char *shown_path(const char *path) {
+    cleanup_text char *here = getcwd(NULL, 0);
+    size_t length = here ? strlen(here) : 0;
+    bool inside = length > 1 && strncmp(path, here, length) == 0 && path[length] == '/';
+    return text_clean(inside ? path + length + 1 : path);
+}
+
+static void print_summary(const struct run_recordings *recordings, int status, double seconds) {
+    struct problem problem = {0};
+    struct model *model;
+    cleanup_text char *path = shown_path(recordings->main);
+    if (WIFSIGNALED(status))
+        message_note(
+            "the program was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (model_load(recordings->main, &model, &problem) < 0) {
+        message_problem(&problem);
+        return;
+    }
+    const struct totals *totals = &model->totals;
+    struct terminal terminal = terminal_of(stderr);
+    struct pieces pieces = {.out = stderr, .width = terminal.width, .indent = "  "};
+    fprintf(stderr, "malloscope: recorded %s\n", path);
+    pieces_add(&pieces, "%s", seconds_text(seconds).text);
+    pieces_add(&pieces, "peak %s", bytes_text(totals->peak_bytes).text);
+    if (estimate_error(totals->sum.live_bytes) <= 0)
+        pieces_add(&pieces, "live at the end %s", bytes_text(totals->sum.live_bytes.value).text);
+    else
+        pieces_add(&pieces, "live at the end %s %s %s", bytes_text(totals->sum.live_bytes.value).text,
+            glyphs()->plus_minus, bytes_text(estimate_error(totals->sum.live_bytes)).text);
+    pieces_add(&pieces, "total %s%s", bytes_text(totals->exact_total_bytes).text,
+        totals->exact_is_complete ? "" : " or a little more");
+    if (model->exact)
+        pieces_add(&pieces, "%s allocations, exact", count_text(totals->sum.total_objects.value).text);
+    else
+        pieces_add(&pieces, "%s samples", count_text((double)totals->sum.samples).text);
+    if (totals->drops_total) pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
+    pieces_end(&pieces);
+    summary_print_notes(stderr, model, SORT_TOTAL);
+    model_free(model);
+    if (recordings->child_count) {
+        cleanup_text char *first = shown_path(recordings->children[0]);
+        fprintf(stderr, "  and %zu more recording%s of programs it started or became, such as %s\n",
+            recordings->child_count, recordings->child_count == 1 ? "" : "s", first);
+    }
+    fprintf(stderr, "  next: malloscope report %s\n        malloscope tree %s\n", path, path);
+}
+
+static void tell_result(const struct run *run, const struct launched *launched, uint64_t start) {
+    uint64_t end = realtime();
+    if (run->quiet) return;
+    struct run_recordings recordings;
+    run_recordings_find(run->pattern, launched->pid, start, &recordings);
+    if (recordings.main) {
+        print_summary(&recordings, launched->status, 1e-9 * (double)(end - start));
+    } else {
+        message_error(PROBLEM_FAILURE,
+            "if the recorder could not start, it has said why; a file that is deleted while the program runs "
+            "can be "
+            "saved with 'malloscope dump PID -o FILE' as long as it runs",
+            "there is no recording of '%s' at '%s'", run->arguments[0], run->pattern);
+        if (recordings.child_count)
+            message_note("%zu of the programs it started %s recorded, such as %s", recordings.child_count,
+                recordings.child_count == 1 ? "was" : "were", recordings.children[0]);
+    }
+    run_recordings_free(&recordings);
+}
+
+/* Before */
+
+static int check_options(struct run *run, const struct option_rule *rate) {
+    if (run->exact && rate->given && run->rate != 1)
+        return message_error(
+            PROBLEM_USAGE, "--exact is the same as --rate 1", "--exact and --rate exclude each other");
+    if (run->exact) run->rate = 1;
+    if ((rate->given || getenv("MALLOSCOPE_RATE")) && run->rate == 0)
+        return message_error(PROBLEM_USAGE, "use --rate 1, or --exact, to record every allocation",
+            "a rate of 0 is not possible");
+    if (run->depth && (run->depth < DEPTH_LEAST || run->depth > DEPTH_MOST))
+        return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
+            "a stack of %llu frames cannot be kept", (unsigned long long)run->depth);
+    return 0;
+}
+
+static int prepare(struct run *run) {
+    struct problem problem = {0};
+    cleanup_text char *warning = NULL;
+    if (program_find(run->arguments[0], &run->program, &problem) < 0 ||
+        program_check(run->program, &warning, &problem) < 0 ||
+        output_pattern_prepare(run->output, run->force, &run->pattern, &problem) < 0 ||
+        library_find(&run->library, &problem) < 0)
+        return message_problem(&problem);
+    if (warning && !run->quiet) message_note("%s", warning);
+    return 0;
+}
+
+int command_run(int argc, char **argv) {
+    struct run run = {.follow = true};
+    struct option_rule rules[] = {
+        {'o', "output", OPTION_TEXT, &run.output, "FILE", .help = "name of the recording, or a folder for it",
+            .environment = "MALLOSCOPE_OUTPUT"},
+        {'f', "force", OPTION_ON, &run.force, NULL, .help = "replace the recording if it exists",
+            .environment = "MALLOSCOPE_FORCE"},
+        {'q', "quiet", OPTION_ON, &run.quiet, NULL, .help = "print no summary at the end",
+            .environment = "MALLOSCOPE_QUIET"},
+        {'r', "rate", OPTION_SIZE, &run.rate, "N",
+            .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
+            .environment = "MALLOSCOPE_RATE"},
+        {'e', "exact", OPTION_ON, &run.exact, NULL, .help = "record every allocation, like --rate 1"},
+        {0, "depth", OPTION_COUNT, &run.depth, "N",
+            .help = "keep N frames of a stack (default 256, at most 4096)",
+            .environment = "MALLOSCOPE_DEPTH"},
+        {0, "max-size", OPTION_SIZE, &run.size_max, "N",
+            .help = "let the recording grow up to N bytes (default 4G)",
+            .environment = "MALLOSCOPE_MAX_SIZE"},
+        {0, "no-follow", OPTION_OFF, &run.follow, NULL,
+            .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},
+    };
+    struct command_line line = {.name = "run",
+        .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = (size_t)-1,
+        .ends_at_argument = true};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code = check_options(&run, &rules[3]);
+    if (code) return code;
+    run.arguments = allocate((line.argument_count + 1) * sizeof *run.arguments);
+    memcpy(run.arguments, line.arguments, line.argument_count * sizeof *run.arguments);
+
+    code = prepare(&run);
+    uint64_t start = realtime();
+    struct launched launched;
+    struct problem problem = {0};
+    if (!code && launch_and_wait(run.program, run.arguments, set_environment, &run, &launched, &problem) < 0)
+        code = message_problem(&problem);
+    if (!code) {
+        tell_result(&run, &launched, start);
+        code = launch_pass_on(launched.status);
+    }
+    free(run.arguments);
+    free(run.program);
+    free(run.pattern);
+    free(run.library);
+    return code;
+}

@@ -1,0 +1,131 @@
+#include "cli/sheet.h"
+#include "cli/memory.h"
+#include "cli/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP        2
+#define LAST_LEAST 24 /* columns that names should have */
+
+void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last_title) {
+    *sheet = (struct sheet){.terminal = terminal, .last_title = last_title};
+}
+
+void sheet_add_column(struct sheet *sheet, const char *title, int rank) {
+    sheet->columns[sheet->column_count++] = (struct sheet_column){.title = title, .rank = rank};
+}
+
+struct sheet_row *sheet_add_row(struct sheet *sheet) {
+    if (sheet->row_count == sheet->row_capacity) {
+        sheet->row_capacity = sheet->row_capacity ? 2 * sheet->row_capacity : 32;
+        sheet->rows = reallocate(sheet->rows, sheet->row_capacity * sizeof *sheet->rows);
+    }
+    struct sheet_row *row = &sheet->rows[sheet->row_count++];
+    *row = (struct sheet_row){0};
+    return row;
+}
+
+void sheet_free(struct sheet *sheet) {
+    for (size_t i = 0; i < sheet->row_count; i++) {
+        for (size_t k = 0; k < sheet->column_count; k++) free(sheet->rows[i].cells[k]);
+        place_text_free(&sheet->rows[i].last);
+    }
+    free(sheet->rows);
+    *sheet = (struct sheet){0};
+}
+
+static size_t figures_width(const struct sheet *sheet) {
+    size_t width = 0;
+    for (size_t i = 0; i < sheet->column_count; i++)
+        if (!sheet->columns[i].hidden) width += sheet->columns[i].width + GAP;
+    return width;
+}
+
+static bool hide_least_important(struct sheet *sheet) {
+    struct sheet_column *least = NULL;
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        struct sheet_column *column = &sheet->columns[i];
+        if (!column->hidden && column->rank > 0 && (!least || column->rank > least->rank)) least = column;
+    }
+    if (least) least->hidden = true;
+    return least != NULL;
+}
+
+void sheet_fit(struct sheet *sheet) {
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        struct sheet_column *column = &sheet->columns[i];
+        column->width = text_width(column->title);
+        column->hidden = true; /* unless there is anything in it */
+        for (size_t k = 0; k < sheet->row_count; k++) {
+            const char *cell = sheet->rows[k].cells[i];
+            if (!cell) continue;
+            column->hidden = false;
+            if (text_width(cell) > column->width) column->width = text_width(cell);
+        }
+    }
+    size_t all = sheet->terminal.width;
+    if (all == 0) return;
+    while (figures_width(sheet) + LAST_LEAST > all && hide_least_important(sheet)) {
+    }
+    size_t used = figures_width(sheet);
+    sheet->last_width = used + 1 < all ? all - used : 1;
+}
+
+static void print_cell(const struct sheet_column *column, const char *text) {
+    size_t width = text_width(text);
+    printf("%*s%s%*s", (int)(column->width > width ? column->width - width : 0), "", text, GAP, "");
+}
+
+void sheet_print_titles(const struct sheet *sheet) {
+    fputs(sheet->terminal.bold, stdout);
+    for (size_t i = 0; i < sheet->column_count; i++)
+        if (!sheet->columns[i].hidden) print_cell(&sheet->columns[i], sheet->columns[i].title);
+    cleanup_text char *title =
+        sheet->last_width ? text_shorten(sheet->last_title, sheet->last_width) : copy_text(sheet->last_title);
+    printf("%s%s\n", title, sheet->terminal.plain);
+}
+
+void sheet_print_row(const struct sheet *sheet, size_t row) {
+    for (size_t i = 0; i < sheet->column_count; i++)
+        if (!sheet->columns[i].hidden)
+            print_cell(&sheet->columns[i], sheet->rows[row].cells[i] ? sheet->rows[row].cells[i] : "");
+    place_text_print(sheet->rows[row].last, sheet->last_width, &sheet->terminal);
+    putchar('\n');
+}
+
+/* The last part of a path; the line number behind it belongs to it. */
+static const char *last_part(const char *place) {
+    const char *slash = strrchr(place, '/');
+    return slash && slash[1] ? slash + 1 : place;
+}
+
+void place_text_print(struct place_text text, size_t width, const struct terminal *terminal) {
+    enum { NAME_LEAST = 12 };
+    size_t name_width = text_width(text.name);
+    const char *place = text.place && *text.place ? text.place : NULL;
+    if (!width) width = (size_t)-1 / 2;
+    if (place && name_width + GAP + text_width(place) > width) place = last_part(place);
+    size_t place_width = place ? text_width(place) + GAP : 0;
+    if (place && name_width + place_width > width &&
+        (name_width <= NAME_LEAST || place_width + NAME_LEAST > width)) {
+        /* No room for both: the name matters more. */
+        size_t room = name_width + GAP < width ? width - name_width - GAP : 0;
+        if (room >= NAME_LEAST) {
+            cleanup_text char *cut = text_shorten(place, room);
+            printf("%s  %s%s%s", text.name, terminal->dim, cut, terminal->plain);
+            return;
+        }
+        place = NULL;
+        place_width = 0;
+    }
+    cleanup_text char *name = text_shorten(text.name, width - place_width);
+    fputs(name, stdout);
+    if (place) printf("  %s%s%s", terminal->dim, place, terminal->plain);
+}
+
+void place_text_free(struct place_text *text) {
+    free(text->name);
+    free(text->place);
+    *text = (struct place_text){0};
+}

@@ -1,0 +1,55 @@
+/* A table that fits its terminal: columns of figures, right-aligned, and one last column of names that takes
+ * what is left. When names would get too little room, the least important columns are left out. */
+#ifndef MALLOSCOPE_CLI_SHEET_H
+#define MALLOSCOPE_CLI_SHEET_H
+
+#include "cli/terminal.h"
+
+#include <stddef.h>
+
+#define SHEET_COLUMNS_MAX 12
+
+/* A name and where it is: both clean, both owned. The place is cut to its last part, then the name shortened.
+ */
+struct place_text {
+    char *name, *place; /* place may be NULL */
+};
+
+struct sheet_row {
+    char *cells[SHEET_COLUMNS_MAX]; /* figures, owned */
+    struct place_text last;
+};
+
+struct sheet_column {
+    const char *title;
+    int rank; /* columns of the highest rank are left out first; 0 stays always */
+    size_t width;
+    bool hidden;
+};
+
+struct sheet {
+    struct terminal terminal;
+    struct sheet_column columns[SHEET_COLUMNS_MAX];
+    size_t column_count; /* without the last */
+    const char *last_title;
+    struct sheet_row *rows;
+    size_t row_count, row_capacity;
+    size_t last_width; /* 0 = no limit */
+};
+
+void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last_title);
+void sheet_add_column(struct sheet *sheet, const char *title, int rank);
+/* The row stays good until the next one is added. */
+struct sheet_row *sheet_add_row(struct sheet *sheet);
+void sheet_free(struct sheet *sheet);
+
+/* To be called once all rows are there, before printing. */
+void sheet_fit(struct sheet *sheet);
+void sheet_print_titles(const struct sheet *sheet);
+void sheet_print_row(const struct sheet *sheet, size_t row);
+
+/* Prints a name and its place in at most `width` columns (0 = no limit). */
+void place_text_print(struct place_text text, size_t width, const struct terminal *terminal);
+void place_text_free(struct place_text *text);
+
+#endif

@@ -1,0 +1,17 @@
+/* How a frame is named in tables, trees and stacks. */
+#ifndef MALLOSCOPE_CLI_SITE_TEXT_H
+#define MALLOSCOPE_CLI_SITE_TEXT_H
+
+#include "cli/sheet.h"
+#include "view/view.h"
+
+/* Name: the function, or the file, or the module, whichever is known first. Place: file and line, or the
+ * module. */
+struct place_text site_text(const char *function, const char *file, int line, const char *module);
+
+/* Prints all frames of a stack, innermost first, one a line. Plumbing above the site is left out unless
+ * `raw`. */
+void stack_print(struct resolver *resolver, const struct model_stack *stack, bool raw, const char *indent,
+    const struct terminal *terminal);
+
+#endif

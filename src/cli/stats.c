@@ -1,0 +1,83 @@
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/summary.h"
+#include "cli/units.h"
+#include "format/contract.h"
+
+static const char about[] = "Shows the totals of a recording and how good its stacks are.\n" SOURCE_HELP "\n"
+                            "Symbols are not read, so this is quick.";
+
+static const char examples[] = "  malloscope stats 4711\n"
+                               "  malloscope stats r.mscope --json | jq .totals.peak_bytes";
+
+static void print_json(const struct model *model) {
+    struct json json;
+    json_start(&json, stdout, true);
+    json_object(&json);
+    json_key(&json, "totals");
+    contract_write_totals(&json, model);
+    json_key(&json, "health");
+    contract_write_health(&json, model);
+    json_object_end(&json);
+    putchar('\n');
+}
+
+static void print_bytes(const char *title, struct estimate bytes, struct estimate objects, bool exact) {
+    printf("%-20s %s", title, bytes_text(bytes.value).text);
+    if (!exact) printf(" %s %s", glyphs()->plus_minus, bytes_text(estimate_error(bytes)).text);
+    printf(" in %s", count_text(objects.value).text);
+    if (!exact) printf(" %s %s", glyphs()->plus_minus, count_text(estimate_error(objects)).text);
+    puts(" objects");
+}
+
+static void print_for_people(const struct model *model) {
+    const struct totals *totals = &model->totals;
+    print_bytes("live", totals->sum.live_bytes, totals->sum.live_objects, model->exact);
+    printf("%-20s %s in %s objects\n", "peak", bytes_text(totals->peak_bytes).text,
+        count_text(totals->peak_objects).text);
+    print_bytes("total", totals->sum.total_bytes, totals->sum.total_objects, model->exact);
+    printf("%-20s %s%s\n", "exact total", bytes_text(totals->exact_total_bytes).text,
+        totals->exact_is_complete ? "" : ", up to one sampling interval a thread is missing");
+    printf("%-20s %s\n", "frees", count_text(totals->sum.freed_objects).text);
+    double all = totals->sum.total_objects.value;
+    printf("%-20s %s of the allocations\n", "temporary",
+        percent_text(all > 0 ? totals->sum.temporary_objects / all : 0).text);
+    printf("%-20s %s, %s live\n", "samples", count_text((double)totals->sum.samples).text,
+        count_text((double)totals->sum.live_samples).text);
+    printf("%-20s %s\n", "rate",
+        model->exact ? "exact, every allocation" : bytes_text((double)model->rate).text);
+    printf("%-20s %s\n", "drops", count_text((double)totals->drops_total).text);
+    printf("%-20s %s\n", "recorder", bytes_text((double)totals->recorder_bytes).text);
+    printf("%-20s %s complete, %.1f frames, confidence %s\n", "stacks",
+        percent_text(model->health.complete).text, model->health.mean_depth,
+        model->health.confidence ? model->health.confidence : "?");
+    summary_print_notes(stdout, model, SORT_LIVE);
+}
+
+int command_stats(int argc, char **argv) {
+    bool json = false;
+    struct option_rule rules[] = {
+        {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object: totals and health"},
+    };
+    struct command_line line = {.name = "stats",
+        .usage = "malloscope stats [--json] FILE|PID",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    struct loaded loaded;
+    int code = load_source(line.arguments[0], false, &loaded);
+    if (code) return code;
+    if (json)
+        print_json(loaded.model);
+    else
+        print_for_people(loaded.model);
+    load_free(&loaded);
+    return message_finish_output();
+}

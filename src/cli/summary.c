@@ -1,0 +1,227 @@
+#include "cli/summary.h"
+#include "cli/memory.h"
+#include "cli/text.h"
+#include "cli/units.h"
+#include "format/text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_SAMPLES 100
+
+void pieces_add(struct pieces *pieces, const char *format, ...) {
+    char *raw = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&raw, format, arguments);
+    va_end(arguments);
+    if (length < 0) return;
+    cleanup_text char *clean = text_clean(raw);
+    free(raw);
+    size_t room = pieces->width > strlen(pieces->indent) + 8 ? pieces->width - strlen(pieces->indent) : 8;
+    cleanup_text char *text = pieces->width ? text_shorten(clean, room) : copy_text(clean);
+    size_t width = text_width(text);
+    const char *separator = pieces->used ? glyphs()->dot : "";
+    size_t needed = width + (pieces->used ? 3 : strlen(pieces->indent));
+    if (pieces->used && pieces->width && pieces->used + needed > pieces->width) {
+        fputc('\n', pieces->out);
+        pieces->used = 0;
+        separator = "";
+        needed = width + strlen(pieces->indent);
+    }
+    if (*separator)
+        fprintf(pieces->out, " %s %s", separator, text);
+    else
+        fprintf(pieces->out, "%s%s", pieces->indent, text);
+    pieces->used += needed;
+}
+
+void pieces_end(struct pieces *pieces) {
+    if (pieces->used) fputc('\n', pieces->out);
+    pieces->used = 0;
+}
+
+void summary_wrap(FILE *out, const char *title, const char *text) {
+    struct terminal terminal = terminal_of(out);
+    size_t indent = text_width(title) + 1, used = indent;
+    cleanup_text char *clean = text_clean(text);
+    fprintf(out, "%s%s%s", terminal.bold, title, terminal.plain);
+    for (char *rest = clean, *word; (word = strtok_r(rest, " ", &rest));) {
+        size_t width = text_width(word);
+        if (terminal.width && used > indent && used + width + 1 > terminal.width) {
+            fprintf(out, "\n%*s", (int)indent - 1, "");
+            used = indent;
+        }
+        fprintf(out, " %s", word);
+        used += width + 1;
+    }
+    fputc('\n', out);
+}
+
+const char *summary_drop_text(enum drop drop) {
+    switch (drop) {
+    case DROP_LIVE_TABLE:
+        return "live samples, for which the table had no room";
+    case DROP_STACK_TABLE:
+        return "samples of new stacks, for which the table had no room: see [dropped]";
+    case DROP_THREAD:
+        return "threads without a record: their allocations are missing";
+    case DROP_SCRATCH:
+        return "samples taken while all capture buffers were busy";
+    case DROP_MODULE:
+        return "mapped files that could not be noted: their frames have no names";
+    case DROP_ADDRESS:
+        return "samples at addresses above 48 bits";
+    case DROP_KINDS:
+        break;
+    }
+    return "";
+}
+
+static const char *state_text(const struct model_process *process) {
+    switch (process->state) {
+    case PROCESS_RUNNING:
+        return "running for";
+    case PROCESS_FINISHED:
+        return "finished after";
+    case PROCESS_KILLED:
+        return "killed after";
+    }
+    return "";
+}
+
+const char *summary_live_word(const struct model *model) {
+    enum process_state state = model->process_count ? model->processes[0].state : PROCESS_FINISHED;
+    for (size_t i = 1; i < model->process_count; i++)
+        if (model->processes[i].state != state) return "live";
+    switch (state) {
+    case PROCESS_RUNNING:
+        return "live now";
+    case PROCESS_FINISHED:
+        return "still allocated at exit";
+    case PROCESS_KILLED:
+        return "live when the program was killed";
+    }
+    return "live";
+}
+
+/* The command line may be long: it is shortened, what is said about it is not. */
+static void print_title(FILE *out, const struct model *model, const struct terminal *terminal) {
+    if (model->process_count != 1) {
+        fprintf(out, "%s%zu processes, their figures added up%s\n", terminal->bold, model->process_count,
+            terminal->plain);
+        return;
+    }
+    const struct model_process *process = &model->processes[0];
+    const char *command =
+        process->command_line && *process->command_line ? process->command_line : process->executable;
+    cleanup_text char *about = format_text(
+        "  (pid %d, %s %s)", process->pid, state_text(process), seconds_text(process->duration).text);
+    cleanup_text char *clean = text_clean(command ? command : "?");
+    size_t room = terminal->width > text_width(about) + 8 ? terminal->width - text_width(about) : 8;
+    cleanup_text char *title = terminal->width ? text_shorten(clean, room) : copy_text(clean);
+    fprintf(out, "%s%s%s%s\n", terminal->bold, title, terminal->plain, about);
+}
+
+/* Nothing sampled has no spread that could be told. */
+static void add_estimate(struct pieces *pieces, const char *word, struct estimate estimate, bool exact) {
+    if (estimate_error(estimate) <= 0)
+        pieces_add(pieces, "%s %s", word, bytes_text(estimate.value).text);
+    else
+        pieces_add(pieces, "%s %s %s %s", word, bytes_text(estimate.value).text, glyphs()->plus_minus,
+            bytes_text(estimate_error(estimate)).text);
+}
+
+void summary_print(FILE *out, const struct model *model) {
+    struct terminal terminal = terminal_of(out);
+    const struct totals *totals = &model->totals;
+    print_title(out, model, &terminal);
+    struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
+    add_estimate(&pieces, "live", totals->sum.live_bytes, model->exact);
+    pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
+        bytes_text(totals->peak_bytes).text);
+    add_estimate(&pieces, "total", totals->sum.total_bytes, model->exact);
+    if (!model->exact)
+        pieces_add(&pieces, "exact total %s%s", bytes_text(totals->exact_total_bytes).text,
+            totals->exact_is_complete ? "" : " or a little more");
+    pieces_add(&pieces, "%s allocations", count_text(totals->sum.total_objects.value).text);
+    if (model->exact)
+        pieces_add(&pieces, "exact, every allocation recorded");
+    else
+        pieces_add(&pieces, "rate %s, %s samples", bytes_text((double)model->rate).text,
+            count_text((double)totals->sum.samples).text);
+    if (totals->drops_total)
+        pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
+    else
+        pieces_add(&pieces, "no drops");
+    pieces_add(&pieces, "recorder %s", bytes_text((double)totals->recorder_bytes).text);
+    pieces_add(&pieces, "stacks %s complete, %.1f frames, confidence %s",
+        percent_text(model->health.complete).text, model->health.mean_depth,
+        model->health.confidence ? model->health.confidence : "?");
+    pieces_end(&pieces);
+}
+
+/* The rate that would have given about a thousand samples, as an option; a power of two. */
+static void suggest_rate(char *option, size_t size, double bytes) {
+    double rate = bytes > 0 ? exp2(floor(log2(bytes / 1000))) : 0;
+    if (rate >= 1024)
+        snprintf(option, size, "--rate %s", bytes_text_short(rate).text);
+    else
+        snprintf(option, size, "--exact");
+    char *point = strchr(option, '.'); /* "8.00K" */
+    if (point)
+        memmove(point, point + 1 + strspn(point + 1, "0"), strlen(point + 1 + strspn(point + 1, "0")) + 1);
+}
+
+static void note_samples(FILE *out, const struct model *model, enum view_sort sort) {
+    const struct figures *sum = &model->totals.sum;
+    bool live_alone = sum->samples >= FEW_SAMPLES;
+    if (model->exact ||
+        (live_alone && (sort != SORT_LIVE || sum->live_samples >= FEW_SAMPLES || !sum->live_samples)))
+        return;
+    char option[48];
+    suggest_rate(option, sizeof option, live_alone ? sum->live_bytes.value : model->totals.exact_total_bytes);
+    uint64_t samples = live_alone ? sum->live_samples : sum->samples;
+    if (samples == 0) {
+        cleanup_text char *amount = model->totals.exact_is_complete
+                                        ? format_text(", as the program allocated only %s",
+                                              bytes_text(model->totals.exact_total_bytes).text)
+                                        : copy_text("");
+        cleanup_text char *text = format_text("nothing was sampled%s; '%s' would show it", amount,
+            model->totals.exact_is_complete ? option : "--exact");
+        summary_wrap(out, "note:", text);
+        return;
+    }
+    cleanup_text char *text =
+        format_text("%s on only %s sample%s, so take them as rough; '%s' would give a finer picture",
+            live_alone ? "the live figures rest" : "all figures rest", count_text((double)samples).text,
+            samples == 1 ? "" : "s", option);
+    summary_wrap(out, "note:", text);
+}
+
+void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort) {
+    note_samples(out, model, sort);
+    for (int i = 0; i < DROP_KINDS; i++) {
+        if (!model->totals.drops[i]) continue;
+        cleanup_text char *text = format_text("dropped %s %s",
+            count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
+        summary_wrap(out, "note:", text);
+    }
+    /* A recording that is finished or copied is closed to growth as well; only drops make it worth a word. */
+    for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
+        if (model->processes[i].flags & RECORDING_NO_GROWTH) {
+            summary_wrap(out, "note:",
+                "the recording could not grow any more: its limit (--max-size) was reached, the disk was "
+                "full, or its file was deleted");
+            break;
+        }
+    const struct health *health = &model->health;
+    if (health->confidence && strcmp(health->confidence, "low") == 0 && model->totals.sum.samples) {
+        cleanup_text char *text = format_text("%s of the stacks do not reach the start of their thread: "
+                                              "callers far from the allocation may be missing",
+            percent_text(1 - health->complete).text);
+        summary_wrap(out, "note:", text);
+    }
+}

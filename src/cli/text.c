@@ -1,0 +1,106 @@
+#include "cli/text.h"
+#include "cli/memory.h"
+#include "cli/terminal.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+/* Decodes the character at `text`. Returns its length, or 0 if the bytes are not UTF-8 (overlong forms and
+ * surrogates are not). */
+static size_t decode(const unsigned char *text, uint32_t *ret_character) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : 0;
+    if (length == 0 || text[0] > 0xf4) return 0;
+    uint32_t character = length == 1 ? text[0] : text[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80) return 0;
+        character = character << 6 | (text[i] & 0x3f);
+    }
+    if (character < smallest[length] || character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
+        return 0;
+    *ret_character = character;
+    return length;
+}
+
+static bool is_harmless(uint32_t character) {
+    if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;
+    if (character < 0x7f) return true;
+    if (!glyphs()->unicode) return false;
+    bool turns_direction =
+        (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
+        (character >= 0x2060 && character <= 0x206f) || character == 0x61c || character == 0xfeff;
+    return !turns_direction && wcwidth((wchar_t)character) >= 0;
+}
+
+char *text_clean(const char *text) {
+    const unsigned char *in = (const unsigned char *)(text ? text : "");
+    char *result = allocate(10 * strlen((const char *)in) + 1); /* "\u{10ffff}" is the longest */
+    char *out = result;
+    while (*in) {
+        uint32_t character = 0;
+        size_t length = decode(in, &character);
+        if (length && is_harmless(character)) {
+            memcpy(out, in, length);
+            out += length;
+        } else if (length > 1) {
+            out += sprintf(out, "\\u{%x}", character);
+        } else {
+            out += sprintf(out, "\\x%02x", *in);
+            length = 1;
+        }
+        in += length;
+    }
+    *out = 0;
+    return result;
+}
+
+/* Columns of the character at `text`, and its length in bytes. */
+static size_t step(const char *text, size_t *ret_length) {
+    uint32_t character;
+    *ret_length = decode((const unsigned char *)text, &character);
+    if (*ret_length == 0) {
+        *ret_length = 1;
+        return 1;
+    }
+    int width = character < 0x80 ? 1 : wcwidth((wchar_t)character);
+    return width < 0 ? 1 : (size_t)width;
+}
+
+size_t text_width(const char *text) {
+    size_t width = 0, length;
+    for (; *text; text += length) width += step(text, &length);
+    return width;
+}
+
+char *text_shorten(const char *text, size_t width) {
+    size_t all = text_width(text);
+    if (all <= width) return copy_text(text);
+    const char *mark = glyphs()->ellipsis;
+    size_t mark_width = text_width(mark);
+    if (width <= mark_width) {
+        char *result = copy_text(mark);
+        if (width < mark_width) result[width < strlen(result) && !glyphs()->unicode ? width : 0] = 0;
+        return result;
+    }
+    size_t keep = width - mark_width, head = (keep + 1) / 2, tail = keep - head;
+    const char *p = text;
+    size_t length, passed = 0;
+    while (*p && passed + step(p, &length) <= head) {
+        passed += step(p, &length);
+        p += length;
+    }
+    size_t head_bytes = (size_t)(p - text);
+    /* Go on until no more than the tail's columns are left; marks without a width stay with what they belong
+     * to. */
+    while (*p && (all - passed > tail || step(p, &length) == 0)) {
+        passed += step(p, &length);
+        p += length;
+    }
+    char *result = allocate(head_bytes + strlen(mark) + strlen(p) + 1);
+    sprintf(result, "%.*s%s%s", (int)head_bytes, text, mark, p);
+    return result;
+}

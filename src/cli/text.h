@@ -1,0 +1,20 @@
+/* Text from programs, made fit for a terminal: names are untrusted, may hold anything, and must fit a width.
+ */
+#ifndef MALLOSCOPE_CLI_TEXT_H
+#define MALLOSCOPE_CLI_TEXT_H
+
+#include <stddef.h>
+
+/* A copy in which nothing can move the cursor, change colours or reverse the reading direction: control
+ * characters, bytes that are not UTF-8 and direction marks become \xNN or \u{NNNN}. Where the terminal is not
+ * UTF-8, so does everything beyond ASCII. The caller frees it. NULL gives an empty text. */
+char *text_clean(const char *text);
+
+/* Columns that a clean text takes. */
+size_t text_width(const char *text);
+
+/* A copy of a clean text in at most `width` columns, with its middle left out if need be. The caller frees
+ * it. */
+char *text_shorten(const char *text, size_t width);
+
+#endif

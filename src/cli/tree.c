@@ -1,0 +1,164 @@
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/site_text.h"
+#include "cli/summary.h"
+#include "cli/text.h"
+#include "cli/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tree {
+    struct terminal terminal;
+    int sort;
+    double whole;     /* what is 100 % */
+    double least;     /* values below are not shown */
+    uint64_t depth;   /* 0 = no limit */
+    char indent[256]; /* trunks of the branches to the left */
+};
+
+static const char about[] =
+    "Shows the call tree, from the start of the program down to the allocations.\n" SOURCE_HELP "\n\n"
+    "A node's figure includes those below it. The tree goes one step to the right only where it branches,\n"
+    "so that long chains of single callers stay readable.";
+
+static const char examples[] = "  malloscope tree malloscope.server.4711.mscope\n"
+                               "  malloscope tree 4711 --sort peak --min 5\n"
+                               "  malloscope tree r.mscope --filter libcrypto --depth 12";
+
+static char *figure_text(const struct tree *tree, double value) {
+    bool objects = tree->sort == SORT_ALLOCS || tree->sort == SORT_TEMPORARY;
+    return copy_text(objects ? count_text(value).text : bytes_text(value).text);
+}
+
+static void print_figures(const struct tree *tree, double value) {
+    cleanup_text char *figure = figure_text(tree, value);
+    printf("%6.1f%%  %9s  ", tree->whole > 0 ? 100 * value / tree->whole : 0, figure);
+}
+
+static void print_line(const struct tree *tree, const char *branch, const struct view_node *node) {
+    enum { FIGURES = 20 };
+    print_figures(tree, view_sort_value(&node->figures, (enum view_sort)tree->sort));
+    printf("%s%s%s%s", tree->terminal.dim, tree->indent, branch, tree->terminal.plain);
+    size_t used = FIGURES + text_width(tree->indent) + text_width(branch);
+    struct place_text text = site_text(node->function, node->file, node->line, node->module);
+    size_t room = tree->terminal.width > used + 8 ? tree->terminal.width - used : 8;
+    place_text_print(text, tree->terminal.width ? room : 0, &tree->terminal);
+    place_text_free(&text);
+    putchar('\n');
+}
+
+static size_t shown_children(const struct tree *tree, const struct view_node *node) {
+    size_t shown = 0;
+    while (shown < node->child_count) {
+        double value = view_sort_value(&node->children[shown].figures, (enum view_sort)tree->sort);
+        if (value <= 0 || value < tree->least) break;
+        shown++;
+    }
+    return shown;
+}
+
+/* What hangs under a node but is too small to be shown: told where together it is not small. */
+static double hidden_value(const struct tree *tree, const struct view_node *node, size_t shown) {
+    double value = 0;
+    for (size_t i = shown; i < node->child_count; i++)
+        value += view_sort_value(&node->children[i].figures, (enum view_sort)tree->sort);
+    return value >= tree->least ? value : 0;
+}
+
+/* Deep branching must leave room for names: beyond half the width the tree no longer moves to the right. */
+static bool widen_indent(struct tree *tree, const char *part) {
+    size_t used = strlen(tree->indent);
+    size_t limit = tree->terminal.width > 60 ? (tree->terminal.width - 20) / 2 : 20;
+    if (tree->terminal.width == 0) limit = 120;
+    if (text_width(tree->indent) + text_width(part) > limit || used + strlen(part) + 1 > sizeof tree->indent)
+        return false;
+    strcat(tree->indent, part);
+    return true;
+}
+
+static void print_children(struct tree *tree, const struct view_node *node, uint64_t depth);
+
+static void print_child(
+    struct tree *tree, const struct view_node *child, bool branches, bool is_last, uint64_t depth) {
+    char branch[16] = "", trunk[16] = "";
+    if (branches) {
+        snprintf(branch, sizeof branch, "%s ", is_last ? glyphs()->last_branch : glyphs()->branch);
+        snprintf(trunk, sizeof trunk, "%s ", is_last ? " " : glyphs()->trunk);
+    }
+    print_line(tree, branch, child);
+    size_t used = strlen(tree->indent);
+    widen_indent(tree, trunk);
+    print_children(tree, child, depth + 1);
+    tree->indent[used] = 0;
+}
+
+static void print_children(struct tree *tree, const struct view_node *node, uint64_t depth) {
+    size_t shown = shown_children(tree, node);
+    if (tree->depth && depth > tree->depth) return;
+    double hidden = hidden_value(tree, node, shown);
+    bool tells_rest = hidden > 0;
+    bool branches = shown + tells_rest > 1;
+    for (size_t i = 0; i < shown; i++)
+        print_child(tree, &node->children[i], branches, i + 1 == shown && !tells_rest, depth);
+    if (tells_rest) {
+        print_figures(tree, hidden);
+        printf("%s%s%s%s %zu more, each below the limit of --min%s\n", tree->terminal.dim, tree->indent,
+            branches ? glyphs()->last_branch : "", branches ? "" : " ", node->child_count - shown,
+            tree->terminal.plain);
+    }
+}
+
+int command_tree(int argc, char **argv) {
+    struct tree tree = {.terminal = terminal_of(stdout)};
+    double percent = 1;
+    const char *filter = NULL;
+    bool raw_site = false;
+    struct option_rule rules[] = {
+        {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
+            .help = "which figure to show, largest first (default live):", .choices = sort_names},
+        {'m', "min", OPTION_PERCENT, &percent, "PERCENT",
+            .help = "leave out what is smaller (default 1; 0 = show all)"},
+        {'d', "depth", OPTION_COUNT, &tree.depth, "N", .help = "go down N calls at most (default 0 = all)"},
+        {'F', "filter", OPTION_TEXT, &filter, "RE",
+            .help =
+                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        {0, "raw-site", OPTION_ON, &raw_site, NULL,
+            .help = "go down into operator new, containers, strdup, ..."},
+    };
+    struct command_line line = {.name = "tree",
+        .usage = "malloscope tree [OPTION]... FILE|PID",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+
+    struct loaded loaded;
+    int code = load_source(line.arguments[0], true, &loaded);
+    if (code) return code;
+    struct problem problem = {0};
+    struct view_query query = {.sort = (enum view_sort)tree.sort, .filter = filter, .raw_sites = raw_site};
+    struct view_node *root = view_tree_query(loaded.model, loaded.resolver, &query, &problem);
+    if (!root) {
+        load_free(&loaded);
+        return message_problem(&problem);
+    }
+    summary_print(stdout, loaded.model);
+    summary_print_notes(stdout, loaded.model, query.sort);
+    putchar('\n');
+    tree.whole = view_sort_value(&root->figures, query.sort);
+    tree.least = tree.whole * percent / 100;
+    root->function = filter ? "[all that matches]" : "[all]";
+    print_line(&tree, "", root);
+    print_children(&tree, root, 1);
+    view_tree_free(root);
+    load_free(&loaded);
+    return message_finish_output();
+}

@@ -1,0 +1,24 @@
+/* Numbers as people read and write them: "12.3 MiB", "1,234", "1.25 s", "512K". */
+#ifndef MALLOSCOPE_CLI_UNITS_H
+#define MALLOSCOPE_CLI_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returned by value, so that `printf("%s", bytes_text(n).text)` needs no buffer. */
+struct unit_text {
+    char text[32];
+};
+
+struct unit_text bytes_text(double bytes);       /* "12.3 MiB" */
+struct unit_text bytes_text_short(double bytes); /* "12.3M" */
+struct unit_text count_text(double count);       /* "1,234", from a million on "1.23 M" */
+struct unit_text percent_text(double share);     /* of 1: "12%", "<1%", ">999%" */
+struct unit_text seconds_text(double seconds);   /* "120 µs", "1.25 s", "2 min 05 s", "3 h 20 min" */
+
+/* A size of bytes: digits, then nothing, B, K, M, G or T, which may be followed by B or iB. All are powers of
+ * 1024. false: not such a size, or too large. */
+bool parse_size(const char *text, uint64_t *ret_bytes);
+bool parse_count(const char *text, uint64_t *ret_count);
+
+#endif

@@ -1,0 +1,291 @@
+#include "model/load.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WARNINGS_SHOWN 20
+
+void builder_warn(struct builder *builder, const char *format, ...) {
+    if (builder->warning_count++ > WARNINGS_SHOWN) return;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+
+    char *former = builder->model->warning, *both;
+    if (builder->warning_count > WARNINGS_SHOWN) snprintf(line, sizeof line, "there is more of this kind");
+    if (asprintf(&both, "%s%s%s", former ? former : "", former ? "\n" : "", line) < 0) return;
+    free(former);
+    builder->model->warning = both;
+}
+
+bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
+    void **pointer = array;
+    if (*pointer && *capacity - used >= count) return true;
+    size_t wanted = used + count + used / 2 + 16;
+    void *grown = reallocarray(*pointer, wanted, element_size);
+    if (!grown) return false;
+    *pointer = grown;
+    *capacity = wanted;
+    return true;
+}
+
+/* A copy of a text of the recording, or of "[unknown]". NULL if there is no memory. */
+static char *text_of(struct builder *builder, const struct snapshot *snapshot, uint64_t offset) {
+    const char *text = snapshot_text(snapshot, offset);
+    size_t length = text ? strlen(text) : 0;
+    if (length == 0 || length > builder->text_left) return strdup("[unknown]");
+    builder->text_left -= length;
+    return strdup(text);
+}
+
+static bool needs_quotes(const char *start, const char *end) {
+    if (start == end) return true;
+    for (const char *c = start; c < end; c++)
+        if ((unsigned char)*c <= ' ' || strchr("\"'\\$`|&;<>()*?[]{}~#!", *c)) return true;
+    return false;
+}
+
+/* Arguments separated by newlines, as one would type them: quoted where a shell would want it, and with no
+ * control character that could play with the terminal. */
+static char *shell_words(const char *arguments) {
+    char *result = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&result, &size);
+    if (!out) return NULL;
+    for (const char *start = arguments;;) {
+        const char *end = strchrnul(start, '\n');
+        bool quotes = needs_quotes(start, end);
+        if (quotes) fputc('\'', out);
+        for (const char *c = start; c < end; c++) {
+            if (*c == '\'')
+                fputs("'\\''", out);
+            else if ((unsigned char)*c < ' ' || *c == 0x7f)
+                fprintf(out, "\\x%02x", (unsigned char)*c);
+            else
+                fputc(*c, out);
+        }
+        if (quotes) fputc('\'', out);
+        /* The recorder may end the last argument with a separator too. */
+        if (*end == '\0' || end[1] == '\0') break;
+        fputc(' ', out);
+        start = end + 1;
+    }
+    if (fclose(out) != 0) {
+        free(result);
+        return NULL;
+    }
+    return result;
+}
+
+static bool load_process(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+    const struct recording_header *header = snapshot_header(snapshot);
+    struct model *model = builder->model;
+    if (!builder_grow(
+            &model->processes, &builder->process_capacity, model->process_count, 1, sizeof *model->processes))
+        return false;
+    char *arguments = text_of(builder, snapshot, header->command_line);
+    struct model_process process = {
+        .source = strdup(path),
+        .pid = header->pid,
+        .parent_pid = header->parent_pid,
+        .state = snapshot->state,
+        .flags = header->flags,
+        .filter = header->filter,
+        .rate = header->rate,
+        .executable = text_of(builder, snapshot, header->executable),
+        .command_line = arguments ? shell_words(arguments) : NULL,
+        .allocator = text_of(builder, snapshot, header->allocator),
+        .start_realtime = header->start_realtime,
+        .duration = (double)snapshot->elapsed / 1e9,
+        .peak_seconds = (double)header->peak_time / 1e9,
+        .file_bytes = snapshot->file_bytes,
+        .recorder_bytes = snapshot->recorder_bytes,
+    };
+    free(arguments);
+    model->processes[model->process_count++] = process;
+    return process.source && process.executable && process.command_line && process.allocator;
+}
+
+static void strip_deleted(struct model_module *module) {
+    static const char DELETED[] = " (deleted)";
+    size_t length = strlen(module->path), suffix = strlen(DELETED);
+    module->deleted = length > suffix && strcmp(module->path + length - suffix, DELETED) == 0;
+    if (module->deleted) module->path[length - suffix] = '\0';
+}
+
+static bool load_modules(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+    struct model *model = builder->model;
+    uint64_t unreadable = 0;
+    struct table_cursor cursor = {0};
+    for (const struct module_record *record;
+         (record = snapshot_next(snapshot, &snapshot->modules, &cursor));) {
+        if (record->complete != 1) continue;
+        if (record->start >= record->end || !snapshot_text(snapshot, record->path)) {
+            unreadable++;
+            continue;
+        }
+        if (!builder_grow(
+                &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules))
+            return false;
+        struct model_module *module = &model->modules[model->module_count];
+        *module = (struct model_module){
+            .start = record->start,
+            .end = record->end,
+            .file_offset = record->file_offset,
+            .first_seen = record->first_seen,
+            .process = (uint32_t)model->process_count - 1,
+            .path = text_of(builder, snapshot, record->path),
+            .inode = record->inode,
+            .device_major = record->device_major,
+            .device_minor = record->device_minor,
+        };
+        if (!module->path) return false;
+        model->module_count++;
+        strip_deleted(module);
+        if (record->build_id_size <= sizeof module->build_id) {
+            module->build_id_size = record->build_id_size;
+            memcpy(module->build_id, record->build_id, sizeof module->build_id);
+        }
+    }
+    if (unreadable)
+        builder_warn(builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
+    return true;
+}
+
+static bool load_threads(struct builder *builder, const struct snapshot *snapshot) {
+    const struct recording_header *header = snapshot_header(snapshot);
+    struct model *model = builder->model;
+    bool flushed = header->flags & (RECORDING_EXACT | RECORDING_FINISHED);
+    struct table_cursor cursor = {0};
+    for (const struct thread_record *record;
+         (record = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
+        if (record->state == THREAD_FREE) continue;
+        if (!builder_grow(
+                &model->threads, &builder->thread_capacity, model->thread_count, 1, sizeof *model->threads))
+            return false;
+        struct model_thread *thread = &model->threads[model->thread_count++];
+        *thread = (struct model_thread){
+            .process = (uint32_t)model->process_count - 1,
+            .tid = record->tid,
+            .running = record->state == THREAD_RUNNING && snapshot->state == PROCESS_RUNNING,
+            .start_time = record->start_time,
+            .end_time = record->end_time,
+            .exact_bytes = (double)record->bytes,
+            .exact_is_complete = flushed || record->state == THREAD_ENDED || record->interval == 0,
+            .samples = record->samples,
+        };
+        memcpy(thread->name, record->name, sizeof record->name);
+        for (char *c = thread->name; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+        model->totals.exact_total_bytes += thread->exact_bytes;
+        model->totals.exact_is_complete &= thread->exact_is_complete;
+    }
+    model->totals.exact_total_bytes += (double)header->orphan_bytes;
+    return true;
+}
+
+/* Moments in which nothing happened keep the level of the last. */
+static bool load_timeline(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+    const struct recording_header *header = snapshot_header(snapshot);
+    struct model *model = builder->model;
+    if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
+        return true;
+    if (snapshot->timeline_torn) {
+        builder_warn(builder, "the timeline of '%s' is left out: it was being condensed, and %s", path,
+            snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
+        return true;
+    }
+    const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
+    if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
+        builder_warn(builder, "'%s' is damaged: its timeline cannot be read", path);
+        return true;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < TIMELINE_BUCKETS; i++)
+        if (timeline->bucket[i].events || i <= snapshot->elapsed >> timeline->shift) count = i + 1;
+    model->timeline = calloc(count, sizeof *model->timeline);
+    if (!model->timeline) return false;
+    model->moment_count = count;
+    double width = (double)(UINT64_C(1) << timeline->shift) / 1e9, level = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct timeline_bucket *bucket = &timeline->bucket[i];
+        struct model_moment *moment = &model->timeline[i];
+        *moment = (struct model_moment){((double)i + 0.5) * width, width, level, level, 0, bucket->events};
+        if (bucket->events) {
+            moment->live_max = (double)bucket->live_max / BYTE_ONE;
+            moment->live_last = level = (double)bucket->live_last / BYTE_ONE;
+            moment->allocated = (double)bucket->allocated / BYTE_ONE;
+        }
+    }
+    return true;
+}
+
+static void warn_of_table(
+    struct builder *builder, const struct checked_table *table, const char *name, const char *path) {
+    if (table->damaged)
+        builder_warn(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
+    else if (table->lost)
+        builder_warn(builder, "'%s' is damaged: part of its table of %s lies outside the file", path, name);
+}
+
+/* Says what is missing. Fails if nothing can be said about allocations. */
+static int check_damage(
+    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem) {
+    const struct checked_table *stacks = &snapshot->stacks;
+    if (stacks->damaged || (stacks->count && stacks->lost == stacks->count))
+        return problem_set(problem, PROBLEM_DAMAGED, "get a whole copy of the file, or record again",
+            "'%s' is damaged: its table of stacks %s", path,
+            snapshot->bytes_in_use > snapshot->size ? "is cut off" : "cannot be read");
+    if (snapshot->pages_lost)
+        builder_warn(builder, "'%s' was cut short while it was being read: figures may be missing", path);
+    else if (snapshot->bytes_in_use > snapshot->size)
+        builder_warn(builder, "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing", path,
+            snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
+    else if (snapshot->bytes_in_use < HEADER_SPAN)
+        builder_warn(builder, "'%s' is damaged: its header does not say how much of it is used", path);
+    warn_of_table(builder, stacks, "stacks", path);
+    warn_of_table(builder, &snapshot->live, "live samples", path);
+    warn_of_table(builder, &snapshot->threads, "threads", path);
+    warn_of_table(builder, &snapshot->modules, "mapped files", path);
+    if (snapshot->writer_is_hidden && snapshot->state == PROCESS_KILLED)
+        builder_warn(builder,
+            "process %d may still be writing '%s', but this user cannot look into it: it is shown as ended",
+            snapshot_header(snapshot)->pid, path);
+    return 0;
+}
+
+int load_recording(
+    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem) {
+    struct model *model = builder->model;
+    const struct recording_header *header = snapshot_header(snapshot);
+    int r = check_damage(builder, snapshot, path, problem);
+    if (r < 0) return r;
+
+    builder->text_left = 4 * snapshot->size + (UINT64_C(1) << 20);
+    bool whole = load_process(builder, snapshot, path) && load_stacks(builder, snapshot, path) &&
+                 load_modules(builder, snapshot, path) && load_threads(builder, snapshot);
+    /* Several processes have no common time: only the first one's timeline is read, and dropped if others
+     * come. */
+    if (whole && model->process_count == 1) whole = load_timeline(builder, snapshot, path);
+    if (!whole) {
+        builder->failed = true;
+        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
+            "out of memory while reading '%s'", path);
+    }
+    model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
+    model->totals.peak_objects += (double)header->peak_objects / OBJECT_ONE;
+    model->totals.recorder_bytes += snapshot->recorder_bytes;
+    model->totals.unknown_frees += header->unknown_frees;
+    for (int i = 0; i < DROP_KINDS; i++) {
+        model->totals.drops[i] += header->drops[i];
+        model->totals.drops_total += header->drops[i];
+    }
+    if (header->rate > model->rate) model->rate = header->rate;
+    if (!(header->flags & RECORDING_EXACT)) model->exact = false;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* From snapshots to a model: each recording is added to what is there. */
+#ifndef MALLOSCOPE_MODEL_LOAD_H
+#define MALLOSCOPE_MODEL_LOAD_H
+
+#include "model/model.h"
+#include "model/snapshot.h"
+
+/* A model under construction. */
+struct builder {
+    struct model *model;
+    size_t *frame_starts; /* of each stack, in frame_store: it moves while it grows */
+    size_t frame_count, frame_capacity;
+    size_t stack_capacity, frame_start_capacity;
+    size_t module_capacity, thread_capacity, process_capacity;
+    double depth_sum; /* frames, times samples */
+    uint64_t
+        text_left; /* bytes that this recording's paths may still take: text can be shared, copies are not */
+    size_t warning_count;
+    bool failed; /* out of memory: the model is not whole and only good to be freed */
+};
+
+/* Adds a sentence to the model's warning. */
+void builder_warn(struct builder *builder, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Room for `count` more elements in an array of `*capacity`. False if there is no memory. */
+bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
+
+/* Adds a recording. Where it fails the model is as before, unless `failed` says otherwise. */
+int load_recording(
+    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem);
+
+/* Adds the stacks of the last process with all their figures. False if there is no memory. */
+bool load_stacks(struct builder *builder, const struct snapshot *snapshot, const char *path);
+
+#endif

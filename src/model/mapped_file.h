@@ -1,0 +1,34 @@
+/* A file mapped for reading that may be cut short by others at any moment.
+ *
+ * Touching a page beyond the new end of the file raises SIGBUS. While a file is mapped here, the signal is
+ * caught and the lost page replaced by zeros, so a reader goes on and finds nothing instead of dying. One
+ * file is mapped at a time in a process: mapped_file_open waits for the former user. */
+#ifndef MALLOSCOPE_MODEL_MAPPED_FILE_H
+#define MALLOSCOPE_MODEL_MAPPED_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mapped_file {
+    int descriptor;
+    const uint8_t *bytes;
+    uint64_t span; /* bytes mapped, a multiple of the page size: the file may grow into it */
+};
+
+/* Returns 0 or a negative errno. */
+int mapped_file_open(int descriptor, uint64_t span, struct mapped_file *ret_file);
+
+/* Whether pages went missing under the reader. */
+bool mapped_file_close(struct mapped_file *file);
+
+/* How much of the mapping is in the file now. */
+uint64_t mapped_file_size(const struct mapped_file *file);
+
+/* Copies `length` bytes, a multiple of 8 like `offset`, word by word in rising order with acquire loads, so
+ * each word is whole and none is read before its predecessor. `to` must already equal zero or an earlier
+ * copy: words that do not differ are not written, which leaves untouched memory untouched. Returns whether
+ * any word is not zero. */
+bool mapped_file_copy(const struct mapped_file *file, uint64_t offset, uint64_t length, void *to);
+
+#endif

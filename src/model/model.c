@@ -1,0 +1,132 @@
+#include "model/model.h"
+
+#include "model/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_modules(const void *a, const void *b) {
+    const struct model_module *x = a, *y = b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->first_seen > y->first_seen) - (x->first_seen < y->first_seen);
+}
+
+const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address) {
+    /* The modules before `low` start at or below the address, or belong to earlier processes. */
+    size_t low = 0, high = model->module_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct model_module *module = &model->modules[middle];
+        if (module->process < process || (module->process == process && module->start <= address))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct model_module *latest = NULL;
+    while (low-- > 0) {
+        const struct model_module *module = &model->modules[low];
+        if (module->process != process || module->reach <= address) break;
+        if (address < module->end && (!latest || module->first_seen > latest->first_seen)) latest = module;
+    }
+    return latest;
+}
+
+static void sort_modules(struct model *model) {
+    if (model->module_count == 0) return;
+    qsort(model->modules, model->module_count, sizeof *model->modules, compare_modules);
+    for (size_t i = 0; i < model->module_count; i++) {
+        struct model_module *module = &model->modules[i];
+        module->reach = module->end;
+        if (i && module[-1].process == module->process && module[-1].reach > module->reach)
+            module->reach = module[-1].reach;
+    }
+}
+
+static void sum_up(struct builder *builder) {
+    struct model *model = builder->model;
+    struct figures *sum = &model->totals.sum;
+    figures_clear(sum);
+    for (size_t i = 0; i < model->stack_count; i++) {
+        struct model_stack *stack = &model->stacks[i];
+        stack->frames = model->frame_store + builder->frame_starts[i];
+        figures_add(sum, &stack->figures);
+    }
+    struct health *health = &model->health;
+    double samples = (double)sum->samples;
+    double truncated = samples > 0 ? (double)health->truncated / samples : 0;
+    health->complete = 1 - truncated;
+    health->mean_depth = samples > 0 ? builder->depth_sum / samples : 0;
+    health->confidence = truncated < 0.05 ? "high" : truncated < 0.20 ? "medium" : "low";
+
+    sort_modules(model);
+    if (model->process_count > 1) {
+        free(model->timeline);
+        model->timeline = NULL;
+        model->moment_count = 0;
+    }
+}
+
+static int add_recording(struct builder *builder, const char *path, int writer, struct problem *problem) {
+    struct recording_file file;
+    int r = recording_file_open(path, writer, &file, problem);
+    if (r < 0) return r;
+    struct snapshot snapshot;
+    r = snapshot_take(&file, &snapshot, problem);
+    recording_file_close(&file);
+    if (r < 0) return r;
+    r = load_recording(builder, &snapshot, path, problem);
+    snapshot_free(&snapshot);
+    return r;
+}
+
+int model_load(const char *name, struct model **ret_model, struct problem *problem) {
+    struct source source;
+    int r = source_find(name, &source, problem);
+    if (r < 0) return r;
+
+    struct builder builder = {.model = calloc(1, sizeof *builder.model)};
+    struct model *model = builder.model;
+    if (!model) {
+        source_free(&source);
+        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+    }
+    model->exact = model->totals.exact_is_complete = true;
+    struct problem first_problem = {0};
+    for (size_t i = 0; i < source.count && !builder.failed; i++) {
+        struct problem own;
+        if (add_recording(&builder, source.paths[i], source.pid, &own) == 0) continue;
+        /* One bad file in a folder does not hide the good ones. */
+        if (source.is_folder) builder_warn(&builder, "%s: left out", own.what);
+        if (first_problem.kind == 0 || builder.failed) first_problem = own;
+    }
+    source_free(&source);
+    if (model->process_count == 0 || builder.failed) {
+        free(builder.frame_starts);
+        model_free(model);
+        return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
+    }
+    sum_up(&builder);
+    free(builder.frame_starts);
+    *ret_model = model;
+    return 0;
+}
+
+void model_free(struct model *model) {
+    if (!model) return;
+    for (size_t i = 0; i < model->process_count; i++) {
+        free(model->processes[i].source);
+        free(model->processes[i].executable);
+        free(model->processes[i].command_line);
+        free(model->processes[i].allocator);
+    }
+    for (size_t i = 0; i < model->module_count; i++) free(model->modules[i].path);
+    free(model->processes);
+    free(model->stacks);
+    free(model->modules);
+    free(model->threads);
+    free(model->timeline);
+    free(model->frame_store);
+    free(model->warning);
+    free(model);
+}

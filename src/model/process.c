@@ -1,0 +1,189 @@
+#include "model/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+static const char DELETED[] = " (deleted)";
+
+/* The kernel writes a newline in a path as \012. */
+static void unescape_newlines(char *path) {
+    char *to = path;
+    for (const char *from = path; *from; to++) {
+        bool newline = strncmp(from, "\\012", 4) == 0;
+        *to = newline ? '\n' : *from;
+        from += newline ? 4 : 1;
+    }
+    *to = '\0';
+}
+
+/* A line of maps. False unless it is a shared writable mapping of a file. */
+static bool parse_mapping(char *line, struct process_mapping *ret_mapping) {
+    struct process_mapping mapping = {0};
+    char access[5];
+    unsigned major, minor;
+    uint64_t inode;
+    int path_at = 0;
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &mapping.start, &mapping.end,
+            access, &major, &minor, &inode, &path_at) != 6)
+        return false;
+    char *path = line + path_at;
+    if (access[1] != 'w' || access[3] != 's' || path[0] != '/') return false;
+
+    path[strcspn(path, "\n")] = '\0';
+    size_t length = strlen(path);
+    if (length > strlen(DELETED) && strcmp(path + length - strlen(DELETED), DELETED) == 0) {
+        path[length - strlen(DELETED)] = '\0';
+        mapping.deleted = true;
+    }
+    unescape_newlines(path);
+    mapping.device = makedev(major, minor);
+    mapping.inode = (ino_t)inode;
+    mapping.path = path;
+    *ret_mapping = mapping;
+    return true;
+}
+
+static FILE *open_of_process(int pid, const char *name) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    return fopen(path, "re");
+}
+
+int process_mappings_read(int pid, struct process_mappings *ret_mappings) {
+    FILE *file = open_of_process(pid, "maps");
+    if (!file) return errno == ENOENT ? -ESRCH : -errno;
+
+    struct process_mappings mappings = {0};
+    char *line = NULL;
+    size_t line_size = 0;
+    int r = 0;
+    errno = 0;
+    while (r == 0 && getline(&line, &line_size, file) >= 0) {
+        struct process_mapping mapping;
+        if (!parse_mapping(line, &mapping)) continue;
+        struct process_mapping *list = realloc(mappings.list, (mappings.count + 1) * sizeof *list);
+        if (list) mappings.list = list;
+        mapping.path = strdup(mapping.path);
+        if (list && mapping.path) {
+            list[mappings.count++] = mapping;
+        } else {
+            free(mapping.path);
+            r = -ENOMEM;
+        }
+    }
+    /* Opening succeeds for anyone; the right to look is checked at the read. */
+    if (r == 0 && ferror(file)) r = errno ? -errno : -EIO;
+    free(line);
+    fclose(file);
+    if (r < 0)
+        process_mappings_free(&mappings);
+    else
+        *ret_mappings = mappings;
+    return r;
+}
+
+void process_mappings_free(struct process_mappings *mappings) {
+    for (size_t i = 0; i < mappings->count; i++) free(mappings->list[i].path);
+    free(mappings->list);
+    *mappings = (struct process_mappings){0};
+}
+
+static bool is_file(const char *path, const struct stat *status) {
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == status->st_dev && found.st_ino == status->st_ino;
+}
+
+/* On overlayfs and btrfs the device in maps is not the one that stat gives: then the kernel's link to the
+ * mapped file decides, or the path as the process sees it. */
+bool process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status) {
+    if (mapping->device == status->st_dev && mapping->inode == status->st_ino) return true;
+
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start, mapping->end);
+    if (is_file(path, status)) return true;
+
+    snprintf(path, sizeof path, "/proc/%d/root%s", pid, mapping->path);
+    return !mapping->deleted && is_file(path, status);
+}
+
+/* 1 if it has the file mapped, 0 if not, or a negative errno. */
+static int writes_file(int pid, const struct stat *status) {
+    struct process_mappings mappings;
+    int r = process_mappings_read(pid, &mappings);
+    if (r < 0) return r;
+    for (size_t i = 0; i < mappings.count && r == 0; i++)
+        r = process_maps_file(pid, &mappings.list[i], status);
+    process_mappings_free(&mappings);
+    return r;
+}
+
+bool process_has_number(int pid, int inner_pid) {
+    FILE *file = open_of_process(pid, "status");
+    if (!file) return false;
+    char line[512];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "NSpid:", 6) != 0) continue;
+        char *at = line + 6, *end;
+        for (long number = strtol(at, &end, 10); end != at && !found; number = strtol(at, &end, 10)) {
+            found = number == inner_pid;
+            at = end;
+        }
+        break;
+    }
+    fclose(file);
+    return found;
+}
+
+int process_find_writer(int recorded_pid, const struct stat *status) {
+    if (recorded_pid <= 0) return 0;
+    int direct = writes_file(recorded_pid, status);
+    if (direct == 1) return recorded_pid;
+
+    int writer = 0;
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && writer == 0 && (entry = readdir(folder));) {
+        int pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        if (pid > 0 && pid != recorded_pid && process_has_number(pid, recorded_pid) &&
+            writes_file(pid, status) == 1)
+            writer = pid;
+    }
+    if (folder) closedir(folder);
+    return writer == 0 && (direct == -EACCES || direct == -EPERM) ? -EACCES : writer;
+}
+
+static bool starts_at_any(
+    const struct process_mappings *mappings, int pid, const struct stat *status, uint64_t start) {
+    for (size_t i = 0; i < mappings->count; i++)
+        if (mappings->list[i].start == start) return process_maps_file(pid, &mappings->list[i], status);
+    return false;
+}
+
+uint64_t process_resident(int pid, const struct stat *status) {
+    struct process_mappings mappings;
+    if (process_mappings_read(pid, &mappings) < 0) return 0;
+
+    uint64_t resident = 0;
+    FILE *file = open_of_process(pid, "smaps");
+    char *line = NULL;
+    size_t line_size = 0;
+    bool ours = false;
+    while (file && getline(&line, &line_size, file) >= 0) {
+        uint64_t start, end, kilobytes;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &start, &end) == 2)
+            ours = starts_at_any(&mappings, pid, status, start);
+        else if (ours && sscanf(line, "Rss: %" SCNu64 " kB", &kilobytes) == 1)
+            resident += kilobytes * 1024;
+    }
+    free(line);
+    if (file) fclose(file);
+    process_mappings_free(&mappings);
+    return resident;
+}

@@ -1,0 +1,382 @@
+/* How a consistent copy is taken of tables that a program goes on writing.
+ *
+ * The file is mapped shared and copied word by word; a copy by read() would not do: nothing is known about
+ * the order in which the kernel moves bytes, so finding the same key before and after an entry would prove
+ * nothing. In the mapping it does, since the loads are ours and ordered:
+ *
+ *     recorder   key := filling │ entry := ...          │ key := address, new generation
+ *     here                 read key ── copy the entry ── read key again: the same? then the entry is whole
+ *
+ * The order of the parts is the reverse of the recorder's. It makes frames and text, then the record that
+ * points to them, then the live sample that names the record; so here the live table comes first and the
+ * plain rest of the arena last. The price of the mapping, that the file may be cut under it, is dealt with in
+ * mapped_file.c. */
+#include "model/snapshot.h"
+
+#include "model/mapped_file.h"
+#include "model/process.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRIES                                                                                                \
+    32 /* how often something that is being written is looked at again, if anybody is there to write it */
+
+struct taking {
+    struct snapshot *snapshot;
+    struct mapped_file file;
+    bool has_holes; /* much of the file is not on disk: ask where */
+    bool was_short; /* the file ended before what its header calls used, at some moment of the copy */
+};
+
+typedef void copy_entry(struct taking *taking, uint64_t offset);
+
+static void mark_used(struct snapshot *snapshot, uint64_t offset, uint64_t length) {
+    for (uint64_t part = offset / SNAPSHOT_PART_SIZE; part <= (offset + length - 1) / SNAPSHOT_PART_SIZE;
+         part++)
+        snapshot->parts[part / 64] |= UINT64_C(1) << (part % 64);
+}
+
+static void copy_words(struct taking *taking, uint64_t offset, uint64_t length) {
+    if (mapped_file_copy(&taking->file, offset, length, taking->snapshot->bytes + offset))
+        mark_used(taking->snapshot, offset, length);
+}
+
+/* The next stretch of [*start, end) that is not a hole in the file. A recording is reserved on disk as a
+ * whole, so holes are only asked for in a file that has mostly holes: it may be far larger than the disk. */
+static bool next_stretch(const struct taking *taking, uint64_t *start, uint64_t *stop, uint64_t end) {
+    *stop = end;
+    if (*start >= end) return false;
+    if (!taking->has_holes) return true;
+    off_t data = lseek(taking->file.descriptor, (off_t)*start, SEEK_DATA);
+    if (data < 0) return errno != ENXIO;
+    off_t hole = lseek(taking->file.descriptor, data, SEEK_HOLE);
+    if ((uint64_t)data >= end) return false;
+    *start = (uint64_t)data;
+    if (hole > data && (uint64_t)hole < end) *stop = (uint64_t)hole;
+    return true;
+}
+
+static void copy_plain(struct taking *taking, uint64_t start, uint64_t end) {
+    for (uint64_t stop; next_stretch(taking, &start, &stop, end); start = stop)
+        for (uint64_t at = start & ~UINT64_C(7); at < stop;) {
+            uint64_t length = SNAPSHOT_PART_SIZE - at % SNAPSHOT_PART_SIZE;
+            if (length > stop - at) length = (stop - at + 7) & ~UINT64_C(7);
+            copy_words(taking, at, length);
+            at += length;
+        }
+}
+
+static void copy_table(struct taking *taking, const struct checked_table *table, copy_entry *copy) {
+    for (uint32_t k = 0; k < table->segment_count; k++) {
+        const struct checked_segment *segment = &table->segment[k];
+        uint64_t start = segment->offset, end = start + segment->entries * table->entry_size, next = 0;
+        for (uint64_t stop; next_stretch(taking, &start, &stop, end); start = stop) {
+            uint64_t index = (start - segment->offset) / table->entry_size;
+            if (index < next) index = next;
+            for (; index < segment->entries && segment->offset + index * table->entry_size < stop; index++)
+                copy(taking, segment->offset + index * table->entry_size);
+            next = index;
+        }
+    }
+}
+
+static int tries(const struct taking *taking) {
+    return taking->snapshot->writer ? TRIES : 1;
+}
+
+/* One slot by the protocol of the key word. False if it is empty, or never held still. */
+static bool copy_live_slot(
+    const struct taking *taking, const struct live_bucket *from, struct live_bucket *to, int slot) {
+    for (int attempt = 0; attempt < tries(taking); attempt++) {
+        uint64_t key = atomic_load_explicit(&from->key[slot], memory_order_acquire);
+        uint64_t address = key & LIVE_KEY_MASK;
+        if (address == 0) return false;
+        if (address == LIVE_FILLING) {
+            sched_yield();
+            continue;
+        }
+        uint64_t words[sizeof to->entry[slot] / 8];
+        for (size_t i = 0; i < sizeof words / 8; i++)
+            words[i] = __atomic_load_n((const uint64_t *)&from->entry[slot] + i, __ATOMIC_RELAXED);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&from->key[slot], memory_order_relaxed) == key) {
+            memcpy(&to->entry[slot], words, sizeof words);
+            to->key[slot] = key;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void copy_live_bucket(struct taking *taking, uint64_t offset) {
+    const struct live_bucket *from = (const struct live_bucket *)(taking->file.bytes + offset);
+    struct live_bucket *to = (struct live_bucket *)(taking->snapshot->bytes + offset);
+    uint32_t overflow = atomic_load_explicit(&from->overflow, memory_order_relaxed);
+    bool any = overflow != 0;
+    if (any) to->overflow = overflow;
+    for (int slot = 0; slot < LIVE_SLOTS; slot++) any |= copy_live_slot(taking, from, to, slot);
+    if (any) mark_used(taking->snapshot, offset, sizeof *to);
+}
+
+/* All words, then once more those that count allocations: they are newer than the frees. The saved figures of
+ * the peak belong to their epoch: if it changed meanwhile, again. */
+static void copy_stack(struct taking *taking, uint64_t offset) {
+    const size_t counts = offsetof(struct stack_record, samples);
+    const size_t counts_size = offsetof(struct stack_record, freed_objects) - counts;
+    const struct stack_record *from = (const struct stack_record *)(taking->file.bytes + offset);
+    const struct stack_record *to = (const struct stack_record *)(taking->snapshot->bytes + offset);
+    for (int attempt = 0; attempt < tries(taking); attempt++) {
+        uint64_t epoch = atomic_load_explicit(&from->peak_epoch, memory_order_acquire);
+        copy_words(taking, offset, sizeof *from);
+        copy_words(taking, offset + counts, counts_size);
+        if (to->peak_epoch == epoch && atomic_load_explicit(&from->peak_epoch, memory_order_relaxed) == epoch)
+            return;
+    }
+}
+
+static void copy_module(struct taking *taking, uint64_t offset) {
+    const struct module_record *from = (const struct module_record *)(taking->file.bytes + offset);
+    if (atomic_load_explicit(&from->complete, memory_order_acquire) == 1)
+        copy_words(taking, offset, sizeof *from);
+}
+
+/* What is left of a running thread's countdown, from its memory. */
+static bool read_countdown(int pid, uint64_t address, uint64_t *ret_countdown) {
+    struct iovec here = {ret_countdown, sizeof *ret_countdown};
+    struct iovec there = {(void *)(uintptr_t)address, sizeof *ret_countdown};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof *ret_countdown;
+}
+
+/* A running thread has allocated, since its last draw, what its countdown has come down. It is added here,
+ * where the record can be compared before and after the program's memory was read. */
+static void copy_thread(struct taking *taking, uint64_t offset) {
+    struct thread_record *to = (struct thread_record *)(taking->snapshot->bytes + offset);
+    const struct recording_header *header = snapshot_header(taking->snapshot);
+    bool draws = taking->snapshot->writer && !(header->flags & (RECORDING_EXACT | RECORDING_FINISHED));
+    for (int attempt = 0; attempt < tries(taking); attempt++) {
+        copy_words(taking, offset, sizeof *to);
+        uint64_t countdown;
+        if (!draws || to->state != THREAD_RUNNING || to->interval == 0 ||
+            !read_countdown(taking->snapshot->writer, to->countdown_address, &countdown))
+            return;
+        struct thread_record before = *to;
+        copy_words(taking, offset, sizeof *to);
+        bool still = to->state == before.state && to->tid == before.tid && to->bytes == before.bytes &&
+                     to->interval == before.interval && to->countdown_address == before.countdown_address;
+        if (!still || countdown > to->interval) continue;
+        to->bytes += to->interval - countdown;
+        to->interval = 0;
+        return;
+    }
+}
+
+static void copy_timeline(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    uint64_t offset = snapshot_header(snapshot)->timeline;
+    uint64_t size = mapped_file_size(&taking->file);
+    if (offset < HEADER_SPAN || offset % 8 != 0 || offset > size || size - offset < sizeof(struct timeline))
+        return;
+    const struct timeline *from = (const struct timeline *)(taking->file.bytes + offset);
+    for (int attempt = 0; attempt < tries(taking); attempt++) {
+        uint64_t sequence = atomic_load_explicit(&from->sequence, memory_order_acquire);
+        copy_words(taking, offset, sizeof *from);
+        if (sequence % 2 == 0 && atomic_load_explicit(&from->sequence, memory_order_relaxed) == sequence)
+            return;
+        sched_yield();
+    }
+    snapshot->timeline_torn = true;
+}
+
+struct stretch {
+    uint64_t start, end;
+};
+
+static int compare_stretches(const void *a, const void *b) {
+    uint64_t x = ((const struct stretch *)a)->start, y = ((const struct stretch *)b)->start;
+    return (x > y) - (x < y);
+}
+
+/* All that no other function has copied: frames, text, the index of the stacks. */
+static void copy_rest(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    const struct checked_table *tables[] = {
+        &snapshot->threads, &snapshot->stacks, &snapshot->modules, &snapshot->live};
+    struct stretch taken[4 * SEGMENTS_MAX + 1];
+    size_t count = 0;
+    for (size_t t = 0; t < 4; t++)
+        for (uint32_t k = 0; k < tables[t]->segment_count; k++) {
+            const struct checked_segment *segment = &tables[t]->segment[k];
+            uint64_t end = segment->offset + segment->entries * tables[t]->entry_size;
+            if (segment->entries) taken[count++] = (struct stretch){segment->offset, end};
+        }
+    uint64_t timeline = snapshot_header(snapshot)->timeline;
+    if (snapshot_has(snapshot, timeline, sizeof(struct timeline)) && timeline % 8 == 0)
+        taken[count++] = (struct stretch){timeline, timeline + sizeof(struct timeline)};
+    qsort(taken, count, sizeof taken[0], compare_stretches);
+
+    uint64_t at = HEADER_SPAN;
+    for (size_t i = 0; i < count; i++) {
+        copy_plain(taking, at, taken[i].start);
+        if (taken[i].end > at) at = taken[i].end;
+    }
+    copy_plain(taking, at, snapshot->size);
+}
+
+static void check_tables(struct snapshot *snapshot, const struct recording_header *header, uint64_t size) {
+    checked_table_read(&snapshot->threads, &header->threads, sizeof(struct thread_record), false, size);
+    checked_table_read(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), false, size);
+    checked_table_read(&snapshot->modules, &header->modules, sizeof(struct module_record), false, size);
+    checked_table_read(&snapshot->live, &header->live, sizeof(struct live_bucket), true, size);
+}
+
+/* The header as it is now, and the tables as far as the file reaches now. */
+static void copy_header(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    struct recording_header *header = snapshot_header(snapshot);
+    copy_words(taking, 0, HEADER_SPAN);
+    uint64_t size = mapped_file_size(&taking->file);
+    if (header->arena_used > size) taking->was_short = true;
+    check_tables(snapshot, header, size);
+}
+
+static void copy_all(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    struct recording_header *header = snapshot_header(snapshot);
+
+    copy_header(taking);
+    copy_table(taking, &snapshot->live, copy_live_bucket);
+    struct table live = header->live;
+
+    copy_header(taking);
+    copy_table(taking, &snapshot->stacks, copy_stack);
+    copy_table(taking, &snapshot->modules, copy_module);
+    copy_table(taking, &snapshot->threads, copy_thread);
+    copy_timeline(taking);
+
+    const struct recording_header *source = (const struct recording_header *)taking->file.bytes;
+    uint64_t used = atomic_load_explicit(&source->arena_used, memory_order_acquire);
+    uint64_t size = mapped_file_size(&taking->file);
+    snapshot->bytes_in_use = used;
+    snapshot->size = used >= HEADER_SPAN && used < size ? used : size;
+    header->arena_used = used;
+    header->live = live;
+    check_tables(snapshot, header, snapshot->size);
+    copy_rest(taking);
+}
+
+static int check_header(
+    const struct recording_header *header, ssize_t length, const char *path, struct problem *problem) {
+    static const char AGAIN[] = "record again; 'malloscope info' works on any good recording";
+    size_t have = length > 0 ? (size_t)length : 0;
+    if (have == 0)
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "the program did not get as far as recording, or the file was emptied since: record again",
+            "'%s' is empty", path);
+    size_t magic = have < sizeof header->magic ? have : sizeof header->magic;
+    if (memcmp(header->magic, (char[sizeof header->magic]){0}, magic) == 0)
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "if the program has just been started, try again; otherwise it ended before it could record",
+            "'%s' has no header yet", path);
+    if (memcmp(header->magic, RECORDING_MAGIC, magic) != 0)
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "name a file that 'malloscope run' has written (*.mscope)", "'%s' is not a recording", path);
+    if (have < sizeof *header)
+        return problem_set(problem, PROBLEM_DAMAGED, "get a whole copy of the file, or record again",
+            "'%s' is cut off within its header, after %zu bytes", path, have);
+    if (header->version > RECORDING_VERSION)
+        return problem_set(problem, PROBLEM_DAMAGED, "update malloscope to read it",
+            "'%s' is a recording of version %u, and this is malloscope " MALLOSCOPE_VERSION
+            ", which reads versions up to %d",
+            path, header->version, RECORDING_VERSION);
+    if (header->version == 0 || header->header_size < sizeof *header || header->header_size > HEADER_SPAN)
+        return problem_set(problem, PROBLEM_DAMAGED, AGAIN, "the header of '%s' is damaged", path);
+    return 0;
+}
+
+/* Memory for the copy, not yet backed by anything, and a mapping of the file of the same span. */
+static int make_room(struct taking *taking, int descriptor, uint64_t span) {
+    struct snapshot *snapshot = taking->snapshot;
+    int r = mapped_file_open(descriptor, span, &taking->file);
+    if (r < 0) return r;
+    snapshot->span = taking->file.span;
+    void *bytes = mmap(
+        NULL, snapshot->span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    snapshot->parts = calloc(snapshot->span / SNAPSHOT_PART_SIZE / 64 + 1, sizeof *snapshot->parts);
+    if (bytes != MAP_FAILED) snapshot->bytes = bytes;
+    if (snapshot->bytes && snapshot->parts) return 0;
+    mapped_file_close(&taking->file);
+    snapshot_free(snapshot);
+    return -ENOMEM;
+}
+
+static void describe_process(struct snapshot *snapshot, const struct stat *status) {
+    const struct recording_header *header = snapshot_header(snapshot);
+    snapshot->state = header->flags & RECORDING_FINISHED ? PROCESS_FINISHED
+                      : snapshot->writer                 ? PROCESS_RUNNING
+                                                         : PROCESS_KILLED;
+    snapshot->elapsed = header->last_event;
+    if (snapshot->state == PROCESS_RUNNING) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        if (nanoseconds > header->start_monotonic) snapshot->elapsed = nanoseconds - header->start_monotonic;
+        snapshot->recorder_bytes = process_resident(snapshot->writer, status);
+    }
+    uint64_t on_disk = (uint64_t)status->st_blocks * 512;
+    if (snapshot->recorder_bytes == 0)
+        snapshot->recorder_bytes = on_disk < snapshot->size ? on_disk : snapshot->size;
+    snapshot->file_bytes = (uint64_t)status->st_size;
+}
+
+int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapshot, struct problem *problem) {
+    struct stat status;
+    struct recording_header header;
+    ssize_t length = pread(file->descriptor, &header, sizeof header, 0);
+    if (length < 0 || fstat(file->descriptor, &status) < 0) {
+        int error = errno;
+        return problem_set(
+            problem, problem_kind_of_errno(error), NULL, "cannot read '%s': %s", file->path, strerror(error));
+    }
+    int r = check_header(&header, length, file->path, problem);
+    if (r < 0) return r;
+    if ((uint64_t)status.st_size < HEADER_SPAN)
+        return problem_set(problem, PROBLEM_DAMAGED, "get a whole copy of the file, or record again",
+            "'%s' is cut off after its header: none of its tables is left", file->path);
+
+    struct snapshot snapshot = {.writer = file->writer};
+    if (!snapshot.writer && !(header.flags & RECORDING_FINISHED)) {
+        int writer = process_find_writer(header.pid, &status);
+        if (writer < 0)
+            snapshot.writer_is_hidden = true;
+        else
+            snapshot.writer = writer;
+    }
+    uint64_t size = (uint64_t)status.st_size;
+    struct taking taking = {.snapshot = &snapshot, .has_holes = (uint64_t)status.st_blocks * 512 < size / 2};
+    /* A file that is being written may grow during the copy. */
+    r = snapshot.writer ? make_room(&taking, file->descriptor, 2 * size + (UINT64_C(256) << 20)) : -ENOMEM;
+    if (r < 0) r = make_room(&taking, file->descriptor, size);
+    if (r < 0)
+        return problem_set(problem, PROBLEM_FAILURE,
+            "free some memory, or read it on a machine that has more", "cannot map '%s' (%llu bytes): %s",
+            file->path, (unsigned long long)size, strerror(-r));
+    copy_all(&taking);
+    snapshot.pages_lost = mapped_file_close(&taking.file);
+    if (taking.was_short && snapshot.bytes_in_use <= snapshot.size) snapshot.pages_lost = true;
+    describe_process(&snapshot, &status);
+    *ret_snapshot = snapshot;
+    return 0;
+}
+
+void snapshot_free(struct snapshot *snapshot) {
+    if (snapshot->bytes) munmap(snapshot->bytes, snapshot->span);
+    free(snapshot->parts);
+    *snapshot = (struct snapshot){0};
+}

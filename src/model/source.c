@@ -1,0 +1,230 @@
+#include "model/source.h"
+
+#include "model/model.h"
+#include "model/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char SUFFIX[] = ".mscope";
+
+static const char BECOME_OWNER[] =
+    "a recording and a process can be read by their owner: run this as that user, or as root "
+    "with sudo";
+
+static bool has_suffix(const char *name) {
+    size_t length = strlen(name);
+    return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+static int out_of_memory(struct problem *problem) {
+    return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+}
+
+int recording_file_open(
+    const char *path, int writer, struct recording_file *ret_file, struct problem *problem) {
+    /* Not to be held up by a pipe that nobody writes. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) {
+        int error = errno;
+        const char *remedy = error == ENOENT || error == ENOTDIR
+                                 ? "check the path; 'malloscope run' names the recording it writes, usually "
+                                   "malloscope.PROGRAM.PID.mscope in the folder it was started in"
+                             : error == EACCES || error == EPERM ? BECOME_OWNER
+                                                                 : NULL;
+        return problem_set(problem, error == ENOTDIR ? PROBLEM_MISSING : problem_kind_of_errno(error), remedy,
+            "cannot open '%s': %s", path, strerror(error));
+    }
+    struct stat status;
+    if (fstat(descriptor, &status) < 0 || !S_ISREG(status.st_mode)) {
+        close(descriptor);
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "name a recording (*.mscope), a folder of recordings or a process number",
+            "'%s' is not a regular file", path);
+    }
+    *ret_file = (struct recording_file){descriptor, path, writer};
+    return 0;
+}
+
+void recording_file_close(struct recording_file *file) {
+    close(file->descriptor);
+}
+
+/* What a file's beginning says about whose recording it is. */
+enum likeness { NOT_A_RECORDING, RECORDING_OF_ANOTHER, RECORDING_OF_PROCESS };
+
+static enum likeness likeness_of(int descriptor, int pid) {
+    struct recording_header header;
+    if (pread(descriptor, &header, sizeof header, 0) != (ssize_t)sizeof header ||
+        memcmp(header.magic, RECORDING_MAGIC, sizeof header.magic) != 0)
+        return NOT_A_RECORDING;
+    return process_has_number(pid, header.pid) ? RECORDING_OF_PROCESS : RECORDING_OF_ANOTHER;
+}
+
+/* Opens the file behind a mapping by the first path that leads to it, and leaves that path in `path`. */
+static int open_mapped(int pid, const struct process_mapping *mapping, char *path, size_t path_size) {
+    int error = ENOENT;
+    for (int way = 0; way < 3; way++) {
+        if (way == 0)
+            snprintf(path, path_size, "%s", mapping->path);
+        else if (way == 1)
+            snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
+        else
+            snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+                mapping->end);
+        if (way < 2 && mapping->deleted) continue;
+
+        struct stat status;
+        if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+            continue; /* to open a device may set it off */
+        int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (descriptor >= 0) {
+            if (way == 2 || (fstat(descriptor, &status) == 0 && process_maps_file(pid, mapping, &status)))
+                return descriptor;
+            close(descriptor);
+        } else if (errno != ENOENT) {
+            error = errno;
+        }
+    }
+    return -error;
+}
+
+static int no_recording(int pid, struct problem *problem) {
+    char remedy[256];
+    snprintf(remedy, sizeof remedy,
+        "start the program under it (malloscope run -- PROGRAM), or record it from outside (malloscope "
+        "attach %d)",
+        pid);
+    return problem_set(problem, PROBLEM_MISSING, remedy, "process %d has no recording", pid);
+}
+
+int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
+    struct process_mappings mappings;
+    int r = process_mappings_read(pid, &mappings);
+    if (r == -ESRCH)
+        return problem_set(problem, PROBLEM_MISSING,
+            "list processes with 'ps' or 'pgrep -a NAME'; to read a recording that a program has left, name "
+            "its file",
+            "there is no process %d", pid);
+    if (r < 0)
+        return problem_set(problem, problem_kind_of_errno(-r), BECOME_OWNER,
+            "cannot look into process %d: %s", pid, strerror(-r));
+
+    char path[PATH_MAX + 64], found[PATH_MAX + 64] = "", refused[PATH_MAX + 64] = "";
+    enum likeness best = NOT_A_RECORDING;
+    int refusal = 0;
+    for (size_t i = 0; i < mappings.count; i++) {
+        int descriptor = open_mapped(pid, &mappings.list[i], path, sizeof path);
+        if (descriptor < 0) {
+            if (!has_suffix(mappings.list[i].path)) continue;
+            refusal = -descriptor;
+            snprintf(refused, sizeof refused, "%s", mappings.list[i].path);
+            continue;
+        }
+        enum likeness likeness = likeness_of(descriptor, pid);
+        close(descriptor);
+        if (likeness > best) {
+            best = likeness;
+            memcpy(found, path, sizeof found);
+        }
+    }
+    process_mappings_free(&mappings);
+
+    if (best == NOT_A_RECORDING && refusal)
+        return problem_set(problem, problem_kind_of_errno(refusal), BECOME_OWNER,
+            "cannot open '%s', the recording of process %d: %s", refused, pid, strerror(refusal));
+    if (best == NOT_A_RECORDING) return no_recording(pid, problem);
+    char *copy = strdup(found);
+    if (!copy) return out_of_memory(problem);
+    *ret_path = copy;
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_path(struct source *source, char *path) {
+    char **paths = path ? realloc(source->paths, (source->count + 1) * sizeof *paths) : NULL;
+    if (!paths) {
+        free(path);
+        return -ENOMEM;
+    }
+    source->paths = paths;
+    paths[source->count++] = path;
+    return 0;
+}
+
+static int find_in_folder(const char *name, struct source *source, struct problem *problem) {
+    DIR *folder = opendir(name);
+    if (!folder) {
+        int error = errno;
+        return problem_set(problem, problem_kind_of_errno(error), BECOME_OWNER,
+            "cannot read the folder '%s': %s", name, strerror(error));
+    }
+    int r = 0;
+    for (struct dirent *entry; r == 0 && (entry = readdir(folder));) {
+        if (!has_suffix(entry->d_name)) continue;
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s", name, entry->d_name) < 0) path = NULL;
+        r = add_path(source, path);
+    }
+    closedir(folder);
+    if (r < 0) return out_of_memory(problem);
+    if (source->count == 0)
+        return problem_set(problem, PROBLEM_MISSING,
+            "name a folder that holds *.mscope files, or a single recording",
+            "there are no recordings in the folder '%s'", name);
+    qsort(source->paths, source->count, sizeof *source->paths, compare_names);
+    source->is_folder = true;
+    return 0;
+}
+
+/* The process number that `name` is, or 0. */
+static int process_number(const char *name) {
+    for (const char *c = name; *c; c++)
+        if (!isdigit((unsigned char)*c)) return 0;
+    errno = 0;
+    long number = strtol(name, NULL, 10);
+    return errno == 0 && number > 0 && number <= INT_MAX ? (int)number : 0;
+}
+
+int source_find(const char *name, struct source *ret_source, struct problem *problem) {
+    struct source source = {.pid = process_number(name)};
+    struct stat status;
+    int r;
+    if (source.pid) {
+        char *path;
+        r = model_find_recording_of(source.pid, &path, problem);
+        if (r == 0 && add_path(&source, path) < 0) r = out_of_memory(problem);
+        /* A file may have such a name too, but a process comes first: "./123" is always the file. */
+        if (r == -PROBLEM_MISSING && stat(name, &status) == 0) source.pid = 0;
+        if (source.pid) {
+            if (r == 0) *ret_source = source;
+            return r;
+        }
+    }
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+        r = find_in_folder(name, &source, problem);
+    else
+        r = add_path(&source, strdup(name)) < 0 ? out_of_memory(problem) : 0;
+    if (r < 0)
+        source_free(&source);
+    else
+        *ret_source = source;
+    return r;
+}
+
+void source_free(struct source *source) {
+    for (size_t i = 0; i < source->count; i++) free(source->paths[i]);
+    free(source->paths);
+    *source = (struct source){0};
+}

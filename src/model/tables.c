@@ -1,0 +1,76 @@
+/* Checked access to a snapshot: nothing here trusts an offset or a count. */
+#include "model/snapshot.h"
+
+#include <string.h>
+
+bool snapshot_has(const struct snapshot *snapshot, uint64_t offset, uint64_t length) {
+    return offset >= HEADER_SPAN && offset <= snapshot->size && length <= snapshot->size - offset;
+}
+
+const char *snapshot_text(const struct snapshot *snapshot, uint64_t offset) {
+    if (!snapshot_has(snapshot, offset, 1)) return NULL;
+    const char *text = (const char *)snapshot->bytes + offset;
+    return memchr(text, '\0', snapshot->size - offset) ? text : NULL;
+}
+
+bool snapshot_part_is_used(const struct snapshot *snapshot, uint64_t part) {
+    return snapshot->parts[part / 64] >> (part % 64) & 1;
+}
+
+void checked_table_read(struct checked_table *table, const struct table *description, uint32_t entry_size,
+    bool count_is_segments, uint64_t file_size) {
+    *table = (struct checked_table){.entry_size = entry_size};
+    uint64_t first = description->first, count = description->count;
+    if (count == 0) return;
+    if (description->entry_size != entry_size || first == 0 || (first & (first - 1)) != 0 ||
+        (count_is_segments && count > SEGMENTS_MAX)) {
+        table->damaged = true;
+        return;
+    }
+    table->count = count_is_segments ? first * ((UINT64_C(1) << count) - 1) : count;
+
+    /* Segments of a sound table do not overlap, so all its entries together fit the file: a bound for
+     * tables whose segments point to the same place over and over. */
+    uint64_t room = file_size / entry_size;
+    uint64_t number = 0;
+    for (uint32_t k = 0; k < SEGMENTS_MAX && number < table->count; k++) {
+        uint64_t wanted = first << k;
+        if (wanted > table->count - number) wanted = table->count - number;
+        uint64_t offset = description->segment[k];
+        uint64_t entries = 0;
+        if (offset >= HEADER_SPAN && offset % 8 == 0 && offset < file_size)
+            entries = (file_size - offset) / entry_size;
+        if (entries > wanted) entries = wanted;
+        if (entries > room) entries = room;
+        room -= entries;
+        table->lost += wanted - entries;
+        table->segment[table->segment_count++] = (struct checked_segment){offset, number, entries};
+        number += wanted;
+    }
+    table->lost += table->count - number;
+}
+
+const void *snapshot_next(
+    const struct snapshot *snapshot, const struct checked_table *table, struct table_cursor *cursor) {
+    while (cursor->segment < table->segment_count) {
+        const struct checked_segment *segment = &table->segment[cursor->segment];
+        if (cursor->index >= segment->entries) {
+            cursor->segment++;
+            cursor->index = 0;
+            continue;
+        }
+        uint64_t offset = segment->offset + cursor->index * table->entry_size;
+        uint64_t part = offset / SNAPSHOT_PART_SIZE;
+        uint64_t last_part = (offset + table->entry_size - 1) / SNAPSHOT_PART_SIZE;
+        if (!snapshot_part_is_used(snapshot, part) && !snapshot_part_is_used(snapshot, last_part)) {
+            /* On to the first entry that reaches into the next part. */
+            uint64_t next = (last_part + 1) * SNAPSHOT_PART_SIZE;
+            uint64_t skipped = (next - segment->offset) / table->entry_size;
+            cursor->index = skipped > cursor->index ? skipped : cursor->index + 1;
+            continue;
+        }
+        cursor->number = segment->number + cursor->index++;
+        return snapshot->bytes + offset;
+    }
+    return NULL;
+}

@@ -1,0 +1,139 @@
+#include "view/frames.h"
+#include "view/plumbing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool source_frames_expand(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+    frames->count = 0;
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        struct symbol_list list = resolver_look_up(resolver, stack, i);
+        if (frames->count + list.count > frames->capacity) {
+            size_t capacity = 2 * (frames->count + list.count) + 32;
+            void *grown = realloc(frames->frames, capacity * sizeof *frames->frames);
+            if (!grown) return false;
+            frames->frames = grown;
+            frames->capacity = capacity;
+        }
+        for (size_t k = 0; k < list.count; k++)
+            frames->frames[frames->count++] = (struct source_frame){&list.frames[k], list.module};
+    }
+    if (frames->count) return true;
+
+    /* The stack that collects what the stack table had no room for has no frames. */
+    static const struct symbol nothing = {.function = "[dropped]"};
+    if (frames->capacity == 0) {
+        frames->frames = calloc(32, sizeof *frames->frames);
+        if (!frames->frames) return false;
+        frames->capacity = 32;
+    }
+    frames->frames[frames->count++] = (struct source_frame){&nothing, NULL};
+    return true;
+}
+
+void source_frames_free(struct source_frames *frames) {
+    free(frames->frames);
+    *frames = (struct source_frames){0};
+}
+
+size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
+    if (raw_sites) return 0;
+    size_t fallback = frames->count;
+    for (size_t i = 0; i < frames->count; i++) {
+        const struct source_frame *frame = &frames->frames[i];
+        enum plumbing verdict =
+            plumbing_of(frame->symbol->function, frame->module ? frame->module->path : NULL);
+        if (verdict == PLUMBING_ALWAYS) continue;
+        if (verdict == PLUMBING_NOT && (frame->symbol->line > 0 || fallback == frames->count)) return i;
+        if (verdict == PLUMBING_NOT) break;
+        if (fallback == frames->count) fallback = i;
+    }
+    return fallback < frames->count ? fallback : 0;
+}
+
+int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {
+    struct frame_filter filter = {.on = text != NULL};
+    if (text) {
+        int error = regcomp(&filter.expression, text, REG_EXTENDED | REG_NOSUB);
+        if (error) {
+            char reason[256];
+            regerror(error, &filter.expression, reason, sizeof reason);
+            return problem_set(problem, PROBLEM_USAGE,
+                "write a POSIX extended regular expression, for instance 'parse|libxml'; put \\ before a "
+                "character "
+                "that is meant as it is",
+                "'%s' is not a regular expression: %s", text, reason);
+        }
+        filter.size = 1024;
+        filter.known = calloc(filter.size, sizeof *filter.known);
+        filter.verdict = calloc(filter.size, 1);
+        if (!filter.known || !filter.verdict) {
+            frame_filter_free(&filter);
+            return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+        }
+    }
+    *ret_filter = filter;
+    return 0;
+}
+
+void frame_filter_free(struct frame_filter *filter) {
+    if (filter->on) regfree(&filter->expression);
+    free(filter->known);
+    free(filter->verdict);
+    *filter = (struct frame_filter){0};
+}
+
+bool frame_filter_matches_text(const struct frame_filter *filter, const char *text) {
+    return !filter->on || (text && regexec(&filter->expression, text, 0, NULL, 0) == 0);
+}
+
+static size_t slot_of(const struct frame_filter *filter, const struct symbol *symbol) {
+    size_t slot = ((uintptr_t)symbol >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+    for (slot &= filter->size - 1; filter->known[slot] && filter->known[slot] != symbol;)
+        slot = (slot + 1) & (filter->size - 1);
+    return slot;
+}
+
+/* Stops remembering more when memory is short: slower, but right. */
+static void grow(struct frame_filter *filter) {
+    struct frame_filter larger = *filter;
+    larger.size *= 2;
+    larger.known = calloc(larger.size, sizeof *larger.known);
+    larger.verdict = calloc(larger.size, 1);
+    if (!larger.known || !larger.verdict) {
+        free(larger.known);
+        free(larger.verdict);
+        return;
+    }
+    for (size_t i = 0; i < filter->size; i++)
+        if (filter->known[i]) {
+            size_t slot = slot_of(&larger, filter->known[i]);
+            larger.known[slot] = filter->known[i];
+            larger.verdict[slot] = filter->verdict[i];
+        }
+    free(filter->known);
+    free(filter->verdict);
+    *filter = larger;
+}
+
+static bool matches(struct frame_filter *filter, const struct source_frame *frame) {
+    size_t slot = slot_of(filter, frame->symbol);
+    if (filter->known[slot]) return filter->verdict[slot];
+    bool result = frame_filter_matches_text(filter, frame->symbol->function) ||
+                  frame_filter_matches_text(filter, frame->symbol->file) ||
+                  (frame->module && frame_filter_matches_text(filter, frame->module->path));
+    if (filter->used < filter->size / 2) {
+        filter->known[slot] = frame->symbol;
+        filter->verdict[slot] = result;
+        if (++filter->used == filter->size / 2) grow(filter);
+    }
+    return result;
+}
+
+bool frame_filter_keeps(struct frame_filter *filter, const struct source_frames *frames) {
+    if (!filter->on) return true;
+    for (size_t i = 0; i < frames->count; i++)
+        if (matches(filter, &frames->frames[i])) return true;
+    return false;
+}

@@ -1,0 +1,46 @@
+/* Source frames: the frames of a stack with inlined calls expanded, leaf first, and the one that is its site.
+ */
+#ifndef MALLOSCOPE_VIEW_FRAMES_H
+#define MALLOSCOPE_VIEW_FRAMES_H
+
+#include "model/model.h"
+#include "symbol/symbol.h"
+
+#include <regex.h>
+
+struct source_frame {
+    const struct symbol *symbol;
+    const struct model_module *module; /* NULL if not known */
+};
+
+/* A buffer that is used for one stack after the other. Starts zeroed. */
+struct source_frames {
+    struct source_frame *frames;
+    size_t count; /* at least 1 after source_frames_expand */
+    size_t capacity;
+};
+
+/* false: out of memory. */
+bool source_frames_expand(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
+void source_frames_free(struct source_frames *frames);
+
+/* Index of the site among `frames`. */
+size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
+
+/* A filter remembers what it said about a symbol: programs have far fewer symbols than frames. */
+struct frame_filter {
+    bool on;
+    regex_t expression;
+    const struct symbol **known; /* open addressing by address; the low bit of `verdict` says matched */
+    uint8_t *verdict;
+    size_t size, used;
+};
+
+/* `text` NULL keeps everything. */
+int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem);
+void frame_filter_free(struct frame_filter *filter);
+bool frame_filter_keeps(struct frame_filter *filter, const struct source_frames *frames);
+bool frame_filter_matches_text(const struct frame_filter *filter, const char *text);
+
+#endif

@@ -1,0 +1,25 @@
+/* Comparing names that may be NULL. */
+#ifndef MALLOSCOPE_VIEW_NAMES_H
+#define MALLOSCOPE_VIEW_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define NAME_HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* Goes on from `hash`, so that several names make one key. */
+static inline uint64_t name_hash(uint64_t hash, const char *name) {
+    for (; name && *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+static inline bool name_equal(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static inline int name_compare(const char *a, const char *b) {
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+#endif

@@ -1,0 +1,178 @@
+#include "view/plumbing.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* The rules, tried in order. Patterns are those of fnmatch(3), on skeletons.
+ *
+ * What is always skipped are the allocation functions themselves. The standard libraries are skipped when
+ * that leads to a source line: `std::vector::push_back` is of no help where the program's own line is known,
+ * and of much help where it is not. */
+static const struct rule {
+    const char *function;
+    const char *module; /* what the name of the function's file starts with, NULL = any file */
+    enum plumbing verdict;
+} rules[] = {
+    /* C++ */
+    {"operator new", NULL, PLUMBING_ALWAYS},
+    {"operator new\\[\\]", NULL, PLUMBING_ALWAYS},
+    {"std::allocator*", NULL, PLUMBING_ALWAYS}, /* and allocator_traits */
+    {"std::__new_allocator::*", NULL, PLUMBING_ALWAYS},
+    {"std::__allocate*", NULL, PLUMBING_ALWAYS},
+    {"__gnu_cxx::new_allocator::*", NULL, PLUMBING_ALWAYS},
+    {"__gnu_cxx::__alloc_traits::*", NULL, PLUMBING_ALWAYS},
+    {"std::__1::__libcpp_*", NULL, PLUMBING_ALWAYS},
+    {"std::__1::allocator*", NULL, PLUMBING_ALWAYS},
+    /* Rust */
+    {"__rust_*", NULL, PLUMBING_ALWAYS},
+    {"__rustc*::*", NULL, PLUMBING_ALWAYS},
+    {"__rdl_*", NULL, PLUMBING_ALWAYS},
+    {"__rg_*", NULL, PLUMBING_ALWAYS},
+    {"alloc::alloc::*", NULL, PLUMBING_ALWAYS},
+    {"alloc::raw_vec::*", NULL, PLUMBING_ALWAYS},
+    {"core::alloc::*", NULL, PLUMBING_ALWAYS},
+    {"std::alloc::*", NULL, PLUMBING_ALWAYS},
+    {"std::sys::*alloc*", NULL, PLUMBING_ALWAYS},
+    /* The standard libraries of both */
+    {"std::*", NULL, PLUMBING_IF_SOURCE},
+    {"__gnu_cxx::*", NULL, PLUMBING_IF_SOURCE},
+    {"alloc::*", NULL, PLUMBING_IF_SOURCE},
+    {"core::*", NULL, PLUMBING_IF_SOURCE},
+    {"hashbrown::*", NULL, PLUMBING_IF_SOURCE},
+    /* The loader's own way to malloc */
+    {"*alloc", "ld-linux", PLUMBING_ALWAYS},
+    /* Functions of libc that hand out memory */
+    {"*strdup", "libc.so", PLUMBING_IF_SOURCE},
+    {"*strndup", "libc.so", PLUMBING_IF_SOURCE},
+    {"*wcsdup", "libc.so", PLUMBING_IF_SOURCE},
+    {"*asprintf*", "libc.so", PLUMBING_IF_SOURCE},
+    {"*getline", "libc.so", PLUMBING_IF_SOURCE},
+    {"*getdelim", "libc.so", PLUMBING_IF_SOURCE},
+    {"*realpath*", "libc.so", PLUMBING_IF_SOURCE},
+};
+
+static bool in_module(const char *path, const char *start) {
+    if (!start) return true;
+    if (!path) return false;
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, start, strlen(start)) == 0;
+}
+
+enum plumbing plumbing_of(const char *function, const char *module) {
+    char skeleton[512];
+    plumbing_skeleton(function, skeleton, sizeof skeleton);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (in_module(module, rules[i].module) && fnmatch(rules[i].function, skeleton, 0) == 0)
+            return rules[i].verdict;
+    return PLUMBING_NOT;
+}
+
+/* The end of the bracket that opens at `text`, one past its closing partner. "->" closes nothing. */
+static const char *skip_bracket(const char *text, char open, char close) {
+    int depth = 0;
+    for (; *text; text++) {
+        if (*text == open) depth++;
+        if (*text == close && !(close == '>' && text[-1] == '-') && --depth == 0) return text + 1;
+    }
+    return text;
+}
+
+static bool has_path(const char *type, const char *end) {
+    for (; type + 1 < end && *type != '<'; type++)
+        if (type[0] == ':' && type[1] == ':') return true;
+    return false;
+}
+
+/* Rust's "<Type as Trait>::method": which of the two names where the code lives. Generic parameters and
+ * built-in types have no path of their own. Returns the text to go on with inside the bracket, ending at
+ * `*ret_end`; NULL for methods of a built-in type, "<str>::repeat", which only the standard library can have.
+ */
+static const char *choose_implementation(const char *inside, const char *close, const char **ret_end) {
+    const char *as = NULL;
+    int depth = 0;
+    for (const char *p = inside; p < close; p++) {
+        if (*p == '<') depth++;
+        if (*p == '>' && p[-1] != '-') depth--;
+        if (depth == 0 && strncmp(p, " as ", 4) == 0) {
+            as = p;
+            break;
+        }
+    }
+    *ret_end = as ? as : close;
+    if (*inside == '<' || has_path(inside, *ret_end)) return inside;
+    *ret_end = close;
+    return as ? as + 4 : NULL;
+}
+
+struct sink {
+    char *text;
+    size_t used, size;
+};
+
+static void sink_add(struct sink *sink, char c) {
+    if (sink->used + 1 < sink->size) sink->text[sink->used++] = c;
+}
+
+static bool is_word_character(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The word `operator` at `text`, in a name that begins at `start`. */
+static bool is_operator(const char *start, const char *text) {
+    return strncmp(text, "operator", 8) == 0 && !is_word_character(text[8]) &&
+           (text == start || !is_word_character(text[-1]));
+}
+
+/* Copies a name without its bracketed parts. A blank outside brackets ends a return type (or a `static`):
+ * what came before it is forgotten. Stops at the parameter list. */
+static void copy_plain(const char *text, const char *end, struct sink *sink) {
+    const char *begin = text;
+    size_t start = sink->used;
+    while (text < end && *text) {
+        if (strncmp(text, "(anonymous namespace)", 21) == 0) {
+            text += 21;
+            sink_add(sink, '_');
+        } else if (is_operator(begin, text)) {
+            const char *stop = text + 8;
+            if (strncmp(stop, "()", 2) == 0) stop += 2;
+            while (stop < end && *stop && *stop != '(') stop++;
+            while (text < stop) sink_add(sink, *text++);
+            return;
+        } else if (*text == '<') {
+            text = skip_bracket(text, '<', '>');
+        } else if (*text == '(') {
+            return;
+        } else if (*text == ' ') {
+            if (strncmp(text, " [", 2) == 0) return; /* " [clone .cold]" */
+            sink->used = start;
+            text++;
+        } else {
+            sink_add(sink, *text++);
+        }
+    }
+}
+
+void plumbing_skeleton(const char *function, char *skeleton, size_t size) {
+    struct sink sink = {skeleton, 0, size};
+    const char *rest = function;
+    while (*rest == '<') { /* also "<<A as B>::C as D>::f" */
+        const char *close = skip_bracket(rest, '<', '>');
+        if (close == rest || close[-1] != '>') break;
+        const char *end;
+        const char *chosen = choose_implementation(rest + 1, close - 1, &end);
+        if (chosen && *chosen == '<') {
+            rest = chosen;
+            continue;
+        }
+        static const char built_in[] = "core::_";
+        if (!chosen) end = (chosen = built_in) + strlen(built_in);
+        copy_plain(chosen, end, &sink);
+        rest = close;
+        break;
+    }
+    copy_plain(rest, rest + strlen(rest), &sink);
+    if (sink.used && skeleton[sink.used - 1] == ' ') sink.used--;
+    if (size) skeleton[sink.used] = 0;
+}

@@ -1,0 +1,23 @@
+/* Plumbing: the functions between a line of the program and malloc that nobody means when asking "who
+ * allocated this?": operator new, allocators, the standard containers, strdup.
+ *
+ * Names are compared as skeletons: without template arguments, parameters and return type, and with Rust's
+ * `<Type as Trait>::method` as `Type::method`. */
+#ifndef MALLOSCOPE_VIEW_PLUMBING_H
+#define MALLOSCOPE_VIEW_PLUMBING_H
+
+#include <stddef.h>
+
+enum plumbing {
+    PLUMBING_NOT,
+    PLUMBING_ALWAYS,    /* never a site while there is a frame outside it */
+    PLUMBING_IF_SOURCE, /* a site unless the first frame outside has a source line */
+};
+
+/* `module` is the path of the file that holds the function, or NULL. */
+enum plumbing plumbing_of(const char *function, const char *module);
+
+/* Writes the skeleton of `function`, cut to `size`. */
+void plumbing_skeleton(const char *function, char *skeleton, size_t size);
+
+#endif

@@ -1,0 +1,180 @@
+/* Numbers and names as the command prints them. */
+#include "check.h"
+#include "cli/options.h"
+#include "cli/sheet.h"
+#include "cli/terminal.h"
+#include "cli/text.h"
+#include "cli/units.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static void bytes_have_three_digits_that_count(void) {
+    CHECK_TEXT(bytes_text(0).text, "0 B");
+    CHECK_TEXT(bytes_text(1023).text, "1023 B");
+    CHECK_TEXT(bytes_text(1024).text, "1.00 KiB");
+    CHECK_TEXT(bytes_text(10 * 1024 - 1).text, "10.0 KiB");
+    CHECK_TEXT(bytes_text(524288).text, "512 KiB");
+    CHECK_TEXT(bytes_text(12.34 * 1048576).text, "12.3 MiB");
+    CHECK_TEXT(bytes_text(1048575.9).text, "1.00 MiB");
+    CHECK_TEXT(bytes_text(3e21).text, "2602 EiB");
+    CHECK_TEXT(bytes_text(-2048).text, "-2.00 KiB");
+    CHECK_TEXT(bytes_text(0.0 / 0.0).text, "?");
+    CHECK_TEXT(bytes_text_short(12.34 * 1048576).text, "12.3M");
+}
+
+static void counts_percents_and_times_are_short(void) {
+    CHECK_TEXT(count_text(999).text, "999");
+    CHECK_TEXT(count_text(1000).text, "1,000");
+    CHECK_TEXT(count_text(999999.4).text, "999,999");
+    CHECK_TEXT(count_text(1234567).text, "1.23 M");
+    CHECK_TEXT(count_text(2.5e9).text, "2.50 G");
+    CHECK_TEXT(percent_text(0).text, "0%");
+    CHECK_TEXT(percent_text(0.001).text, "<1%");
+    CHECK_TEXT(percent_text(0.999).text, ">99%");
+    CHECK_TEXT(percent_text(1).text, "100%");
+    CHECK_TEXT(percent_text(50).text, ">999%");
+    CHECK_TEXT(seconds_text(0.00012).text, "120 µs");
+    CHECK_TEXT(seconds_text(0.0125).text, "12.5 ms");
+    CHECK_TEXT(seconds_text(1.25).text, "1.25 s");
+    CHECK_TEXT(seconds_text(125).text, "2 min 05 s");
+    CHECK_TEXT(seconds_text(12000).text, "3 h 20 min");
+}
+
+static uint64_t size_of(const char *text) {
+    uint64_t size = 77;
+    return parse_size(text, &size) ? size : UINT64_MAX;
+}
+
+static void sizes_are_read_strictly(void) {
+    CHECK_EQUAL(size_of("1"), 1);
+    CHECK_EQUAL(size_of("512K"), 524288);
+    CHECK_EQUAL(size_of("512k"), 524288);
+    CHECK_EQUAL(size_of("1MiB"), 1048576);
+    CHECK_EQUAL(size_of("1MB"), 1048576);
+    CHECK_EQUAL(size_of("4096B"), 4096);
+    CHECK_EQUAL(size_of("2T"), 2199023255552.0);
+    const char *const wrong[] = {
+        "", "K", "-1", "+1", " 1", "1 K", "1.5M", "1X", "1KK", "1Mi", "99999999999999999999", "99999999T"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(size_of(wrong[i]) == UINT64_MAX);
+    uint64_t count;
+    CHECK(parse_count("20", &count) && count == 20);
+    CHECK(!parse_count("20K", &count));
+}
+
+static void check_clean(const char *text, const char *expected) {
+    char *clean = text_clean(text);
+    CHECK_TEXT(clean, expected);
+    free(clean);
+}
+
+static void escapes_of_a_terminal_are_harmless(void) {
+    check_clean("plain name", "plain name");
+    check_clean("\033[31mred", "\\x1b[31mred");
+    check_clean("a\nb\tc\rd", "a\\x0ab\\x09c\\x0dd");
+    check_clean("del\177", "del\\x7f");
+    check_clean("größe 大", "größe 大");
+    check_clean("\xff\xfe", "\\xff\\xfe");
+    check_clean("\xc2\x9b"
+                "31m",
+        "\\u{9b}31m"); /* the one-character form of ESC [ */
+    check_clean("\xe2\x80\xae"
+                "evil",
+        "\\u{202e}evil");
+    check_clean("\xc0\xaf", "\\xc0\\xaf");          /* overlong */
+    check_clean("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* surrogate */
+    check_clean("cut\xe2\x80", "cut\\xe2\\x80");
+    check_clean(NULL, "");
+}
+
+static void check_shortened(const char *text, size_t width, const char *expected) {
+    char *shortened = text_shorten(text, width);
+    CHECK_TEXT(shortened, expected);
+    free(shortened);
+}
+
+static void long_names_lose_their_middle(void) {
+    check_shortened("abcdefghij", 10, "abcdefghij");
+    check_shortened("abcdefghij", 9, "abcd…ghij");
+    check_shortened("abcdefghij", 4, "ab…j");
+    check_shortened("abcdefghij", 2, "a…");
+    check_shortened("abcdefghij", 1, "…");
+    check_shortened("abcdefghij", 0, "");
+    check_shortened("大大大大大", 7, "大…大");
+    check_shortened("大大大大大", 9, "大大…大大");
+    const char *const texts[] = {"std::vector<int>::push_back", "größe大大x大ö",
+        "e\xcc\x81"
+        "e\xcc\x81"
+        "e\xcc\x81"
+        "abcdef"};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t width = 0; width < 40; width++) {
+            char *shortened = text_shorten(texts[i], width);
+            CHECK(text_width(shortened) <= width);
+            free(shortened);
+        }
+}
+
+static void slips_of_the_finger_are_recognised(void) {
+    const char *const names[] = {"run", "report", "tree", "export", "leaks"};
+    CHECK_TEXT(nearest_spelling("rnu", names, 5), "run");
+    CHECK_TEXT(nearest_spelling("repor", names, 5), "report");
+    CHECK_TEXT(nearest_spelling("exprot", names, 5), "export");
+    CHECK(nearest_spelling("flamegraph", names, 5) == NULL);
+    CHECK(nearest_spelling("x", names, 5) == NULL);
+}
+
+/* Prints a table of `width` columns into memory and returns the widest line. */
+static size_t widest_line(size_t width, const char *name, const char *place) {
+    char *printed = NULL;
+    size_t size = 0, widest = 0;
+    FILE *saved = stdout;
+    stdout = open_memstream(&printed, &size);
+    struct terminal terminal = {.width = width, .bold = "", .dim = "", .alarm = "", .plain = ""};
+    struct sheet sheet;
+    sheet_start(&sheet, terminal, "SITE");
+    sheet_add_column(&sheet, "LIVE", 0);
+    sheet_add_column(&sheet, "PEAK", 1);
+    sheet_add_column(&sheet, "TOTAL", 2);
+    struct sheet_row *row = sheet_add_row(&sheet);
+    row->cells[0] = strdup("12.3 MiB");
+    row->cells[1] = strdup("1023 MiB");
+    row->cells[2] = strdup("9.99 GiB");
+    row->last = (struct place_text){strdup(name), place ? strdup(place) : NULL};
+    sheet_fit(&sheet);
+    sheet_print_titles(&sheet);
+    sheet_print_row(&sheet, 0);
+    sheet_free(&sheet);
+    fclose(stdout);
+    stdout = saved;
+    for (char *rest = printed, *line; (line = strsep(&rest, "\n"));)
+        if (text_width(line) > widest) widest = text_width(line);
+    free(printed);
+    return widest;
+}
+
+static void tables_fit_every_width(void) {
+    const char *const names[] = {"f", "a_name_of_medium_length",
+        "std::map<std::string, std::vector<std::pair<int, "
+        "std::string>>>::operator[](std::string const&) const [with a lot of template arguments in it]",
+        "大大大大大大大大大大大大大大大"};
+    const char *const places[] = {NULL, "x.c:1", "/a/very/long/path/to/some/file/in/some/folder/main.c:12345",
+        "/x/a_file_name_that_is_quite_long_on_its_own_as_well_and_goes_on_and_on.c:1"};
+    for (size_t width = 12; width < 220; width++)
+        for (size_t i = 0; i < 4; i++)
+            for (size_t k = 0; k < 4; k++) CHECK(widest_line(width, names[i], places[k]) <= width);
+    CHECK(widest_line(0, names[2], places[2]) > 200); /* no limit */
+}
+
+int main(void) {
+    setenv("LC_ALL", "C.UTF-8", 1);
+    terminal_choose_glyphs();
+    bytes_have_three_digits_that_count();
+    counts_percents_and_times_are_short();
+    sizes_are_read_strictly();
+    escapes_of_a_terminal_are_harmless();
+    long_names_lose_their_middle();
+    slips_of_the_finger_are_recognised();
+    tables_fit_every_width();
+    return check_result();
+}

@@ -1,0 +1,159 @@
+/* The edges: stacks deeper than asked for, code without unwind information, the bounds of a stack, fork. */
+#include "check.h"
+#include "test_unwind.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/recording.h"
+
+#define CUT ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
+
+static uint64_t whole[4096], part[4096];
+static uint32_t whole_count, part_count;
+static bool whole_complete, part_complete;
+
+static __attribute__((noinline)) void capture_both(uint32_t max) {
+    struct unwind_registers registers;
+    registers_take(&registers);
+    struct unwind_bounds bounds = unwind_stack_bounds(registers.sp, &test_low, &test_high);
+    memset(part, 0xff, sizeof part);
+    whole_count = unwind_capture(&registers, bounds, whole, 4096, &whole_complete);
+    part_count = unwind_capture(&registers, bounds, part, max, &part_complete);
+}
+
+static __attribute__((noinline)) void descend(int depth, uint32_t max) {
+    char room[16];
+    memset(room, depth, sizeof room);
+    __asm__ volatile("" ::"r"(room) : "memory");
+    if (depth == 0)
+        capture_both(max);
+    else if (depth % 3)
+        descend(depth - 1, max);
+    else
+        descend(depth - 1, max + 0 * (uint32_t)room[1]);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void cuts(void) {
+    for (uint32_t max = 1; max <= 80; max++) {
+        descend(60, max);
+        CHECK(whole_complete && whole_count > 60 && whole_count < 80);
+        CHECK(part_count == (whole_count < max ? whole_count : max));
+        CHECK(part[max] == UINT64_MAX); /* nothing is written beyond */
+        CHECK(part_complete);
+        if (whole_count <= max) {
+            CHECK(memcmp(whole, part, whole_count * 8) == 0);
+            continue;
+        }
+        uint32_t leaf = max / 2, root = max - leaf - 1;
+        CHECK(memcmp(whole, part, leaf * 8) == 0);
+        CHECK(part[leaf] == CUT);
+        CHECK(memcmp(whole + whole_count - root, part + leaf + 1, root * 8) == 0);
+    }
+    descend(2000, 256);
+    CHECK(whole_count > 2000 && part_count == 256 && part[128] == CUT && part_complete);
+    CHECK(memcmp(whole + whole_count - 127, part + 129, 127 * 8) == 0);
+    descend(2000, 0);
+    CHECK(part_count == 0 && !part_complete);
+}
+
+/* A stack of 300,000 frames: the walk gives up in the middle, says so and keeps the leaf. */
+static void *endless(void *argument) {
+    test_low = test_high = 0;
+    descend(300000, 64);
+    CHECK(!part_complete && part_count == 33 && part[32] == CUT);
+    CHECK(!whole_complete && whole_count == 2049 && whole[2048] == CUT);
+    CHECK(memcmp(whole, part, 32 * 8) == 0);
+    return NULL;
+}
+
+static void too_deep(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    uint64_t low = test_low, high = test_high;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 256 << 20);
+    CHECK(pthread_create(&thread, &attributes, endless, NULL) == 0);
+    pthread_join(thread, NULL);
+    test_low = low;
+    test_high = high;
+}
+
+#if defined(__x86_64__)
+/* push %rbp; mov %rsp,%rbp; call *%rsi (with the argument in %rdi); pop %rbp; ret */
+static const uint8_t generated_code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+
+static void capture_from_generated_code(uint64_t max) {
+    capture_both((uint32_t)max);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void generated(void) {
+    for (int round = 0; round < 3; round++) { /* at a new place each time: the maps are read again */
+        uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memcpy(code, generated_code, sizeof generated_code);
+        mprotect(code, 4096, PROT_READ | PROT_EXEC);
+        ((void (*)(uint64_t, void (*)(uint64_t)))code)(64, capture_from_generated_code);
+        CHECK(whole_complete);
+        bool found = false;
+        for (uint32_t i = 0; i < whole_count; i++) found |= whole[i] == (uint64_t)code + 6 && i == 2;
+        CHECK(found);
+    }
+}
+#endif
+
+static void bounds(void) {
+    uint64_t low = 0, high = 0, here = (uint64_t)__builtin_frame_address(0);
+    struct unwind_bounds own = unwind_stack_bounds(here, &low, &high);
+    CHECK(own.low == here && own.high > here && own.proven == own.high);
+    CHECK(low <= here && high == own.high);
+
+    char *block = malloc(100000);
+    struct unwind_bounds foreign = unwind_stack_bounds((uint64_t)block, &low, &high);
+    CHECK(foreign.low == (uint64_t)block && foreign.proven == foreign.low);
+    CHECK(high == own.high); /* what is known of the thread's own stack stays */
+    free(block);
+
+    struct unwind_bounds nothing = unwind_stack_bounds(UINT64_MAX - 16, &low, &high);
+    CHECK(nothing.low == nothing.high);
+}
+
+static void *thread_bounds(void *argument) {
+    uint64_t low = 0, high = 0, here = (uint64_t)__builtin_frame_address(0);
+    struct unwind_bounds own = unwind_stack_bounds(here, &low, &high);
+    void *stack;
+    size_t size;
+    pthread_attr_t attributes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &stack, &size);
+    CHECK(own.proven == own.high);
+    CHECK(own.high <= (uint64_t)stack + size && own.high > here);
+    CHECK(low >= (uint64_t)stack);
+    pthread_attr_destroy(&attributes);
+
+    /* In a child that was forked from a thread, that thread's stack is still known. */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(unwind_stack_bounds(here, &low, &high).proven == own.high && stack_agrees() ? 0 : 1);
+    int status = 1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+    return NULL;
+}
+
+int main(void) {
+    pthread_t thread;
+    cuts();
+    too_deep();
+#if defined(__x86_64__)
+    generated();
+#endif
+    bounds();
+    pthread_create(&thread, NULL, thread_bounds, NULL);
+    pthread_join(thread, NULL);
+    return check_result();
+}

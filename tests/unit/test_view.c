@@ -1,0 +1,272 @@
+/* Rows and trees over a small made-up program. The resolver is replaced: a frame's value is an index into
+ * `names`. */
+#include "check.h"
+#include "view/frames.h"
+#include "view/view.h"
+
+#include <stdlib.h>
+
+static struct model_module program = {.path = "/bin/program"}, library = {.path = "/lib/libx.so"};
+
+enum { MAIN_10, MAIN_20, PARSE, TEMPLATE_INT, TEMPLATE_LONG, NEW, VECTOR, HIDDEN, CUT, INLINED };
+
+static const struct name {
+    struct symbol symbols[2];
+    size_t count;
+    const struct model_module *module;
+} names[] = {
+    [MAIN_10] = {{{"main", NULL, "main.c", 10, 1, false}}, 1, &program},
+    [MAIN_20] = {{{"main", NULL, "main.c", 20, 1, false}}, 1, &program},
+    [PARSE] = {{{"parse", NULL, "parse.c", 5, 1, false}}, 1, &program},
+    [TEMPLATE_INT] = {{{"fill<int>", NULL, "fill.h", 7, 1, false}}, 1, &program},
+    [TEMPLATE_LONG] = {{{"fill<long>", NULL, "fill.h", 7, 1, false}}, 1, &program},
+    [NEW] = {{{"operator new(unsigned long)", NULL, NULL, 0, 0, false}}, 1, &library},
+    [VECTOR] = {{{"std::vector<int>::resize(unsigned long)", NULL, "vector.h", 99, 1, false}}, 1, &program},
+    [HIDDEN] = {{{"[libx.so+0x12]", NULL, NULL, 0, 0, false}}, 1, &library},
+    [CUT] = {{{"[cut]", NULL, NULL, 0, 0, false}}, 1, NULL},
+    [INLINED] = {{{"std::vector<int>::resize(unsigned long)", NULL, "vector.h", 99, 1, true},
+                     {"load", NULL, "load.c", 33, 30, false}},
+        2, &program},
+};
+
+struct symbol_list resolver_look_up(
+    struct resolver *resolver, const struct model_stack *stack, uint32_t index) {
+    (void)resolver;
+    const struct name *name = &names[stack->frames[index]];
+    return (struct symbol_list){name->symbols, name->count, name->module, 0};
+}
+
+static struct model_stack stacks[8];
+static struct model_thread threads[2] = {{.tid = 7, .name = "main", .exact_bytes = 100, .samples = 3},
+    {.tid = 8, .name = "worker", .exact_bytes = 900, .samples = 5}};
+static struct model model = {.stacks = stacks, .threads = threads, .thread_count = 2};
+
+#define STACK(live, total, ...)                                                                              \
+    add_stack((const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / 8, live, total)
+
+static void add_stack(const uint64_t *frames, size_t count, double live, double total) {
+    struct model_stack *stack = &stacks[model.stack_count++];
+    uint64_t *copy = calloc(count + 1, sizeof *copy);
+    memcpy(copy, frames, count * sizeof *copy);
+    *stack = (struct model_stack){.frames = copy, .frame_count = (uint32_t)count};
+    figures_clear(&stack->figures);
+    stack->figures.live_bytes.value = live;
+    stack->figures.total_bytes.value = total;
+    stack->figures.total_objects.value = 1;
+}
+
+static void make_model(void) {
+    STACK(100, 1000, PARSE, MAIN_10);
+    STACK(200, 200, PARSE, MAIN_20);
+    STACK(50, 60, TEMPLATE_INT, MAIN_10);
+    STACK(5, 70, TEMPLATE_LONG, MAIN_10);
+    STACK(400, 400, NEW, VECTOR, MAIN_10);
+    STACK(8, 8, NEW, VECTOR, HIDDEN);
+    STACK(16, 16, NEW, INLINED, MAIN_20);
+    STACK(1, 1, NEW, CUT);
+}
+
+static struct view_rows rows_by(enum view_by by, const char *filter, bool raw) {
+    struct view_rows rows = {0};
+    struct view_query query = {by, SORT_LIVE, filter, raw};
+    struct problem problem = {0};
+    CHECK(view_rows_query(&model, NULL, &query, &rows, &problem) == 0);
+    return rows;
+}
+
+static const struct view_row *row_named(const struct view_rows *rows, const char *function, int line) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->rows[i].function && strcmp(rows->rows[i].function, function) == 0 &&
+            rows->rows[i].line == line)
+            return &rows->rows[i];
+    return NULL;
+}
+
+static double live_of(const struct view_row *row) {
+    return row ? row->figures.live_bytes.value : -1;
+}
+
+static void every_grouping_adds_up_to_the_total(void) {
+    for (int raw = 0; raw <= 1; raw++)
+        for (int by = BY_SITE; by <= BY_STACK; by++) {
+            if (by == BY_THREAD) continue;
+            struct view_rows rows = rows_by((enum view_by)by, NULL, raw);
+            double live = 0, total = 0;
+            for (size_t i = 0; i < rows.count; i++) {
+                live += rows.rows[i].figures.live_bytes.value;
+                total += rows.rows[i].figures.total_bytes.value;
+                if (i) CHECK(live_of(&rows.rows[i]) <= live_of(&rows.rows[i - 1]));
+            }
+            CHECK_EQUAL(live, 780);
+            CHECK_EQUAL(total, 1755);
+            CHECK_EQUAL(rows.sum.live_bytes.value, 780);
+            view_rows_free(&rows);
+        }
+}
+
+static void sites_lie_outside_the_plumbing(void) {
+    struct view_rows rows = rows_by(BY_SITE, NULL, false);
+    CHECK_EQUAL(live_of(row_named(&rows, "parse", 5)), 300);
+    CHECK_EQUAL(live_of(row_named(&rows, "main", 10)), 400);
+    CHECK_EQUAL(live_of(row_named(&rows, "load", 33)), 16);
+    /* A container whose caller has no line is the best that is known. */
+    CHECK_EQUAL(live_of(row_named(&rows, "std::vector<int>::resize(unsigned long)", 99)), 8);
+    CHECK_EQUAL(live_of(row_named(&rows, "[cut]", 0)), 1);
+    CHECK(row_named(&rows, "operator new(unsigned long)", 0) == NULL);
+    CHECK(row_named(&rows, "parse", 5)->largest == &stacks[1]);
+    view_rows_free(&rows);
+
+    rows = rows_by(BY_SITE, NULL, true);
+    CHECK_EQUAL(live_of(row_named(&rows, "operator new(unsigned long)", 0)), 425);
+    view_rows_free(&rows);
+}
+
+static void lines_join_what_shares_them(void) {
+    struct view_rows sites = rows_by(BY_SITE, NULL, false), lines = rows_by(BY_LINE, NULL, false);
+    CHECK_EQUAL(live_of(row_named(&sites, "fill<int>", 7)), 50);
+    CHECK_EQUAL(live_of(row_named(&sites, "fill<long>", 7)), 5);
+    CHECK(row_named(&lines, "fill<int>", 7) == NULL);
+    const struct view_row *shared = NULL;
+    for (size_t i = 0; i < lines.count; i++)
+        if (lines.rows[i].file && strcmp(lines.rows[i].file, "fill.h") == 0) shared = &lines.rows[i];
+    CHECK(shared && !shared->function && shared->line == 7);
+    CHECK_EQUAL(live_of(shared), 55);
+    CHECK_EQUAL(live_of(row_named(&lines, "parse", 5)), 300);
+    view_rows_free(&sites);
+    view_rows_free(&lines);
+}
+
+static void coarser_groupings_know_only_their_part(void) {
+    struct view_rows rows = rows_by(BY_FUNCTION, NULL, false);
+    CHECK_EQUAL(live_of(row_named(&rows, "parse", 0)), 300);
+    CHECK(row_named(&rows, "parse", 0)->file == NULL);
+    view_rows_free(&rows);
+    rows = rows_by(BY_MODULE, NULL, true);
+    CHECK_EQUAL(rows.count, 2);
+    CHECK_TEXT(rows.rows[0].module, "/lib/libx.so");
+    CHECK_EQUAL(live_of(&rows.rows[0]), 425);
+    view_rows_free(&rows);
+    rows = rows_by(BY_STACK, NULL, false);
+    CHECK_EQUAL(rows.count, model.stack_count);
+    view_rows_free(&rows);
+}
+
+static void filters_look_at_every_frame(void) {
+    struct view_rows rows = rows_by(BY_SITE, "libx", false);
+    CHECK_EQUAL(rows.sum.live_bytes.value, 425);
+    view_rows_free(&rows);
+    rows = rows_by(BY_SITE, "^main$", false);
+    CHECK_EQUAL(rows.sum.live_bytes.value, 771);
+    view_rows_free(&rows);
+    rows = rows_by(BY_SITE, "load\\.c", false);
+    CHECK_EQUAL(rows.sum.live_bytes.value, 16);
+    view_rows_free(&rows);
+    rows = rows_by(BY_SITE, "nothing like it", false);
+    CHECK_EQUAL(rows.count, 0);
+    view_rows_free(&rows);
+    struct problem problem = {0};
+    CHECK(view_rows_make(&model, NULL, BY_SITE, SORT_LIVE, "(", &rows, &problem) == -PROBLEM_USAGE);
+    CHECK(strstr(problem.what, "regular expression") != NULL);
+}
+
+static void a_filter_remembers_more_symbols_than_it_starts_with(void) {
+    enum { MANY = 5000 };
+    static struct symbol symbols[MANY];
+    struct frame_filter filter;
+    CHECK(frame_filter_make("^odd$", &filter, NULL) == 0);
+    size_t kept = 0;
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < MANY; i++) {
+            symbols[i].function = i % 2 ? "odd" : "even";
+            struct source_frame frame = {&symbols[i], NULL};
+            struct source_frames frames = {&frame, 1, 1};
+            kept += frame_filter_keeps(&filter, &frames);
+        }
+    CHECK_EQUAL(kept, MANY);
+    frame_filter_free(&filter);
+}
+
+static void threads_show_their_exact_bytes(void) {
+    struct view_rows rows = rows_by(BY_THREAD, NULL, false);
+    CHECK_EQUAL(rows.count, 2);
+    CHECK_TEXT(rows.rows[0].function, "worker (thread 8)");
+    CHECK_EQUAL(rows.rows[0].figures.total_bytes.value, 900);
+    view_rows_free(&rows);
+    rows = rows_by(BY_THREAD, "main", false);
+    CHECK_EQUAL(rows.count, 1);
+    view_rows_free(&rows);
+}
+
+static void check_sums(const struct view_node *node) {
+    double below = 0;
+    for (size_t i = 0; i < node->child_count; i++) {
+        below += node->children[i].figures.live_bytes.value;
+        check_sums(&node->children[i]);
+        if (i)
+            CHECK(
+                node->children[i].figures.live_bytes.value <= node->children[i - 1].figures.live_bytes.value);
+    }
+    CHECK(below <= node->figures.live_bytes.value);
+}
+
+static void trees_hold_everything_below_a_node(void) {
+    struct view_node *root = view_tree_make(&model, NULL, SORT_LIVE);
+    CHECK(root != NULL);
+    CHECK_EQUAL(root->figures.live_bytes.value, 780);
+    check_sums(root);
+    CHECK_EQUAL(root->child_count, 4);
+    CHECK_EQUAL(root->children[0].line, 10);
+    CHECK_EQUAL(root->children[0].figures.live_bytes.value, 555);
+    CHECK_EQUAL(root->children[0].child_count, 4);
+    CHECK_TEXT(root->children[0].children[0].function, "std::vector<int>::resize(unsigned long)");
+    CHECK_TEXT(root->children[0].children[0].children[0].function, "operator new(unsigned long)");
+    view_tree_free(root);
+
+    struct view_query query = {.sort = SORT_LIVE, .filter = "vector"};
+    root = view_tree_query(&model, NULL, &query, NULL);
+    CHECK_EQUAL(root->figures.live_bytes.value, 424);
+    CHECK_EQUAL(root->children[0].child_count, 0); /* main is the site */
+    view_tree_free(root);
+}
+
+/* The two stacks of parse had their peaks at different times: 120 and 250, while the heap never held more
+ * than 300. */
+static void no_row_peaks_above_the_heap(void) {
+    stacks[0].figures.peak_bytes = 120;
+    stacks[1].figures.peak_bytes = 250;
+    model.totals.peak_bytes = 400;
+    struct view_rows rows = rows_by(BY_SITE, NULL, false);
+    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.peak_bytes, 370);
+    view_rows_free(&rows);
+    model.totals.peak_bytes = 300;
+    rows = rows_by(BY_SITE, NULL, false);
+    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.peak_bytes, 300);
+    view_rows_free(&rows);
+}
+
+/* The stack of what was dropped has no frames. */
+static void stacks_without_frames_have_a_name(void) {
+    struct model_stack *stack = &stacks[model.stack_count - 1];
+    uint32_t saved = stack->frame_count;
+    stack->frame_count = 0;
+    struct view_rows rows = rows_by(BY_MODULE, NULL, false);
+    CHECK(row_named(&rows, "[dropped]", 0) != NULL);
+    view_rows_free(&rows);
+    stack->frame_count = saved;
+}
+
+int main(void) {
+    make_model();
+    every_grouping_adds_up_to_the_total();
+    sites_lie_outside_the_plumbing();
+    lines_join_what_shares_them();
+    coarser_groupings_know_only_their_part();
+    filters_look_at_every_frame();
+    a_filter_remembers_more_symbols_than_it_starts_with();
+    threads_show_their_exact_bytes();
+    trees_hold_everything_below_a_node();
+    no_row_peaks_above_the_heap();
+    stacks_without_frames_have_a_name();
+    for (size_t i = 0; i < model.stack_count; i++) free((void *)stacks[i].frames);
+    return check_result();
+}

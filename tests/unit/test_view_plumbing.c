@@ -1,0 +1,94 @@
+/* Which functions count as allocation plumbing, and how their names are compared. */
+#include "check.h"
+#include "view/plumbing.h"
+
+static const char *skeleton_of(const char *function) {
+    static char skeleton[512];
+    plumbing_skeleton(function, skeleton, sizeof skeleton);
+    return skeleton;
+}
+
+static void names_lose_parameters_and_return_types(void) {
+    CHECK_TEXT(skeleton_of("main"), "main");
+    CHECK_TEXT(skeleton_of("operator new(unsigned long)"), "operator new");
+    CHECK_TEXT(skeleton_of("operator new[](unsigned long, std::nothrow_t const&)"), "operator new[]");
+    CHECK_TEXT(skeleton_of("parse(std::vector<int> const&)"), "parse");
+    CHECK_TEXT(skeleton_of("std::vector<int, std::allocator<int> > make<int>(int)"), "make");
+    CHECK_TEXT(skeleton_of("std::vector<int>::push_back(int&&)"), "std::vector::push_back");
+    CHECK_TEXT(skeleton_of("(anonymous namespace)::work(int) const"), "_::work");
+    CHECK_TEXT(skeleton_of("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda");
+    CHECK_TEXT(skeleton_of("a::b<(c)1>::d()"), "a::b::d");
+    CHECK_TEXT(skeleton_of("slow_path(char const*) [clone .cold]"), "slow_path");
+    CHECK_TEXT(skeleton_of("my_operator_table(int)"), "my_operator_table");
+    CHECK_TEXT(skeleton_of("Big::operator<<(int)"), "Big::operator<<");
+    CHECK_TEXT(
+        skeleton_of(
+            "void* std::__detail::_Hashtable_alloc<std::allocator<int> >::_M_allocate_node<int&>(int&)"),
+        "std::__detail::_Hashtable_alloc::_M_allocate_node");
+}
+
+static void rust_names_tell_where_the_code_lives(void) {
+    CHECK_TEXT(skeleton_of("alloc::raw_vec::RawVec<T,A>::reserve_for_push"),
+        "alloc::raw_vec::RawVec::reserve_for_push");
+    CHECK_TEXT(skeleton_of("<alloc::alloc::Global as core::alloc::Allocator>::allocate"),
+        "alloc::alloc::Global::allocate");
+    CHECK_TEXT(skeleton_of("<T as alloc::slice::hack::ConvertVec>::to_vec"),
+        "alloc::slice::hack::ConvertVec::to_vec");
+    CHECK_TEXT(skeleton_of("<my::Tree<u8> as core::clone::Clone>::clone"), "my::Tree::clone");
+    CHECK_TEXT(skeleton_of("<str>::repeat"), "core::_::repeat");
+    CHECK_TEXT(skeleton_of("<alloc::vec::Vec<u8>>::push"), "alloc::vec::Vec::push");
+}
+
+static void broken_names_do_no_harm(void) {
+    CHECK_TEXT(skeleton_of(""), "");
+    CHECK_TEXT(skeleton_of("<"), "");
+    CHECK_TEXT(skeleton_of("<<<<"), "");
+    CHECK_TEXT(skeleton_of("a<b"), "a");
+    char small[4];
+    plumbing_skeleton("abcdefgh", small, sizeof small);
+    CHECK_TEXT(small, "abc");
+}
+
+static void allocation_functions_are_always_skipped(void) {
+    CHECK(plumbing_of("operator new(unsigned long)", "/lib/libstdc++.so.6") == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("operator new[](unsigned long)", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("std::__new_allocator<int>::allocate(unsigned long, void const*)", NULL) ==
+          PLUMBING_ALWAYS);
+    CHECK(plumbing_of(
+              "std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)",
+              NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("__rust_alloc", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("calloc", "/lib64/ld-linux-x86-64.so.2") == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("calloc", "/bin/program") == PLUMBING_NOT);
+    CHECK(plumbing_of("__rustc::__rust_realloc", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("__rustc::__rdl_alloc", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("__rustc[59807616e1fa2540]::__rdl_alloc_zeroed", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("alloc::raw_vec::finish_grow", NULL) == PLUMBING_ALWAYS);
+}
+
+static void the_standard_library_is_skipped_when_that_leads_to_a_line(void) {
+    CHECK(plumbing_of("std::vector<int>::_M_default_append(unsigned long)", NULL) == PLUMBING_IF_SOURCE);
+    CHECK(plumbing_of("alloc::vec::Vec<T>::with_capacity", NULL) == PLUMBING_IF_SOURCE);
+    CHECK(plumbing_of("__strdup", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_IF_SOURCE);
+    CHECK(plumbing_of("getline", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_IF_SOURCE);
+}
+
+static void the_programs_own_functions_are_sites(void) {
+    CHECK(plumbing_of("strdup", "/home/me/program") == PLUMBING_NOT);
+    CHECK(plumbing_of("getline", NULL) == PLUMBING_NOT);
+    CHECK(plumbing_of("Pool::operator new(unsigned long)", NULL) == PLUMBING_NOT);
+    CHECK(plumbing_of("stdlib_wrapper", NULL) == PLUMBING_NOT);
+    CHECK(plumbing_of("std::vector<int> load(char const*)::inner", NULL) == PLUMBING_NOT);
+    CHECK(plumbing_of("fopen", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_NOT);
+    CHECK(plumbing_of("operator news(int)", NULL) == PLUMBING_NOT);
+}
+
+int main(void) {
+    names_lose_parameters_and_return_types();
+    rust_names_tell_where_the_code_lives();
+    broken_names_do_no_harm();
+    allocation_functions_are_always_skipped();
+    the_standard_library_is_skipped_when_that_leads_to_a_line();
+    the_programs_own_functions_are_sites();
+    return check_result();
+}
