@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static inline struct recording *fixture_recording(uint64_t size_max) {
@@ -27,7 +26,7 @@ static inline struct recording *fixture_recording(uint64_t size_max) {
 
 static inline void fixture_free(struct recording *recording) {
     unlink(recording->path);
-    munmap(recording->header, recording->span);
+    arena_unmap(recording);
     free(recording);
 }
 

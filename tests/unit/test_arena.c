@@ -3,7 +3,7 @@
 #include "recording_fixture.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -54,7 +54,7 @@ static void check_existing_file(void) {
     CHECK_EQUAL(arena_create(&again, recording->path, false, 1 << 20, 8 << 20), -EEXIST);
     CHECK_EQUAL(arena_create(&again, "/no/such/folder/x", false, 1 << 20, 8 << 20), -ENOENT);
     CHECK_EQUAL(arena_create(&again, recording->path, true, 1 << 20, 8 << 20), 0);
-    munmap(again.header, again.span);
+    arena_unmap(&again);
     fixture_free(recording);
 }
 
@@ -71,15 +71,35 @@ static void check_file_size_limit(void) {
     fixture_free(recording);
 }
 
+/* The recorder takes little of an address space that the program limits, and does without when there is no
+ * more. */
 static void check_address_space_limit(void) {
+    struct recording *recording = fixture_recording(UINT64_C(64) << 30);
     struct rlimit before, limit;
     getrlimit(RLIMIT_AS, &before);
     limit = before;
-    limit.rlim_cur = UINT64_C(1) << 30;
-    if (setrlimit(RLIMIT_AS, &limit) != 0) return;
-    struct recording *recording = fixture_recording(UINT64_C(64) << 30);
-    CHECK(recording->span < UINT64_C(1) << 30 && recording->span >= 1 << 20);
-    setrlimit(RLIMIT_AS, &before);
+    limit.rlim_cur = UINT64_C(256) << 20;
+    if (setrlimit(RLIMIT_AS, &limit) == 0) {
+        void *block = mmap(NULL, 200 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(block != MAP_FAILED);
+        CHECK_EQUAL(arena_allocate(recording, 100 << 20, 8), 0);
+        munmap(block, 200 << 20);
+        setrlimit(RLIMIT_AS, &before);
+    }
+    fixture_free(recording);
+}
+
+static void check_pieces(void) {
+    struct recording *recording = fixture_recording(UINT64_C(1) << 30);
+    uint64_t large = arena_allocate(recording, 5 << 20, 4096), small = arena_allocate(recording, 100, 8);
+    CHECK(large != 0 && small >= large + (5 << 20));
+    memset(recording_at(recording, large), 1, 5 << 20);
+    memset(recording_at(recording, small), 2, 100);
+    CHECK(file_size(recording->path) >= small + 100);
+    FILE *file = fopen(recording->path, "r");
+    CHECK(fseek(file, (long)large + (5 << 20) - 1, SEEK_SET) == 0 && fgetc(file) == 1);
+    CHECK(fseek(file, (long)small, SEEK_SET) == 0 && fgetc(file) == 2);
+    fclose(file);
     fixture_free(recording);
 }
 
@@ -112,6 +132,7 @@ int main(void) {
     check_existing_file();
     check_file_size_limit();
     check_address_space_limit();
+    check_pieces();
     check_fork_copies();
     return check_result();
 }

@@ -137,8 +137,11 @@ static void *thread_bounds(void *argument) {
 
     /* In a child that was forked from a thread, that thread's stack is still known. */
     pid_t child = fork();
-    if (child == 0)
-        _exit(unwind_stack_bounds(here, &low, &high).proven == own.high && stack_agrees() ? 0 : 1);
+    if (child == 0) {
+        unwind_forked();
+        bool known = unwind_stack_bounds(here, &low, &high).proven == own.high;
+        _exit(known && stack_agrees() ? 0 : 1);
+    }
     int status = 1;
     waitpid(child, &status, 0);
     CHECK(status == 0);

@@ -1,0 +1,359 @@
+/* The walk. Two forms of it are compiled from one text: the fast one follows pc, sp and the frame pointer,
+ * which is all that compiled code needs; where a rule starts from another register (hand-written assembly
+ * such as the dynamic linker's resolver), the walk begins again with all registers that survive calls.
+ *
+ * It ends: the stack pointer grows with every frame and stays within the bounds; only a signal frame may lead
+ * to another stack, and only a few times. */
+#include "core/recording.h"
+#include "unwind/cache.h"
+#include "unwind/memory.h"
+#include "unwind/modules.h"
+#include "unwind/rule.h"
+#include "unwind/unwind.h"
+
+#define PC_MIN        4096
+#define PC_MAX        (UINT64_C(1) << 47)
+#define WALK_MAX      (1u << 18) /* frames followed, stored or not: a few milliseconds */
+#define STACKS_MAX    4          /* that one walk may come through */
+#define FOREIGN_STACK (UINT64_C(256) << 20)
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+/* Reads all of the stack, also what the address sanitizer puts between variables. */
+#define READS_STACK __attribute__((no_sanitize("address")))
+
+struct cache_set cache_set[1 << CACHE_SETS_LOG2];
+
+/* ---- What is stored ---- */
+
+/* Once `frames` is full its upper half becomes a ring, which holds the frames nearest to the root. */
+struct output {
+    uint64_t *frames;
+    uint32_t max, count;
+    uint32_t ring; /* position in the ring, of the oldest frame */
+    bool cut;
+};
+
+static __attribute__((noinline)) void output_store_in_ring(struct output *output, uint64_t word) {
+    uint32_t first = output->max / 2 + 1;
+    output->frames[first - 1] = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT;
+    output->cut = true;
+    if (first >= output->max) return;
+    output->frames[first + output->ring] = word;
+    if (++output->ring == output->max - first) output->ring = 0;
+}
+
+static inline void output_store(struct output *output, uint64_t word) {
+    if (LIKELY(output->count < output->max))
+        output->frames[output->count++] = word;
+    else
+        output_store_in_ring(output, word);
+}
+
+static void reverse(uint64_t *words, uint32_t count) {
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint64_t word = words[i];
+        words[i] = words[count - 1 - i];
+        words[count - 1 - i] = word;
+    }
+}
+
+static uint32_t output_finish(struct output *output, bool overrun) {
+    if (!output->cut) return output->count;
+    uint32_t first = output->max / 2 + 1, size = output->max - first;
+    if (overrun) return first; /* what the ring holds is not the root */
+    reverse(output->frames + first, output->ring);
+    reverse(output->frames + first + output->ring, size - output->ring);
+    reverse(output->frames + first, size);
+    return output->count;
+}
+
+/* ---- The stack ---- */
+
+struct stack {
+    struct unwind_bounds bounds;
+    uint64_t page; /* beyond what is proven: the page that was tried last */
+};
+
+static READS_STACK __attribute__((noinline)) bool stack_read_unproven(
+    struct stack *stack, uint64_t address, uint64_t *ret_word) {
+    if (address < stack->bounds.low || address >= stack->bounds.high || stack->bounds.high - address < 8 ||
+        address % 8 != 0)
+        return false;
+    if (address / PAGE_SIZE_MIN != stack->page) {
+        if (!memory_readable(address)) return false;
+        stack->page = address / PAGE_SIZE_MIN;
+    }
+    *ret_word = *(const uint64_t *)address;
+    return true;
+}
+
+static inline READS_STACK bool stack_read(struct stack *stack, uint64_t address, uint64_t *ret_word) {
+    uint64_t offset = address - stack->bounds.low;
+    if (LIKELY(offset < stack->bounds.proven - stack->bounds.low && address % 8 == 0)) {
+        *ret_word = *(const uint64_t *)address;
+        return true;
+    }
+    return stack_read_unproven(stack, address, ret_word);
+}
+
+/* ---- Rules ---- */
+
+static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc) {
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t key = cache_key(pc);
+        struct module module;
+        struct rule rule = {.cfa = RULE_OUTSIDE};
+        bool certain = true;
+        if (modules_find(pc, &module, &certain) && !rule_evaluate(&module, pc, &rule)) {
+            modules_distrust();
+            continue;
+        }
+        if (certain) cache_insert(pc, key, rule);
+        return rule;
+    }
+    return (struct rule){.cfa = RULE_FRAME_POINTER};
+}
+
+static inline struct rule rule_find(uint64_t pc) {
+    struct rule rule;
+    return LIKELY(cache_find(pc, cache_key(pc), &rule)) ? rule : rule_find_cold(pc);
+}
+
+/* ---- The walk ---- */
+
+struct walk {
+    struct stack stack;
+    uint64_t pc;
+    uint64_t base[BASE_COUNT]; /* sp, fp and the other registers that survive calls, by enum rule_base */
+    uint64_t link;             /* aarch64: x30 of an interrupted frame */
+    uint32_t lost;             /* bit set of registers whose value is not known */
+    uint32_t stacks;
+    bool all_registers; /* follow more than sp and fp */
+    bool interrupted;   /* pc is not a return address but where a signal came */
+};
+
+enum step {
+    STEP_ON,
+    STEP_END,   /* the way is lost */
+    STEP_START, /* of the thread */
+    STEP_MORE_REGISTERS,
+    STEP_OVERRUN,
+};
+
+/* Where the kernel saves what was interrupted, from the stack pointer of the trampoline on. */
+#if defined(__x86_64__)
+enum {
+    SIGNAL_PC = 168,
+    SIGNAL_LINK = 168,
+    SIGNAL_SP = 160,
+    SIGNAL_FP = 120,
+    SIGNAL_RBX = 128,
+    SIGNAL_R12 = 72,
+};
+#else
+enum {
+    SIGNAL_PC = 568,
+    SIGNAL_LINK = 552,
+    SIGNAL_SP = 560,
+    SIGNAL_FP = 544,
+};
+#endif
+
+static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
+    uint64_t frame = walk->base[BASE_SP], sp;
+    if (!stack_read(&walk->stack, frame + SIGNAL_SP, &sp)) return STEP_END;
+    if (!stack_read(&walk->stack, frame + SIGNAL_PC, &walk->pc)) return STEP_END;
+    if (!stack_read(&walk->stack, frame + SIGNAL_LINK, &walk->link)) return STEP_END;
+    if (!stack_read(&walk->stack, frame + SIGNAL_FP, &walk->base[BASE_FP])) return STEP_END;
+#if defined(__x86_64__)
+    if (!stack_read(&walk->stack, frame + SIGNAL_RBX, &walk->base[BASE_RBX])) return STEP_END;
+    for (unsigned i = 0; i < 4; i++)
+        if (!stack_read(&walk->stack, frame + SIGNAL_R12 + 8 * i, &walk->base[BASE_R12 + i])) return STEP_END;
+#endif
+    if (sp <= frame || sp >= walk->stack.bounds.high) {
+        /* The handler ran on a stack of its own. */
+        if (++walk->stacks == STACKS_MAX || sp + FOREIGN_STACK < sp) return STEP_END;
+        walk->stack.bounds = (struct unwind_bounds){.low = sp, .high = sp + FOREIGN_STACK, .proven = sp};
+    }
+    walk->base[BASE_SP] = sp;
+    walk->lost = 0;
+    walk->interrupted = true;
+    return STEP_ON;
+}
+
+/* Code without unwind information. The frame pointer is believed if it points up the stack and has a return
+ * address into code beside it. */
+static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk) {
+    uint64_t fp = walk->base[BASE_FP], next, pc;
+    struct module module;
+    bool certain;
+    if (walk->lost >> BASE_FP & 1) return STEP_END;
+    if (fp == 0) return STEP_START;
+    if (fp < walk->base[BASE_SP]) return STEP_END;
+    if (!stack_read(&walk->stack, fp, &next) || !stack_read(&walk->stack, fp + 8, &pc)) return STEP_END;
+    if (pc - PC_MIN >= PC_MAX - PC_MIN || !modules_find(pc - 1, &module, &certain)) return STEP_END;
+    walk->pc = pc;
+    walk->base[BASE_SP] = fp + 16;
+    walk->base[BASE_FP] = next;
+    walk->lost |= ~(1u << BASE_FP);
+    walk->interrupted = false;
+    return STEP_ON;
+}
+
+static inline void restore(struct walk *walk, unsigned base, uint64_t anchor, int64_t place) {
+    if (place == 0) return;
+    if (place != RULE_LOST && stack_read(&walk->stack, anchor + (uint64_t)place * 8, &walk->base[base]))
+        walk->lost &= ~(1u << base);
+    else
+        walk->lost |= 1u << base;
+}
+
+static enum step step_call(struct walk *walk, struct rule rule) {
+    unsigned base = rule_base(rule);
+    if (base > BASE_FP && !walk->all_registers) return STEP_MORE_REGISTERS;
+    if (base >= BASE_COUNT || walk->lost >> base & 1) return STEP_END;
+    uint64_t value = walk->base[base];
+    uint64_t cfa = value + (uint64_t)rule_offset(rule), anchor = cfa;
+    if (rule_kind(rule) == RULE_REALIGNED) {
+        if (!stack_read(&walk->stack, cfa, &cfa)) return STEP_END;
+        anchor = value + 8;
+    }
+#if defined(__x86_64__)
+    if (cfa <= walk->base[BASE_SP] || !stack_read(&walk->stack, cfa - 8, &walk->pc)) return STEP_END;
+#else
+    /* The first frame of a leaf function may be empty, with the return address in its register. */
+    if (cfa < walk->base[BASE_SP] || (cfa == walk->base[BASE_SP] && !walk->interrupted)) return STEP_END;
+    if (rule_saved_last(rule) == 0) {
+        if (!walk->interrupted) return STEP_END;
+        walk->pc = walk->link;
+    } else if (!stack_read(&walk->stack, anchor + (uint64_t)rule_saved_last(rule) * 8, &walk->pc)) {
+        return STEP_END;
+    }
+    walk->pc &= FRAME_VALUE_MASK; /* without the signature of pointer authentication */
+#endif
+    if (walk->all_registers) {
+        restore(walk, BASE_RBX, anchor, (int16_t)rule.saved);
+        restore(walk, BASE_R12, anchor, (int16_t)(rule.saved >> 16));
+        restore(walk, BASE_R13, anchor, (int16_t)(rule.saved >> 32));
+        restore(walk, BASE_R14, anchor, (int16_t)(rule.saved >> 48));
+        restore(walk, BASE_R15, anchor, rule_saved_last(rule));
+    }
+    restore(walk, BASE_FP, anchor, rule_saved_fp(rule));
+    walk->base[BASE_SP] = cfa;
+    walk->interrupted = false;
+    return STEP_ON;
+}
+
+static __attribute__((noinline)) enum step step(struct walk *walk, struct rule rule) {
+    switch (rule_kind(rule)) {
+    case RULE_CALL:
+    case RULE_REALIGNED:
+        return step_call(walk, rule);
+    case RULE_SIGNAL:
+        return step_signal(walk);
+    case RULE_FRAME_POINTER:
+        return step_frame_pointer(walk);
+    case RULE_START:
+        return STEP_START;
+    default:
+        return STEP_END;
+    }
+}
+
+/* The common case: a call, its frame found from sp or fp, on a stack that is known to be readable for `size`
+ * bytes from `low` on. Whatever else there is gives false and is left to `step`. */
+static inline READS_STACK bool step_quick(
+    struct rule rule, uint64_t low, uint64_t size, uint64_t *pc, uint64_t *sp, uint64_t *fp) {
+#if defined(__x86_64__)
+    if ((rule.cfa & 0xef) != RULE_CALL) return false; /* base 0 or 1: sp or fp */
+    uint64_t cfa = (rule.cfa & 0x10 ? *fp : *sp) + (uint64_t)rule_offset(rule);
+    if (cfa <= *sp || cfa % 8 != 0 || cfa - 8 - low >= size) return false;
+    int64_t place = rule_saved_fp(rule);
+    if (place != 0) {
+        uint64_t saved = cfa + (uint64_t)place * 8;
+        if (saved - low >= size || place == RULE_LOST) return false;
+        *fp = *(const uint64_t *)saved;
+    }
+    *pc = *(const uint64_t *)(cfa - 8);
+    *sp = cfa;
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* A frame pointer that is not known is an odd number, for which `step_quick` has no use. */
+#define FP_LOST 1
+
+static enum step walk_run(struct walk *walk, struct output *output) {
+    uint64_t pc = walk->pc, sp = walk->base[BASE_SP], fp = walk->base[BASE_FP];
+    uint64_t low = walk->stack.bounds.low, size = walk->all_registers ? 0 : walk->stack.bounds.proven - low;
+    bool interrupted = false;
+    for (uint32_t followed = 0; followed < WALK_MAX; followed++) {
+        __asm__("" : "+r"(pc), "+r"(sp), "+r"(fp)); /* in general registers, not halves of a vector */
+        if (pc - PC_MIN >= PC_MAX - PC_MIN) return pc == 0 && followed ? STEP_START : STEP_END;
+        uint64_t instruction = pc - 1 + interrupted;
+        struct rule rule = rule_find(instruction);
+        if (rule_kind(rule) == RULE_OUTSIDE && followed) return STEP_END;
+        output_store(output, instruction + 1);
+        if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp))) {
+            interrupted = false;
+            continue;
+        }
+
+        walk->pc = pc;
+        walk->interrupted = interrupted;
+        walk->base[BASE_SP] = sp;
+        walk->base[BASE_FP] = fp;
+        walk->lost = fp == FP_LOST ? walk->lost | 1u << BASE_FP : walk->lost & ~(1u << BASE_FP);
+        enum step outcome = step(walk, rule);
+        if (outcome != STEP_ON) return outcome;
+        pc = walk->pc;
+        interrupted = walk->interrupted;
+        sp = walk->base[BASE_SP];
+        fp = walk->lost >> BASE_FP & 1 ? FP_LOST : walk->base[BASE_FP];
+        low = walk->stack.bounds.low;
+        size = walk->all_registers ? 0 : walk->stack.bounds.proven - low;
+    }
+    return STEP_OVERRUN;
+}
+
+static void walk_begin(struct walk *walk, const struct unwind_registers *registers,
+    struct unwind_bounds bounds, bool all_registers) {
+    walk->stack.bounds = bounds;
+    walk->stack.page = ~UINT64_C(0);
+    walk->pc = registers->pc;
+    walk->base[BASE_SP] = registers->sp;
+    walk->base[BASE_FP] = registers->fp;
+    walk->base[BASE_RBX] = registers->rbx;
+    walk->base[BASE_R12] = registers->r12;
+    walk->base[BASE_R13] = registers->r13;
+    walk->base[BASE_R14] = registers->r14;
+    walk->base[BASE_R15] = registers->r15;
+    walk->lost = 0;
+    walk->stacks = 0;
+    walk->all_registers = all_registers;
+}
+
+uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
+    uint64_t *frames, uint32_t max, bool *ret_complete) {
+    *ret_complete = false;
+    if (max == 0) return 0;
+    if (atomic_load_explicit(&modules_changed, memory_order_relaxed)) modules_refresh();
+    if (bounds.low > bounds.high) bounds = (struct unwind_bounds){0};
+    if (bounds.high - bounds.low < 8) bounds.high = bounds.low;
+    if (bounds.proven > bounds.high - 7) bounds.proven = bounds.high - 7;
+    if (bounds.proven < bounds.low) bounds.proven = bounds.low;
+
+    struct walk walk;
+    struct output output = {.frames = frames, .max = max};
+    walk_begin(&walk, registers, bounds, false);
+    enum step end = walk_run(&walk, &output);
+    if (end == STEP_MORE_REGISTERS) {
+        output = (struct output){.frames = frames, .max = max};
+        walk_begin(&walk, registers, bounds, true);
+        end = walk_run(&walk, &output);
+    }
+    *ret_complete = end == STEP_START;
+    return output_finish(&output, end == STEP_OVERRUN);
+}

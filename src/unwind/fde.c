@@ -1,0 +1,85 @@
+#include "unwind/fde.h"
+
+#include <string.h>
+
+#define ENCODING_UDATA4         0x03
+#define ENCODING_DATAREL_SDATA4 0x3b
+
+/* Both relative to the start of .eh_frame_hdr. */
+struct entry {
+    int32_t begin, fde;
+};
+
+/* Read at a time. What a copy costs hardly depends on its size. */
+#define ENTRIES_AT_ONCE 32
+
+struct search {
+    const struct module *module;
+    uint64_t table;     /* address */
+    uint64_t low, high; /* the entry sought is in [low, high) */
+    int64_t begin, end; /* the addresses that range covers */
+    int64_t target;
+};
+
+/* Functions are spread evenly enough for a guess by proportion; every fourth step halves the range, which
+ * bounds the number of steps. */
+static enum fde_result search_run(struct search *search, uint64_t *ret_address, uint64_t *ret_begin) {
+    struct entry entry[ENTRIES_AT_ONCE];
+    for (unsigned step = 0;; step++) {
+        uint64_t count = search->high - search->low, first = search->low;
+        if (count > ENTRIES_AT_ONCE) {
+            uint64_t guess = count / 2;
+            if (step % 4 != 3 && search->end > search->begin)
+                guess = (uint64_t)(search->target - search->begin) * count /
+                        (uint64_t)(search->end - search->begin);
+            guess = guess < ENTRIES_AT_ONCE / 2 ? 0 : guess - ENTRIES_AT_ONCE / 2;
+            if (guess > count - ENTRIES_AT_ONCE) guess = count - ENTRIES_AT_ONCE;
+            first += guess;
+            count = ENTRIES_AT_ONCE;
+        }
+        if (!module_copy(search->module, entry, search->table + first * sizeof *entry, count * sizeof *entry))
+            return FDE_STALE;
+        if (entry[0].begin > search->target) {
+            if (first == search->low) return FDE_NONE;
+            search->high = first;
+            search->end = entry[0].begin;
+        } else if (entry[count - 1].begin <= search->target && first + count < search->high) {
+            search->low = first + count - 1;
+            search->begin = entry[count - 1].begin;
+        } else {
+            while (entry[count - 1].begin > search->target) count--;
+            *ret_address = search->module->header + (uint64_t)(int64_t)entry[count - 1].fde;
+            *ret_begin = search->module->header + (uint64_t)(int64_t)entry[count - 1].begin;
+            return FDE_FOUND;
+        }
+    }
+}
+
+enum fde_result fde_find(
+    const struct module *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin) {
+    uint8_t header[MODULE_IDENTITY_SIZE];
+    if (!module_copy_header(module, header) || module_identity(header) != module->identity) return FDE_STALE;
+
+    unsigned pointer_size = (header[1] & 7) == 3 ? 4 : 8;
+    if (header[0] != 1 || header[2] != ENCODING_UDATA4 || header[3] != ENCODING_DATAREL_SDATA4)
+        return FDE_NONE;
+    unsigned table_offset = 4 + pointer_size + 4;
+    uint32_t count;
+    memcpy(&count, header + table_offset - 4, sizeof count);
+    if (count == 0 || module->header_size < table_offset ||
+        count > (module->header_size - table_offset) / sizeof(struct entry))
+        return FDE_NONE;
+
+    struct entry first;
+    memcpy(&first, header + table_offset, sizeof first);
+    struct search search = {
+        .module = module,
+        .table = module->header + table_offset,
+        .high = count,
+        .begin = first.begin,
+        .end = (int64_t)(module->end - module->header),
+        .target = (int64_t)(pc - module->header),
+    };
+    if (search.target < search.begin || search.target > INT32_MAX) return FDE_NONE;
+    return search_run(&search, ret_address, ret_begin);
+}

@@ -1,0 +1,18 @@
+/* Memory reads that cannot fault, whatever the address. */
+#ifndef MALLOSCOPE_UNWIND_MEMORY_H
+#define MALLOSCOPE_UNWIND_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAGE_SIZE_MIN UINT64_C(4096) /* pages are this large or a multiple of it */
+
+/* Whether the 8 bytes at `address` (a multiple of 8) can be read now. About 100 ns. Good for memory that
+ * nobody unmaps under us, such as the stack we run on. */
+bool memory_readable(uint64_t address);
+
+/* Copies memory that another thread may be unmapping. About 300 ns. False if not all of it could be read. */
+bool memory_copy(void *target, uint64_t address, size_t size);
+
+#endif

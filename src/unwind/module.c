@@ -1,0 +1,80 @@
+/* How a module's memory can be read while another thread may be closing it: a copy through process_vm_readv
+ * fails where a load would fault. It costs a microsecond, so modules that cannot go away are read directly:
+ * the program itself, libc, the dynamic linker, the vdso and everything that was loaded when the program
+ * started (the loader never unmaps what the program depends on). */
+#include "unwind/module.h"
+
+#include <elf.h>
+#include <string.h>
+
+bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size) {
+    if (address < module->data_low || address > module->data_high || size > module->data_high - address)
+        return false;
+    if (!module->permanent) return memory_copy(target, address, size);
+    memcpy(target, (const void *)address, size);
+    return true;
+}
+
+bool module_copy_header(const struct module *module, uint8_t target[MODULE_IDENTITY_SIZE]) {
+    uint64_t size = module->data_high - module->header;
+    if (size > MODULE_IDENTITY_SIZE) size = MODULE_IDENTITY_SIZE;
+    memset(target + size, 0, MODULE_IDENTITY_SIZE - size);
+    return module_copy(module, target, module->header, size);
+}
+
+uint64_t module_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]) {
+    uint64_t identity = 0, word;
+    for (int i = 0; i < MODULE_IDENTITY_SIZE; i += 8) {
+        memcpy(&word, bytes + i, 8);
+        identity = (identity ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        identity ^= identity >> 29;
+    }
+    return identity;
+}
+
+/* Finds the unwind information by the program headers, which lie in the file's first page. */
+void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]) {
+    module->header = 0;
+    module->unread = 1;
+    if (module->permanent)
+        memcpy(page, (const void *)module->base, PAGE_SIZE_MIN);
+    else if (!memory_copy(page, module->base, PAGE_SIZE_MIN))
+        return;
+    module->unread = 0;
+
+    Elf64_Ehdr elf;
+    memcpy(&elf, page, sizeof elf);
+    if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64) return;
+    if (elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phoff > PAGE_SIZE_MIN) return;
+    if (elf.e_phnum > (PAGE_SIZE_MIN - elf.e_phoff) / sizeof(Elf64_Phdr)) return;
+
+    Elf64_Phdr segment, unwind = {.p_type = PT_NULL};
+    bool biased = false;
+    uint64_t bias = 0;
+    const uint8_t *table = page + elf.e_phoff;
+    for (unsigned i = 0; i < elf.e_phnum; i++) {
+        memcpy(&segment, table + i * sizeof segment, sizeof segment);
+        if (segment.p_type == PT_GNU_EH_FRAME) unwind = segment;
+        if (segment.p_type == PT_LOAD && segment.p_offset < PAGE_SIZE_MIN && !biased) {
+            bias = module->base - (segment.p_vaddr - segment.p_offset);
+            biased = true;
+        }
+    }
+    if (!biased || unwind.p_type != PT_GNU_EH_FRAME) return;
+
+    for (unsigned i = 0; i < elf.e_phnum; i++) {
+        memcpy(&segment, table + i * sizeof segment, sizeof segment);
+        uint64_t inside = unwind.p_vaddr - segment.p_vaddr;
+        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_R) || inside >= segment.p_filesz) continue;
+        if (unwind.p_memsz > segment.p_filesz - inside) return;
+        module->data_low = bias + segment.p_vaddr;
+        module->data_high = module->data_low + segment.p_filesz;
+        module->header = bias + unwind.p_vaddr;
+        module->header_size = unwind.p_memsz;
+        if (module->data_low > module->data_high) module->header = 0;
+    }
+    uint8_t first[MODULE_IDENTITY_SIZE];
+    if (module->header == 0) return;
+    module->unread = !module_copy_header(module, first);
+    if (!module->unread) module->identity = module_identity(first);
+}

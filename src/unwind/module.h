@@ -1,0 +1,35 @@
+/* One executable mapping and where its unwind information lies. */
+#ifndef MALLOSCOPE_UNWIND_MODULE_H
+#define MALLOSCOPE_UNWIND_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwind/memory.h"
+
+/* All fields are words: a reader copies them one by one while they may be changing. */
+struct module {
+    uint64_t start, end; /* the executable mapping */
+    uint64_t base;       /* where the file's first page is mapped; 0 = not a file, no unwind information */
+    uint64_t device, inode, file_offset;
+    uint64_t data_low, data_high; /* the loaded segment that holds the unwind information */
+    uint64_t header;              /* .eh_frame_hdr in it; 0 = none */
+    uint64_t header_size;
+    uint64_t identity;  /* of the header's first bytes, to notice that another module has taken the place */
+    uint64_t permanent; /* 1 = cannot be unloaded: may be read directly */
+    uint64_t unread; /* 1 = could not be read (it was being opened or closed): nothing is known of it yet */
+};
+
+/* Finds the unwind information of a module of which the mapping and `permanent` are known. `page` is
+ * for a copy of the file's first page. */
+void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]);
+
+/* Copies memory of the module's data segment. False if it lies outside or is gone. */
+bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size);
+
+/* Copies the first bytes of .eh_frame_hdr, zeroes after the end of its segment. */
+#define MODULE_IDENTITY_SIZE 64
+bool module_copy_header(const struct module *module, uint8_t target[MODULE_IDENTITY_SIZE]);
+uint64_t module_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]);
+
+#endif

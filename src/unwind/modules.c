@@ -1,0 +1,291 @@
+#include "unwind/modules.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "unwind/maps.h"
+#include "unwind/system.h"
+#include "unwind/unwind.h"
+
+#define SNAPSHOTS           8  /* one is published, the others can be filled at the same time */
+#define VAIN_REFRESHES_MAX  32 /* refreshes that may find nothing new in a row ... */
+#define VAIN_REFRESH_PERIOD 50 /* ... and after how many milliseconds one more is granted */
+
+struct snapshot {
+    _Atomic uint32_t busy; /* 1 = somebody fills it */
+    _Atomic uint64_t count;
+    uint64_t regions[GENERATION_REGIONS / 64]; /* bit set: where this one differs from the one it replaces */
+    struct maps_reader maps;
+    uint8_t page[PAGE_SIZE_MIN];
+    struct module module[MODULES_MAX];
+};
+
+static struct {
+    _Atomic uint64_t published; /* a running number, times SNAPSHOTS, plus which one */
+    _Atomic uint64_t vain, vain_since;
+    struct snapshot snapshot[SNAPSHOTS];
+} state;
+
+_Atomic uint16_t modules_generation[GENERATION_REGIONS];
+_Atomic uint32_t modules_changed;
+
+/* ---- Reading ---- */
+
+static uint64_t count_of(const struct snapshot *snapshot) {
+    uint64_t count = atomic_load_explicit(&snapshot->count, memory_order_relaxed);
+    return count < MODULES_MAX ? count : MODULES_MAX;
+}
+
+static void module_load(struct module *target, const struct module *source) {
+    for (unsigned i = 0; i < sizeof *target / sizeof(uint64_t); i++)
+        ((uint64_t *)target)[i] = __atomic_load_n(&((const uint64_t *)source)[i], __ATOMIC_RELAXED);
+}
+
+static void module_store(struct module *target, const struct module *source) {
+    for (unsigned i = 0; i < sizeof *target / sizeof(uint64_t); i++)
+        __atomic_store_n(&((uint64_t *)target)[i], ((const uint64_t *)source)[i], __ATOMIC_RELAXED);
+}
+
+static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct module *ret_module) {
+    uint64_t low = 0, count = count_of(snapshot), high = count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (__atomic_load_n(&snapshot->module[middle].end, __ATOMIC_RELAXED) <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == count) return false;
+    module_load(ret_module, &snapshot->module[low]);
+    return ret_module->start <= pc && pc < ret_module->end;
+}
+
+/* Whether what was read of a published snapshot until now was not overwritten meanwhile. */
+static bool still_published(uint64_t published) {
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&state.published, memory_order_relaxed) == published;
+}
+
+static bool modules_known(uint64_t pc, struct module *ret_module) {
+    for (int attempt = 0; attempt < 4; attempt++) {
+        uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
+        bool found = snapshot_find(&state.snapshot[published % SNAPSHOTS], pc, ret_module);
+        if (still_published(published)) return found;
+    }
+    return false;
+}
+
+/* ---- Filling a snapshot ---- */
+
+static void snapshot_release(struct snapshot *snapshot) {
+    atomic_store_explicit(&snapshot->busy, 0, memory_order_release);
+}
+
+/* NULL if all are being filled. One whose filling never ends, because a signal handler jumped away from it,
+ * is lost; that is why there are more than it takes. */
+static struct snapshot *snapshot_take(void) {
+    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+        struct snapshot *snapshot = &state.snapshot[i];
+        if (atomic_exchange_explicit(&snapshot->busy, 1, memory_order_acquire) != 0) continue;
+        /* Only who fills it can publish it: if it is not published now, it will not be. */
+        if (atomic_load_explicit(&state.published, memory_order_acquire) % SNAPSHOTS != i) return snapshot;
+        snapshot_release(snapshot);
+    }
+    return NULL;
+}
+
+/* Whether a mapping belongs to something that is never unloaded. `base` is that of its file. */
+static bool is_permanent(const struct maps_line *line, uint64_t base) {
+    uint64_t inside[] = {(uint64_t)&getauxval, (uint64_t)&modules_find};
+    for (unsigned i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (line->start <= inside[i] && inside[i] < line->end) return true;
+    return base == getauxval(AT_SYSINFO_EHDR) || base == getauxval(AT_BASE) ||
+           getauxval(AT_PHDR) - base < PAGE_SIZE_MIN;
+}
+
+static bool same_mapping(const struct module *a, const struct module *b) {
+    return a->start == b->start && a->end == b->end && a->base == b->base && a->device == b->device &&
+           a->inode == b->inode && a->file_offset == b->file_offset;
+}
+
+static void mark_regions(struct snapshot *snapshot, const struct module *module) {
+    uint64_t region = module->start >> 16, last = (module->end - 1) >> 16;
+    if (last - region >= GENERATION_REGIONS) last = region + GENERATION_REGIONS - 1;
+    for (; region <= last; region++)
+        snapshot->regions[region % GENERATION_REGIONS / 64] |= UINT64_C(1) << region % 64;
+}
+
+enum refresh_mode { REFRESH_NEW, REFRESH_ALL, REFRESH_STARTUP };
+
+struct refresh {
+    enum refresh_mode mode;
+    struct snapshot *target;
+    uint64_t published; /* the one to be replaced */
+    uint64_t cursor;    /* in that one, which is sorted as well */
+};
+
+/* Completes a module from the maps by what the former snapshot or the module itself says of it, and marks
+ * what was elsewhere or otherwise. */
+static void refresh_module(struct refresh *refresh, const struct maps_line *line, struct module *module) {
+    const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
+    struct module old = {0};
+    bool known = false;
+    for (; refresh->cursor < count_of(former); refresh->cursor++) {
+        module_load(&old, &former->module[refresh->cursor]);
+        if (old.start >= module->end) break;
+        known = same_mapping(&old, module) && !old.unread && still_published(refresh->published);
+        if (known) break;
+        mark_regions(refresh->target, &old);
+    }
+    if (known) {
+        *module = old;
+        refresh->cursor++;
+    } else {
+        module->permanent =
+            module->base && (refresh->mode == REFRESH_STARTUP || is_permanent(line, module->base));
+        mark_regions(refresh->target, module);
+    }
+    if (module->base && (!known || (refresh->mode == REFRESH_ALL && !module->permanent)))
+        module_read_headers(module, refresh->target->page);
+    if (known && (module->identity != old.identity || module->header != old.header))
+        mark_regions(refresh->target, module);
+}
+
+static bool refresh_fill(struct refresh *refresh) {
+    struct snapshot *target = refresh->target;
+    struct maps_line line;
+    uint64_t count = 0, base = 0, base_device = 0,
+             base_inode = 0; /* the file whose first page was seen last */
+    memset(target->regions, 0, sizeof target->regions);
+    if (!maps_open(&target->maps)) return false;
+    while (count < MODULES_MAX && maps_next(&target->maps, &line)) {
+        bool file = line.inode != 0 || line.vdso;
+        if (file && line.readable && line.file_offset == 0) {
+            base = line.start;
+            base_device = line.device;
+            base_inode = line.inode;
+        }
+        if (!line.executable) continue;
+        struct module module = {.start = line.start,
+            .end = line.end,
+            .device = line.device,
+            .inode = line.inode,
+            .file_offset = line.file_offset};
+        if (file && base_device == line.device && base_inode == line.inode) module.base = base;
+        refresh_module(refresh, &line, &module);
+        module_store(&target->module[count++], &module);
+    }
+    maps_close(&target->maps);
+    if (target->maps.failed) return false;
+
+    const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
+    for (; refresh->cursor < count_of(former); refresh->cursor++) {
+        struct module old;
+        module_load(&old, &former->module[refresh->cursor]);
+        if (old.start < old.end) mark_regions(target, &old);
+    }
+    atomic_store_explicit(&target->count, count, memory_order_relaxed);
+    return true;
+}
+
+/* Fails if another refresh was published since this one began: then what the regions were compared with is
+ * gone, and the other may be the newer one. The generations change after the publication, so that who sees a
+ * new one finds the new snapshot. */
+static bool refresh_publish(struct refresh *refresh) {
+    uint64_t former = refresh->published;
+    uint64_t next = (former / SNAPSHOTS + 1) * SNAPSHOTS + (uint64_t)(refresh->target - state.snapshot);
+    if (!atomic_compare_exchange_strong_explicit(
+            &state.published, &former, next, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    for (unsigned region = 0; region < GENERATION_REGIONS; region++)
+        if (refresh->target->regions[region / 64] >> region % 64 & 1)
+            atomic_fetch_add_explicit(&modules_generation[region], 1, memory_order_release);
+    return true;
+}
+
+/* ---- Refreshing ---- */
+
+struct refresh_result {
+    bool done;  /* the maps were read */
+    bool news;  /* they were not as before */
+    bool found; /* the pc is covered */
+};
+
+/* `pc` is looked up in what was read, also if that was overtaken by another refresh; 0 = nothing is. */
+static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct module *ret_module) {
+    struct refresh refresh = {.mode = mode};
+    struct refresh_result result = {0};
+    /* Before the maps are read, so that a change that comes during the reading is not lost. */
+    uint32_t changed = atomic_exchange_explicit(&modules_changed, 0, memory_order_acq_rel);
+    refresh.published = atomic_load_explicit(&state.published, memory_order_acquire);
+    refresh.target = snapshot_take();
+    result.done = refresh.target && refresh_fill(&refresh);
+    if (result.done) {
+        for (unsigned i = 0; i < GENERATION_REGIONS / 64; i++) result.news |= refresh.target->regions[i] != 0;
+        if (pc) result.found = snapshot_find(refresh.target, pc, ret_module);
+    }
+    if (!result.done || !refresh_publish(&refresh))
+        if (changed) unwind_modules_changed();
+    if (refresh.target) snapshot_release(refresh.target);
+    return result;
+}
+
+static uint64_t milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* One of a limited number, so that jumps into nowhere do not make every capture read the maps. */
+static bool vain_refresh_granted(void) {
+    uint64_t now = milliseconds(), since = atomic_load_explicit(&state.vain_since, memory_order_relaxed);
+    uint64_t vain = atomic_load_explicit(&state.vain, memory_order_relaxed);
+    uint64_t granted = now > since ? (now - since) / VAIN_REFRESH_PERIOD : 0;
+    if (granted) {
+        vain -= granted < vain ? granted : vain;
+        atomic_store_explicit(&state.vain_since, now, memory_order_relaxed);
+    }
+    bool allowed = vain < VAIN_REFRESHES_MAX;
+    atomic_store_explicit(&state.vain, vain + allowed, memory_order_relaxed);
+    return allowed;
+}
+
+static void vain_refresh_forgiven(void) {
+    atomic_store_explicit(&state.vain, 0, memory_order_relaxed);
+}
+
+bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain) {
+    *ret_certain = modules_known(pc, ret_module);
+    if (*ret_certain) return true;
+    if (!vain_refresh_granted()) return false;
+    struct refresh_result result = refresh(REFRESH_NEW, pc, ret_module);
+    if (result.found) vain_refresh_forgiven();
+    *ret_certain = result.done;
+    return result.found;
+}
+
+void modules_distrust(void) {
+    if (vain_refresh_granted() && refresh(REFRESH_ALL, 0, NULL).news) vain_refresh_forgiven();
+}
+
+void modules_refresh(void) {
+    refresh(REFRESH_NEW, 0, NULL);
+}
+
+void unwind_modules_changed(void) {
+    atomic_store_explicit(&modules_changed, 1, memory_order_release);
+}
+
+void unwind_start(void) {
+    refresh(REFRESH_STARTUP, 0, NULL);
+}
+
+void unwind_forked(void) {
+    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+        struct snapshot *snapshot = &state.snapshot[i];
+        if (!atomic_load_explicit(&snapshot->busy, memory_order_relaxed)) continue;
+        maps_close(&snapshot->maps);
+        snapshot_release(snapshot);
+    }
+}

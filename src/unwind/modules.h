@@ -1,0 +1,46 @@
+/* Which module covers a pc: the executable mappings of the process, as /proc/self/maps last showed them.
+ *
+ * Snapshots, sorted by address. Readers search the published one and check afterwards that it still is. Who
+ * finds a pc that no module covers reads the maps into a free snapshot and publishes that. Nobody waits for
+ * anybody: a thread that is stopped while it reads the maps does not hinder the others, who have snapshots of
+ * their own.
+ *
+ *     published ──► snapshot 1   read by everybody
+ *                   snapshot 0   free
+ *                   snapshot 2   being filled by thread A
+ *                   snapshot 3   being filled by thread B: of A and B, the first to end publishes
+ *
+ * Mappings beyond MODULES_MAX are not known: stacks end there and count as incomplete. */
+#ifndef MALLOSCOPE_UNWIND_MODULES_H
+#define MALLOSCOPE_UNWIND_MODULES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwind/module.h"
+
+#define MODULES_MAX 4096
+
+/* Copies the module that covers `pc`. If there is none, the mappings are read again, unless that was done in
+ * vain too often of late. `*ret_certain` says whether the answer may be kept until the generation changes. */
+bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain);
+
+/* To be called on a module whose content is not what the snapshot says: reads all unwind headers again. */
+void modules_distrust(void);
+
+/* To be called when `modules_changed` is set: reads the mappings again. */
+void modules_refresh(void);
+extern _Atomic uint32_t modules_changed;
+
+/* A number for the surroundings of an address that changes whenever a module comes or goes there. What was
+ * derived from the module is good for as long as the number taken before stays. */
+#define GENERATION_REGIONS 1024
+extern _Atomic uint16_t modules_generation[GENERATION_REGIONS];
+
+static inline uint64_t modules_generation_of(uint64_t pc) {
+    return atomic_load_explicit(
+        &modules_generation[pc >> 16 & (GENERATION_REGIONS - 1)], memory_order_acquire);
+}
+
+#endif

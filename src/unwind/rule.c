@@ -1,0 +1,189 @@
+#include "unwind/rule.h"
+
+#include <string.h>
+
+#include "unwind/cursor.h"
+#include "unwind/expression.h"
+#include "unwind/fde.h"
+#include "unwind/memory.h"
+#include "unwind/program.h"
+
+#if defined(__x86_64__)
+#define RETURN_REGISTER  16
+#define SIGNAL_SP_OFFSET 160 /* of the interrupted stack pointer in the signal frame */
+#else
+#define RETURN_REGISTER 30
+#endif
+
+/* The part that many functions share. */
+struct common {
+    uint64_t code_alignment;
+    int64_t data_alignment;
+    uint8_t pointer_encoding;
+    bool augmented, signal;
+};
+
+/* Leaves the cursor at the initial instructions and the cursor's end at theirs. */
+static bool common_parse(struct cursor *cursor, struct common *ret_common) {
+    struct common common = {0};
+    uint64_t length = cursor_fixed(cursor, 4), letters;
+    if (length == 0 || length >= 0xfffffff0 || length > cursor->end - cursor->address) return false;
+    cursor->end = cursor->address + length;
+    if (cursor_fixed(cursor, 4) != 0) return false;
+    uint8_t version = cursor_byte(cursor), letter;
+    if (version != 1 && version != 3) return false;
+
+    char augmentation[8] = {0};
+    for (letters = 0; (letter = cursor_byte(cursor)) != 0; letters++) {
+        if (letters == sizeof augmentation - 1) return false;
+        augmentation[letters] = (char)letter;
+    }
+    common.code_alignment = cursor_unsigned(cursor);
+    common.data_alignment = cursor_signed(cursor);
+    if ((version == 1 ? cursor_byte(cursor) : cursor_unsigned(cursor)) != RETURN_REGISTER) return false;
+
+    common.augmented = augmentation[0] == 'z';
+    if (!common.augmented && augmentation[0] != 0) return false;
+    if (common.augmented) {
+        uint64_t size = cursor_unsigned(cursor);
+        if (cursor->failed || size > cursor->end - cursor->address) return false;
+        uint64_t instructions = cursor->address + size;
+        for (const char *next = augmentation + 1; *next; next++) {
+            if (*next == 'R')
+                common.pointer_encoding = cursor_byte(cursor);
+            else if (*next == 'P')
+                cursor_pointer(cursor, cursor_byte(cursor));
+            else if (*next == 'L')
+                cursor_byte(cursor);
+            else if (*next == 'S')
+                common.signal = true;
+            else if (*next != 'B') /* aarch64: the key of the return address's signature */
+                break;
+        }
+        if (cursor->failed || cursor->address > instructions) return false;
+        cursor->address = instructions;
+    }
+    *ret_common = common;
+    return !cursor->failed;
+}
+
+/* ---- From a row to a rule ---- */
+
+/* A place of saving as the rule's count of 8 bytes from its anchor. */
+static int16_t place_encode(const struct row *row, enum row_register index) {
+    unsigned place = row->place[index];
+    int64_t offset = row->offset[index];
+    if (place == PLACE_SAME) return 0;
+    bool at_base = place % 8 == PLACE_BASE && place / 8 == row->cfa_base;
+    if (at_base)
+        offset -= row->cfa == CFA_WORD ? 8 : row->cfa_offset;
+    else if (place != PLACE_CFA || row->cfa == CFA_WORD)
+        return RULE_LOST;
+    if (offset % 8 != 0 || offset == 0 || offset / 8 <= INT16_MIN || offset / 8 > INT16_MAX) return RULE_LOST;
+    return (int16_t)(offset / 8);
+}
+
+static struct rule rule_of_kind(enum rule_kind kind) {
+    return (struct rule){.cfa = kind};
+}
+
+static uint64_t at_bit(int16_t place, unsigned bit) {
+    return (uint64_t)(uint16_t)place << bit;
+}
+
+static struct rule rule_encode(const struct row *row, bool signal) {
+    if (row->place[ROW_RETURN] == PLACE_UNDEFINED) return rule_of_kind(RULE_START);
+#if defined(__x86_64__)
+    if (signal && row->cfa == CFA_WORD && row->cfa_base == BASE_SP && row->cfa_offset == SIGNAL_SP_OFFSET)
+        return rule_of_kind(RULE_SIGNAL);
+    bool return_address = row->place[ROW_RETURN] == PLACE_CFA && row->offset[ROW_RETURN] == -8;
+    int16_t last = place_encode(row, ROW_R15);
+#else
+    if (signal) return rule_of_kind(RULE_SIGNAL);
+    int16_t last = place_encode(row, ROW_RETURN);
+    bool return_address = last != RULE_LOST;
+#endif
+    bool fits = row->cfa_offset >= -(1 << 23) && row->cfa_offset < 1 << 23;
+    if (signal || row->cfa == CFA_UNKNOWN || !fits || !return_address || row->place[ROW_SP] != PLACE_SAME)
+        return rule_of_kind(RULE_UNKNOWN);
+
+    struct rule rule = rule_of_kind(row->cfa == CFA_WORD ? RULE_REALIGNED : RULE_CALL);
+    rule.cfa |= (uint64_t)row->cfa_base << 4 | (uint64_t)((uint32_t)row->cfa_offset << 8);
+    rule.cfa |= at_bit(place_encode(row, ROW_FP), 32) | at_bit(last, 48);
+    rule.saved = at_bit(place_encode(row, ROW_RBX), 0) | at_bit(place_encode(row, ROW_R12), 16) |
+                 at_bit(place_encode(row, ROW_R13), 32) | at_bit(place_encode(row, ROW_R14), 48);
+    return rule;
+}
+
+/* ---- Evaluation ---- */
+
+/* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
+static __attribute__((noinline)) struct rule rule_from_fde(
+    const struct module *module, uint64_t address, uint64_t pc) {
+    uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
+    struct cursor common_cursor, cursor;
+    struct common common;
+    cursor_begin(&cursor, module, address, window, sizeof window);
+    uint64_t length = cursor_fixed(&cursor, 4);
+    if (length == 0 || length >= 0xfffffff0 || length > cursor.end - cursor.address)
+        return rule_of_kind(RULE_UNKNOWN);
+    cursor.end = cursor.address + length;
+    uint64_t here = cursor.address, back = cursor_fixed(&cursor, 4);
+    cursor_begin(&common_cursor, module, here - back, common_window, sizeof common_window);
+    if (cursor.failed || back == 0 || common_cursor.address >= common_cursor.end ||
+        !common_parse(&common_cursor, &common))
+        return rule_of_kind(RULE_UNKNOWN);
+
+    uint64_t begin = cursor_pointer(&cursor, common.pointer_encoding);
+    uint64_t size = cursor_pointer(&cursor, common.pointer_encoding & 0x0f);
+    if (common.augmented) cursor_skip(&cursor, cursor_unsigned(&cursor));
+    if (cursor.failed) return rule_of_kind(RULE_UNKNOWN);
+    if (pc - begin >= size) return rule_of_kind(RULE_FRAME_POINTER);
+
+    struct program program = {.pc = pc,
+        .begin = begin,
+        .code_alignment = common.code_alignment,
+        .data_alignment = common.data_alignment,
+        .pointer_encoding = common.pointer_encoding};
+    struct row initial = {0};
+    if (!program_run(&common_cursor, &program, &initial)) return rule_of_kind(RULE_UNKNOWN);
+    struct row row = initial;
+    program.initial = &initial;
+    if (!program_run(&cursor, &program, &row)) return rule_of_kind(RULE_UNKNOWN);
+    return rule_encode(&row, common.signal);
+}
+
+/* Code that nothing is known about: JIT output or hand-written assembly; but also the signal trampoline of a
+ * libc that has no unwind information for it, and the places where a stack that was prepared by hand begins.
+ */
+static __attribute__((noinline)) struct rule rule_without_information(
+    const struct module *module, uint64_t pc) {
+#if defined(__x86_64__)
+    static const uint8_t trampoline[] = {
+        0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
+#else
+    static const uint8_t trampoline[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}; /* mov x8,#139; svc #0 */
+#endif
+    uint8_t code[sizeof trampoline];
+    uint64_t address, begin, returned_to = pc + 1;
+    if (memory_copy(code, returned_to, sizeof code) && memcmp(code, trampoline, sizeof code) == 0)
+        return rule_of_kind(RULE_SIGNAL);
+    /* No call leaves a return address that is the first instruction of a function. makecontext does. */
+    if (module->header && fde_find(module, returned_to, &address, &begin) == FDE_FOUND &&
+        begin == returned_to)
+        return rule_of_kind(RULE_START);
+    return rule_of_kind(RULE_FRAME_POINTER);
+}
+
+bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_rule) {
+    uint64_t address, begin;
+    struct rule rule = rule_of_kind(RULE_FRAME_POINTER);
+    if (module->unread) return false;
+    if (module->header) {
+        enum fde_result result = fde_find(module, pc, &address, &begin);
+        if (result == FDE_STALE) return false;
+        if (result == FDE_FOUND) rule = rule_from_fde(module, address, pc);
+    }
+    *ret_rule = rule_kind(rule) == RULE_FRAME_POINTER ? rule_without_information(module, pc) : rule;
+    return true;
+}

@@ -1,0 +1,46 @@
+/* System calls without libc's wrappers: they leave errno alone and work before libc is set up. */
+#ifndef MALLOSCOPE_UNWIND_SYSTEM_H
+#define MALLOSCOPE_UNWIND_SYSTEM_H
+
+#include <stdint.h>
+#include <sys/syscall.h>
+
+/* Returns the result or a negative error number. */
+static inline long system_call(
+    long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+#if defined(__x86_64__)
+    long result;
+    register uint64_t r10 __asm__("r10") = d;
+    register uint64_t r8 __asm__("r8") = e;
+    register uint64_t r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register uint64_t x0 __asm__("x0") = a;
+    register uint64_t x1 __asm__("x1") = b;
+    register uint64_t x2 __asm__("x2") = c;
+    register uint64_t x3 __asm__("x3") = d;
+    register uint64_t x4 __asm__("x4") = e;
+    register uint64_t x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return (long)x0;
+#else
+#error "stack capture is written for x86-64 and aarch64"
+#endif
+}
+
+static inline uint64_t thread_pointer(void) {
+    uint64_t pointer;
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+#else
+    __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#endif
+    return pointer;
+}
+
+#endif
