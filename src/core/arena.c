@@ -16,18 +16,34 @@ static uint64_t round_up(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-static bool extend(struct recording *recording, uint64_t needed);
+static uint64_t piece_start(const struct recording *recording, uint32_t piece) {
+    return piece ? UINT64_C(1) << (recording->first_shift + piece - 1) : 0;
+}
+
+static uint64_t piece_end(const struct recording *recording, uint32_t piece) {
+    return UINT64_C(1) << (recording->first_shift + piece);
+}
+
+static bool extend(struct recording *recording, uint64_t start, uint64_t end);
+
+/* The first place at or after `offset` where `size` bytes lie in one piece. */
+static uint64_t place(const struct recording *recording, uint64_t offset, uint64_t size) {
+    for (;;) {
+        uint64_t end = piece_end(recording, arena_piece(recording, offset));
+        if (offset + size <= end) return offset;
+        offset = end;
+    }
+}
 
 uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t alignment) {
     struct recording_header *header = recording->header;
     uint64_t used = atomic_load_explicit(&header->arena_used, memory_order_relaxed);
     for (;;) {
-        uint64_t offset = round_up(used, alignment);
+        if (size > header->size_max) return 0;
+        uint64_t offset = place(recording, round_up(used, alignment), size);
         uint64_t end = offset + size;
-        if (size > header->size_max || end > header->size_max) return 0;
-        if (end > atomic_load_explicit(&header->arena_reserved, memory_order_acquire) &&
-            !extend(recording, end))
-            return 0;
+        if (end > header->size_max) return 0;
+        if (!extend(recording, offset, end)) return 0;
         if (atomic_compare_exchange_weak_explicit(
                 &header->arena_used, &used, end, memory_order_relaxed, memory_order_relaxed))
             return offset;
@@ -38,6 +54,19 @@ uint64_t arena_text(struct recording *recording, const char *text, size_t length
     uint64_t offset = arena_allocate(recording, length + 1, 1);
     if (offset) memcpy(recording_at(recording, offset), text, length);
     return offset;
+}
+
+/* ---- growth: several threads may do it at once; reserving a range twice does no harm
+ * ----------------------- */
+
+static int open_again(const struct recording *recording) {
+    struct stat status;
+    int file = open(recording->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+    if (file < 0) return -errno;
+    if (fstat(file, &status) == 0 && status.st_dev == recording->device && status.st_ino == recording->inode)
+        return file;
+    close(file);
+    return -ESTALE;
 }
 
 /* Going over RLIMIT_FSIZE would raise SIGXFSZ in the program. */
@@ -51,31 +80,49 @@ static int reserve_space(int file, uint64_t from, uint64_t to) {
     return -r;
 }
 
-/* Several threads may come here at once: reserving the same range twice does no harm. */
-static bool extend(struct recording *recording, uint64_t needed) {
+static bool map_piece(struct recording *recording, int file, uint32_t piece) {
+    uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t)start);
+    if (base == MAP_FAILED) return false;
+    uintptr_t none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&recording->piece[piece], &none, (uintptr_t)base - start,
+            memory_order_release, memory_order_relaxed))
+        munmap(base, size); /* another thread was faster */
+    return true;
+}
+
+static bool is_mapped(const struct recording *recording, uint32_t piece) {
+    return atomic_load_explicit(&recording->piece[piece], memory_order_acquire) != 0;
+}
+
+static bool grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
+    int file = open_again(recording);
+    if (file < 0) return false;
+    bool grown = (goal <= reserved || reserve_space(file, reserved, goal) == 0) &&
+                 (is_mapped(recording, piece) || map_piece(recording, file, piece));
+    close(file);
+    return grown;
+}
+
+/* Makes sure that [start, end) is reserved and mapped. */
+static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     struct recording_header *header = recording->header;
-    if (atomic_load_explicit(&header->flags, memory_order_relaxed) &
-        (RECORDING_NO_GROWTH | RECORDING_FINISHED))
+    uint32_t piece = arena_piece(recording, start);
+    uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
+    if (end <= reserved && is_mapped(recording, piece)) return true;
+    if (piece >= ARENA_PIECES || atomic_load_explicit(&header->flags, memory_order_relaxed) &
+                                     (RECORDING_NO_GROWTH | RECORDING_FINISHED))
         return false;
 
-    uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t step = reserved / 2;
     if (step < GROW_LEAST) step = GROW_LEAST;
     if (step > GROW_MOST) step = GROW_MOST;
-    uint64_t goal = round_up(needed > reserved + step ? needed : reserved + step, PAGE);
-    if (goal > header->size_max) goal = header->size_max;
-    if (needed <= reserved) return true;
-    if (goal < needed) return false;
-
-    bool grown = false;
-    int file = open(recording->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
-    if (file >= 0) {
-        struct stat status;
-        grown = fstat(file, &status) == 0 && status.st_dev == recording->device &&
-                status.st_ino == recording->inode && reserve_space(file, reserved, goal) == 0;
-        close(file);
+    uint64_t goal = reserved;
+    if (end > reserved) {
+        goal = round_up(end > reserved + step ? end : reserved + step, PAGE);
+        if (goal > header->size_max) goal = header->size_max;
     }
-    if (!grown) {
+    if (!grow(recording, piece, reserved, goal)) {
         atomic_fetch_or_explicit(&header->flags, RECORDING_NO_GROWTH, memory_order_relaxed);
         return false;
     }
@@ -84,6 +131,9 @@ static bool extend(struct recording *recording, uint64_t needed) {
     }
     return true;
 }
+
+/* ---- beginning and end
+ * ------------------------------------------------------------------------------------- */
 
 /* A new file with `reserve` bytes of space. Returns its descriptor or a negative errno. */
 static int create_file(const char *path, uint64_t reserve, struct stat *ret_status) {
@@ -96,40 +146,62 @@ static int create_file(const char *path, uint64_t reserve, struct stat *ret_stat
     return r;
 }
 
-static void now_at(
-    struct recording *recording, void *base, uint64_t span, const char *path, const struct stat *status) {
-    recording->header = base;
-    recording->span = span;
+static void now_in(struct recording *recording, const char *path, const struct stat *status) {
     recording->device = status->st_dev;
     recording->inode = status->st_ino;
     memcpy(recording->path, path, strlen(path) + 1);
 }
 
 int arena_create(
-    struct recording *recording, const char *path, bool replace, uint64_t reserve, uint64_t size_max) {
+    struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max) {
     if (strlen(path) >= sizeof recording->path) return -ENAMETOOLONG;
-    if (size_max < reserve) size_max = reserve;
     if (replace) unlink(path); /* a reader of the former recording keeps what it has mapped */
     struct stat status;
-    int file = create_file(path, reserve, &status);
+    int file = create_file(path, first, &status);
     if (file < 0) return file;
 
-    int r = 0;
-    void *base = MAP_FAILED;
-    uint64_t span = round_up(size_max, PAGE);
-    for (; r == 0; span = round_up(span / 2, PAGE)) {
-        base = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-        if (base != MAP_FAILED) break;
-        if (errno != ENOMEM || span / 2 < reserve) r = -errno;
-    }
+    memset(recording, 0, sizeof *recording);
+    recording->first_shift = 63 - (uint32_t)__builtin_clzll(first);
+    int r = map_piece(recording, file, 0) ? 0 : -errno;
     if (r < 0) unlink(path);
     close(file);
     if (r < 0) return r;
 
-    now_at(recording, base, span, path, &status);
-    recording->header->size_max = span;
-    atomic_store_explicit(&recording->header->arena_reserved, reserve, memory_order_relaxed);
-    atomic_store_explicit(&recording->header->arena_used, PAGE, memory_order_relaxed);
+    now_in(recording, path, &status);
+    struct recording_header *header = recording->header = recording_at(recording, 0);
+    header->size_max = size_max > first ? size_max & ~(uint64_t)(PAGE - 1) : first;
+    atomic_store_explicit(&header->arena_reserved, first, memory_order_relaxed);
+    atomic_store_explicit(&header->arena_used, PAGE, memory_order_relaxed);
+    return 0;
+}
+
+/* Maps every piece again, from `file` or as private memory. */
+static int map_again(struct recording *recording, int file, int flags) {
+    for (uint32_t piece = 0; piece < ARENA_PIECES; piece++) {
+        if (!is_mapped(recording, piece)) continue;
+        uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
+        void *base = recording_at(recording, start);
+        if (mmap(base, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE | MAP_FIXED, file,
+                file < 0 ? 0 : (off_t)start) == MAP_FAILED)
+            return -errno;
+    }
+    return 0;
+}
+
+static int write_pieces(struct recording *recording, int file, uint64_t used) {
+    for (uint64_t done = 0; done < used;) {
+        uint32_t piece = arena_piece(recording, done);
+        uint64_t end = piece_end(recording, piece) < used ? piece_end(recording, piece) : used;
+        if (!is_mapped(recording, piece)) { /* nothing was placed there */
+            done = end;
+            continue;
+        }
+        ssize_t written = pwrite(file, recording_at(recording, done), end - done, (off_t)done);
+        if (written > 0)
+            done += (uint64_t)written;
+        else if (written == 0 || errno != EINTR)
+            return written ? -errno : -ENOSPC;
+    }
     return 0;
 }
 
@@ -140,25 +212,27 @@ int arena_fork(struct recording *recording, const char *path) {
     struct stat status;
     int file = create_file(path, reserve, &status);
     if (file < 0) return file;
-
-    int r = 0;
-    for (uint64_t done = 0; r == 0 && done < used;) {
-        ssize_t written = write(file, (char *)header + done, used - done);
-        if (written > 0)
-            done += (uint64_t)written;
-        else if (written == 0 || errno != EINTR)
-            r = written ? -errno : -ENOSPC;
-    }
-    if (r == 0 && mmap(header, recording->span, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == MAP_FAILED)
-        r = -errno;
+    int r = write_pieces(recording, file, used);
+    if (r == 0) r = map_again(recording, file, MAP_SHARED);
     if (r < 0) unlink(path);
     close(file);
     if (r < 0) return r;
-    now_at(recording, header, recording->span, path, &status);
+    now_in(recording, path, &status);
     atomic_store_explicit(&header->arena_used, used, memory_order_relaxed);
     atomic_store_explicit(&header->arena_reserved, reserve, memory_order_release);
     return 0;
+}
+
+void arena_detach(struct recording *recording) {
+    map_again(recording, -1, MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+void arena_unmap(struct recording *recording) {
+    for (uint32_t piece = ARENA_PIECES; piece-- > 0;)
+        if (is_mapped(recording, piece)) {
+            uint64_t start = piece_start(recording, piece);
+            munmap(recording_at(recording, start), piece_end(recording, piece) - start);
+        }
 }
 
 void arena_close(struct recording *recording) {
@@ -173,13 +247,11 @@ void arena_close(struct recording *recording) {
                                  memory_order_acq_rel, memory_order_acquire));
     if (end >= reserved) return;
 
-    int file = open(recording->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+    int file = open_again(recording);
     if (file < 0) return;
-    struct stat status;
-    if (fstat(file, &status) == 0 && status.st_dev == recording->device &&
-        status.st_ino == recording->inode &&
-        atomic_load_explicit(&header->arena_used, memory_order_acquire) <= end)
-        if (ftruncate(file, (off_t)end) != 0) { /* the file merely stays larger than it need be */
-        }
+    if (atomic_load_explicit(&header->arena_used, memory_order_acquire) <= end &&
+        ftruncate(file, (off_t)end) != 0) {
+        /* the file merely stays larger than it need be */
+    }
     close(file);
 }

@@ -1,9 +1,15 @@
-/* The arena: the file behind a recording, mapped once and extended in place.
+/* The arena: the file behind a recording, mapped in pieces as it grows.
  *
- * The whole span that the file may ever take is mapped at the start, most of it beyond the file's end. Space
- * is reserved on disk before anything touches it, so a full disk is a failed request and never a SIGBUS. To
- * extend the file it is opened again by its path: the recorder keeps no descriptor that the program could
- * close or reuse. Handing out space is one compare-and-swap; nothing is given back. */
+ *     file     0        first        2 first                 4 first
+ *              ├─ piece 0 ─┼─ piece 1 ─┼─────── piece 2 ───────┼──────── ...
+ *
+ * Each piece is as large as all before it together, is mapped when it is first needed, and stays where it is:
+ * the address space taken is at most twice what is used, which matters to programs that limit theirs. Nothing
+ * that is handed out lies across two pieces.
+ *
+ * Space is reserved on disk before anything touches it, so a full disk is a failed request and never a
+ * SIGBUS. To extend the file it is opened again by its path: the recorder keeps no descriptor that the
+ * program could close or reuse. Handing out space is one compare-and-swap; nothing is given back. */
 #ifndef MALLOSCOPE_CORE_ARENA_H
 #define MALLOSCOPE_CORE_ARENA_H
 
@@ -15,28 +21,43 @@
 
 #define RECORDING_PATH_MAX 4096
 
+#define ARENA_PIECES 40
+
 /* A recording as its writer holds it. */
 struct recording {
-    struct recording_header *header; /* also the base that all offsets count from */
-    uint64_t span;                   /* bytes of address space mapped */
+    struct recording_header *header;
+    uint32_t first_shift; /* log2 of the first piece's size */
+    _Atomic(uintptr_t)
+        piece[ARENA_PIECES]; /* address of offset 0 if piece k's mapping reached back to it; 0 = not mapped */
     dev_t device;
     ino_t inode;
     char path[RECORDING_PATH_MAX]; /* absolute */
 };
 
-static inline void *recording_at(const struct recording *recording, uint64_t offset) {
-    return (char *)recording->header + offset;
+static inline uint32_t arena_piece(const struct recording *recording, uint64_t offset) {
+    return 63 - (uint32_t)__builtin_clzll((offset >> recording->first_shift) * 2 + 1);
 }
 
-/* Creates the file `path` (mode 0600, it must not exist unless `replace`), reserves `reserve` bytes of it and
- * maps up to `size_max`, less where the address space is limited. Only the arena part of the header is
+/* The address of something that arena_allocate handed out. */
+static inline void *recording_at(const struct recording *recording, uint64_t offset) {
+    const _Atomic(uintptr_t) *piece = &recording->piece[arena_piece(recording, offset)];
+    return (void *)(atomic_load_explicit(piece, memory_order_relaxed) + offset);
+}
+
+/* Creates the file `path` (mode 0600, it must not exist unless `replace`) and reserves and maps its first
+ * `first` bytes, a power of two. It never grows beyond `size_max`. Only the arena part of the header is
  * filled. Returns 0 or a negative errno; nothing is left behind on failure. */
 int arena_create(
-    struct recording *recording, const char *path, bool replace, uint64_t reserve, uint64_t size_max);
+    struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max);
 
-/* Copies the recording into the new file `path` and maps that in its place, at the same address. The former
- * file is not written to any more. Returns 0 or a negative errno, and then everything is as before. */
+/* Copies the recording into the new file `path` and maps that in its place, at the same addresses. The former
+ * file is not written to any more. Returns 0 or a negative errno: call arena_detach then. */
 int arena_fork(struct recording *recording, const char *path);
+
+/* Puts private memory in place of the file: nothing that is written from now on reaches it. */
+void arena_detach(struct recording *recording);
+
+void arena_unmap(struct recording *recording);
 
 /* `size` zeroed bytes, aligned to `alignment` (a power of two); their offset, or 0 when the arena is full. */
 uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t alignment);

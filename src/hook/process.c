@@ -115,9 +115,7 @@ void process_begin_child(void) {
         restart_figures(recording);
         restart_threads(recording);
     } else {
-        /* Private zero pages in place of the parent's recording: nothing this process does can reach it. */
-        mmap(recording->header, recording->span, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        arena_detach(recording); /* nothing this process does can reach the parent's recording */
         hook_thread = NULL;
         hook_countdown = UINT64_MAX;
     }

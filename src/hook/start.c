@@ -19,9 +19,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RESERVE_FIRST   (UINT64_C(1) << 20)
-#define BUCKETS_SAMPLED 512u /* 3,072 samples: a heap of 1.5 GiB at the default rate before the table grows  \
-                              */
+#define FIRST_SAMPLED (UINT64_C(1) << 20)
+#define FIRST_EXACT   (UINT64_C(8) << 20)
+#define BUCKETS_SAMPLED                                                                                      \
+    512u /* 3,072 samples: a heap of 1.5 GiB at the default rate before the table grows                      \
+          */
 #define BUCKETS_EXACT     16384u
 #define ATTEMPTS          1000u
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
@@ -64,12 +66,11 @@ static uint64_t note_command_line(struct recording *recording) {
 
 static int make_recording(const struct options *options, char *path) {
     struct recording *recording = &recorder.recording;
-    uint64_t reserve =
-        options->rate == 1 ? RESERVE_FIRST + BUCKETS_EXACT * sizeof(struct live_bucket) : RESERVE_FIRST;
+    uint64_t first = recorder.exact ? FIRST_EXACT : FIRST_SAMPLED;
     int r = -EEXIST;
     for (unsigned attempt = 0; r == -EEXIST && attempt < ATTEMPTS; attempt++) {
         if (!options_path(options->output, getpid(), attempt, path, RECORDING_PATH_MAX)) return -ENAMETOOLONG;
-        r = arena_create(recording, path, options->replace, reserve, options->size_max);
+        r = arena_create(recording, path, options->replace, first, options->size_max);
     }
     if (r < 0) return r;
 
