@@ -126,7 +126,7 @@ static void print_title(FILE *out, const struct model *model, const struct termi
 }
 
 /* Nothing sampled has no spread that could be told. */
-static void add_estimate(struct pieces *pieces, const char *word, struct estimate estimate, bool exact) {
+static void add_estimate(struct pieces *pieces, const char *word, struct estimate estimate) {
     if (estimate_error(estimate) <= 0)
         pieces_add(pieces, "%s %s", word, bytes_text(estimate.value).text);
     else
@@ -139,10 +139,10 @@ void summary_print(FILE *out, const struct model *model) {
     const struct totals *totals = &model->totals;
     print_title(out, model, &terminal);
     struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
-    add_estimate(&pieces, "live", totals->sum.live_bytes, model->exact);
+    add_estimate(&pieces, "live", totals->sum.live_bytes);
     pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
         bytes_text(totals->peak_bytes).text);
-    add_estimate(&pieces, "total", totals->sum.total_bytes, model->exact);
+    add_estimate(&pieces, "total", totals->sum.total_bytes);
     if (!model->exact)
         pieces_add(&pieces, "exact total %s%s", bytes_text(totals->exact_total_bytes).text,
             totals->exact_is_complete ? "" : " or a little more");

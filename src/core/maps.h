@@ -1,23 +1,29 @@
-/* Reads /proc/self/maps inside the profiled program: plain system calls, no allocation, a buffer of the
- * caller's. */
+/* The lines of /proc/self/maps, read with plain system calls into a buffer of the caller's. */
 #ifndef MALLOSCOPE_CORE_MAPS_H
 #define MALLOSCOPE_CORE_MAPS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-struct map_line {
-    uint64_t start, end, offset, inode;
-    uint32_t device_major, device_minor;
-    bool executable;
-    const char *path; /* not terminated */
-    size_t path_length;
+struct maps_reader {
+    int file_plus_one;     /* 0 = not open */
+    bool failed;           /* what was read is not all */
+    uint32_t next, filled; /* within `text` */
+    char text[8192];
+    char path[4096];
 };
 
-/* Calls `visit` for every mapping until it returns false. Returns 0 or a negative errno. A line must fit
- * `buffer`. */
-int maps_read(
-    char *buffer, size_t size, bool (*visit)(void *context, const struct map_line *line), void *context);
+struct maps_line {
+    uint64_t start, end, file_offset, inode;
+    uint64_t device; /* major << 32 | minor */
+    bool readable, executable, vdso;
+    const char *path; /* in the reader, good until the next line; a longer one than fits is cut */
+};
+
+bool maps_open(struct maps_reader *reader);
+/* False at the end or on failure. */
+bool maps_next(struct maps_reader *reader, struct maps_line *ret_line);
+/* Does nothing if it is not open. */
+void maps_close(struct maps_reader *reader);
 
 #endif

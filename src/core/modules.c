@@ -1,12 +1,11 @@
 #include "core/modules.h"
 
 #include "core/maps.h"
+#include "core/memory.h"
 #include "core/table.h"
 
 #include <elf.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define MODULES_MOST 65536
 #define STRAYS       64
@@ -18,7 +17,7 @@ static struct {
     uint64_t stray[STRAYS]; /* pages that a reading of the maps did not cover: garbage from a broken walk */
     uint64_t header_start,
         header_inode; /* the last mapping that began at offset 0 of a file: its ELF header */
-    char buffer[8192];
+    struct maps_reader maps;
 } state;
 
 void modules_start(struct recording *recording) {
@@ -40,21 +39,15 @@ static struct module_record *find(struct recording *recording, uint64_t address)
     return NULL;
 }
 
-/* A copy that fails where a plain read would fault: another thread may be unmapping the library. */
-static bool copy_memory(void *to, uint64_t from, size_t size) {
-    struct iovec local = {to, size}, remote = {(void *)from, size}; /* NOLINT: an address of this process */
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
-}
-
 static void read_build_id(struct module_record *module, uint64_t header_address) {
     Elf64_Ehdr header;
     Elf64_Phdr segments[16];
     unsigned char notes[1024];
-    if (!copy_memory(&header, header_address, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!memory_copy(&header, header_address, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return;
     uint64_t count = header.e_phnum < 16 ? header.e_phnum : 16;
     if (header.e_phentsize != sizeof *segments || header.e_phoff > 4096 ||
-        !copy_memory(segments, header_address + header.e_phoff, count * sizeof *segments))
+        !memory_copy(segments, header_address + header.e_phoff, count * sizeof *segments))
         return;
     uint64_t bias = header_address;
     for (uint64_t i = 0; i < count; i++)
@@ -63,7 +56,7 @@ static void read_build_id(struct module_record *module, uint64_t header_address)
     for (uint64_t i = 0; i < count; i++) {
         if (segments[i].p_type != PT_NOTE) continue;
         uint64_t size = segments[i].p_filesz < sizeof notes ? segments[i].p_filesz : sizeof notes;
-        if (!copy_memory(notes, bias + segments[i].p_vaddr, size)) continue;
+        if (!memory_copy(notes, bias + segments[i].p_vaddr, size)) continue;
         for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
             Elf64_Nhdr note;
             memcpy(&note, notes + at, sizeof note);
@@ -80,50 +73,50 @@ static void read_build_id(struct module_record *module, uint64_t header_address)
 }
 
 static bool same_module(
-    struct recording *recording, const struct module_record *module, const struct map_line *line) {
-    const char *path = recording_at(recording, module->path);
+    struct recording *recording, const struct module_record *module, const struct maps_line *line) {
     return module->start == line->start && module->end == line->end && module->inode == line->inode &&
-           module->file_offset == line->offset && strncmp(path, line->path, line->path_length) == 0 &&
-           path[line->path_length] == '\0';
+           module->file_offset == line->file_offset &&
+           strcmp(recording_at(recording, module->path), line->path) == 0;
 }
 
-struct visit {
-    struct recording *recording;
-    uint64_t now;
-};
-
-static bool visit(void *context, const struct map_line *line) {
-    struct visit *visit = context;
-    struct recording *recording = visit->recording;
+static void note(struct recording *recording, const struct maps_line *line, uint64_t now) {
     struct table *table = &recording->header->modules;
-    if (line->offset == 0 && line->inode) {
-        state.header_start = line->start;
-        state.header_inode = line->inode;
-    }
-    if (!line->executable) return true;
-
     struct module_record *known = find(recording, line->start);
-    if (known && same_module(recording, known, line)) return true;
+    if (known && same_module(recording, known, line)) return;
 
     uint64_t number = table_append(recording, table, MODULES_MOST);
-    uint64_t path = number == UINT64_MAX ? 0 : arena_text(recording, line->path, line->path_length);
+    uint64_t path = number == UINT64_MAX ? 0 : arena_text(recording, line->path, strlen(line->path));
     if (!path) {
         atomic_fetch_add_explicit(&recording->header->drops[DROP_MODULE], 1, memory_order_relaxed);
-        return true;
+        return;
     }
     struct module_record *module = table_entry(recording, table, number);
     module->start = line->start;
     module->end = line->end;
-    module->file_offset = line->offset;
+    module->file_offset = line->file_offset;
     module->path = path;
-    module->first_seen = visit->now;
+    module->first_seen = now;
     module->inode = line->inode;
-    module->device_major = line->device_major;
-    module->device_minor = line->device_minor;
-    if (line->inode ? line->inode == state.header_inode : line->path_length == strlen("[vdso]"))
-        read_build_id(module, line->inode ? state.header_start : line->start);
+    module->device_major = (uint32_t)(line->device >> 32);
+    module->device_minor = (uint32_t)line->device;
+    if (line->inode && line->inode == state.header_inode)
+        read_build_id(module, state.header_start);
+    else if (line->vdso)
+        read_build_id(module, line->start);
     atomic_store_explicit(&module->complete, 1, memory_order_release);
-    return true;
+}
+
+static void read_maps(struct recording *recording, uint64_t now) {
+    struct maps_line line;
+    if (!maps_open(&state.maps)) return;
+    while (maps_next(&state.maps, &line)) {
+        if (line.file_offset == 0 && line.inode) {
+            state.header_start = line.start;
+            state.header_inode = line.inode;
+        }
+        if (line.executable) note(recording, &line, now);
+    }
+    maps_close(&state.maps);
 }
 
 static void refresh(struct recording *recording, uint64_t address, uint64_t now) {
@@ -131,8 +124,7 @@ static void refresh(struct recording *recording, uint64_t address, uint64_t now)
     if (*stray == page && now - state.last_refresh < STRAY_PAUSE) return;
     if (find(recording, address)) return; /* another thread has just read them */
     state.last_refresh = now;
-    struct visit context = {recording, now};
-    maps_read(state.buffer, sizeof state.buffer, visit, &context);
+    read_maps(recording, now);
     if (!find(recording, address)) *stray = page;
 }
 

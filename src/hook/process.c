@@ -1,5 +1,6 @@
 /* The life of the process: fork gives the child a recording of its own, exit completes the figures. */
 #include "core/events.h"
+#include "core/memory.h"
 #include "core/modules.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* ---- fork ------------------------------------------------------------------------------------------------
@@ -100,6 +100,7 @@ void process_begin_child(void) {
     scratch_after_fork();
     modules_after_fork();
     stack_table_after_fork();
+    unwind_forked();
 
     int r = recorder.follow ? -EEXIST : -ECANCELED;
     static char path[RECORDING_PATH_MAX];
@@ -131,9 +132,7 @@ void process_begin_child(void) {
  * may be gone by now without having told: the copy fails where a plain read would fault. */
 static void flush_other(struct thread_record *record) {
     uint64_t countdown;
-    struct iovec local = {&countdown, sizeof countdown};
-    struct iovec remote = {(void *)record->countdown_address, sizeof countdown}; /* NOLINT: of this process */
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != sizeof countdown) return;
+    if (!memory_copy(&countdown, record->countdown_address, sizeof countdown)) return;
     uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
     if (countdown > interval) return;
     atomic_fetch_add_explicit(&record->bytes, interval - countdown, memory_order_relaxed);

@@ -18,6 +18,7 @@ enum { UNRESOLVED, RESOLVING, RESOLVED };
 static struct {
     _Atomic int stage;
     char module[4096];
+    struct maps_reader maps;
     bool is_libc;
     _Atomic size_t early_used;
     char early[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
@@ -35,23 +36,26 @@ static void die(const char *name) {
     _exit(1);
 }
 
-static bool inside(const struct map_line *line, const void *function) {
+static bool inside(const struct maps_line *line, const void *function) {
     return (uintptr_t)function - line->start < line->end - line->start;
 }
 
 /* The family is whole if all of it lies in the C library's code, beside getpid. dladdr would tell too, but it
  * searches symbol tables: a hundred thousand instructions for each question. */
-static bool examine(void *context, const struct map_line *line) {
-    (void)context;
-    if (!inside(line, (void *)real.malloc)) return true;
-    size_t length = line->path_length < sizeof state.module - 1 ? line->path_length : sizeof state.module - 1;
-    memcpy(state.module, line->path, length);
-    if (!inside(line, (void *)dlsym(RTLD_NEXT, "getpid"))) state.is_libc = false;
-#define REAL_COMPARE(type, name, parameters)                                                                 \
-    if (!inside(line, (void *)real.name)) state.is_libc = false;
+static void examine(const struct maps_line *line) {
+    strncpy(state.module, line->path, sizeof state.module - 1);
+    state.is_libc = inside(line, dlsym(RTLD_NEXT, "getpid"));
+#define REAL_COMPARE(type, name, parameters) state.is_libc &= inside(line, (void *)real.name);
     REAL_FUNCTIONS(REAL_COMPARE)
 #undef REAL_COMPARE
-    return false;
+}
+
+static void find_module(void) {
+    struct maps_line line;
+    if (!maps_open(&state.maps)) return;
+    while (maps_next(&state.maps, &line))
+        if (inside(&line, (void *)real.malloc)) examine(&line);
+    maps_close(&state.maps);
 }
 
 static void resolve(void) {
@@ -65,9 +69,7 @@ static void resolve(void) {
     if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
 
     real = found;
-    state.is_libc = true;
-    char buffer[4096 + 256];
-    maps_read(buffer, sizeof buffer, examine, NULL);
+    find_module();
 }
 
 bool real_ready(void) {

@@ -115,7 +115,9 @@ void recorder_sample(const void *block, size_t size, const struct unwind_registe
     bool complete, is_new;
     struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
     uint32_t count = unwind_capture(caller, bounds, frames, recorder.depth, &complete);
-    uint32_t stack = stack_table_intern(recording, frames, count, complete ? STACK_COMPLETE : 0, &is_new);
+    bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+    uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
+    uint32_t stack = stack_table_intern(recording, frames, count, flags, &is_new);
     if (is_new) modules_cover(recording, frames, count, now);
     scratch_give(buffer);
 

@@ -136,6 +136,7 @@ void start_recording(void) {
     recorder.marks = !recorder.exact && real_is_libc();
     recorder.start_monotonic = clock_now(CLOCK_MONOTONIC);
 
+    unwind_start();
     char path[RECORDING_PATH_MAX];
     path[0] = '\0';
     int r = 0;

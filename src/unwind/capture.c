@@ -6,7 +6,7 @@
  * to another stack, and only a few times. */
 #include "core/recording.h"
 #include "unwind/cache.h"
-#include "unwind/memory.h"
+#include "core/memory.h"
 #include "unwind/modules.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "unwind/memory.h"
+#include "core/memory.h"
 
 /* All fields are words: a reader copies them one by one while they may be changing. */
 struct module {

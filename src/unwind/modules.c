@@ -4,8 +4,8 @@
 #include <sys/auxv.h>
 #include <time.h>
 
-#include "unwind/maps.h"
-#include "unwind/system.h"
+#include "core/maps.h"
+#include "core/system.h"
 #include "unwind/unwind.h"
 
 #define SNAPSHOTS           8  /* one is published, the others can be filled at the same time */

@@ -5,7 +5,7 @@
 #include "unwind/cursor.h"
 #include "unwind/expression.h"
 #include "unwind/fde.h"
-#include "unwind/memory.h"
+#include "core/memory.h"
 #include "unwind/program.h"
 
 #if defined(__x86_64__)

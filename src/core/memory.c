@@ -1,9 +1,9 @@
-#include "unwind/memory.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "unwind/system.h"
+#include "core/system.h"
 
 /* rt_sigprocmask reads the new mask before it looks at what is to be done with it. With an operation that
  * does not exist it has no effect but to say EFAULT if the mask cannot be read and EINVAL if it can. Unlike

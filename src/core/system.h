@@ -1,6 +1,6 @@
 /* System calls without libc's wrappers: they leave errno alone and work before libc is set up. */
-#ifndef MALLOSCOPE_UNWIND_SYSTEM_H
-#define MALLOSCOPE_UNWIND_SYSTEM_H
+#ifndef MALLOSCOPE_CORE_SYSTEM_H
+#define MALLOSCOPE_CORE_SYSTEM_H
 
 #include <stdint.h>
 #include <sys/syscall.h>

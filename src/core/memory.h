@@ -1,6 +1,6 @@
 /* Memory reads that cannot fault, whatever the address. */
-#ifndef MALLOSCOPE_UNWIND_MEMORY_H
-#define MALLOSCOPE_UNWIND_MEMORY_H
+#ifndef MALLOSCOPE_CORE_MEMORY_H
+#define MALLOSCOPE_CORE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
