@@ -1,5 +1,6 @@
 #include "core/events.h"
 
+#include "core/counter.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
@@ -7,32 +8,9 @@
 
 #include <string.h>
 
-/* The counters are sums that nobody orders anything by: relaxed throughout. */
-static uint64_t load(_Atomic uint64_t *counter) {
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-static void store(_Atomic uint64_t *counter, uint64_t value) {
-    atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-static uint64_t add(_Atomic uint64_t *counter, uint64_t value) {
-    return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
-}
-static uint64_t subtract(_Atomic uint64_t *counter, uint64_t value) {
-    return atomic_fetch_sub_explicit(counter, value, memory_order_relaxed) - value;
-}
-
-static bool raise_to(_Atomic uint64_t *maximum, uint64_t value) {
-    uint64_t seen = load(maximum);
-    while (seen < value)
-        if (atomic_compare_exchange_weak_explicit(
-                maximum, &seen, value, memory_order_relaxed, memory_order_relaxed))
-            return true;
-    return false;
-}
-
 /* A double kept as its bits. */
 static void add_real(_Atomic uint64_t *bits, double value) {
-    uint64_t old = load(bits), new;
+    uint64_t old = counter_load(bits), new;
     do {
         double sum;
         memcpy(&sum, &old, sizeof sum);
@@ -45,25 +23,25 @@ static void add_real(_Atomic uint64_t *bits, double value) {
 /* Before a stack's live figures change: if a new global peak was set since they last did, they are those of
  * the peak, and are kept (recording.h, peak_epoch). */
 static void save_peak(struct recording_header *header, struct stack_record *stack) {
-    uint64_t epoch = load(&header->peak_epoch), seen = load(&stack->peak_epoch);
+    uint64_t epoch = counter_load(&header->peak_epoch), seen = counter_load(&stack->peak_epoch);
     if (seen == epoch) return;
-    uint64_t bytes = load(&stack->alloc_bytes) - load(&stack->freed_bytes);
-    uint64_t objects = load(&stack->alloc_objects) - load(&stack->freed_objects);
+    uint64_t bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
+    uint64_t objects = counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects);
     if (!atomic_compare_exchange_strong_explicit(
             &stack->peak_epoch, &seen, epoch, memory_order_relaxed, memory_order_relaxed))
         return;
-    store(&stack->saved_bytes, bytes);
-    store(&stack->saved_objects, objects);
+    counter_store(&stack->saved_bytes, bytes);
+    counter_store(&stack->saved_objects, objects);
 }
 
 void event_count(struct stack_record *stack, const struct live_entry *entry, bool exact) {
     uint64_t objects = sampler_objects(entry->size, entry->weight);
-    add(&stack->alloc_objects, objects);
-    add(&stack->alloc_bytes, entry->weight);
+    counter_add(&stack->alloc_objects, objects);
+    counter_add(&stack->alloc_bytes, entry->weight);
     if (exact) return;
     double size = (double)entry->size, w = (double)entry->weight / BYTE_ONE, n = (double)objects / OBJECT_ONE;
-    add(&stack->samples, 1);
-    add(&stack->sampled_bytes, entry->size);
+    counter_add(&stack->samples, 1);
+    counter_add(&stack->sampled_bytes, entry->size);
     if (w > size) {
         add_real(&stack->bytes_variance, w * (w - size));
         add_real(&stack->objects_variance, n * (n - 1));
@@ -73,7 +51,7 @@ void event_count(struct stack_record *stack, const struct live_entry *entry, boo
 bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry) {
     struct recording_header *header = recording->header;
     if (!live_table_insert(recording, address, entry)) {
-        add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
+        counter_add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
         return false;
     }
     struct stack_record *stack = stack_table_get(recording, entry->stack);
@@ -81,19 +59,20 @@ bool event_allocate(struct recording *recording, uint64_t address, const struct 
 
     save_peak(header, stack);
     event_count(stack, entry, atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT);
-    uint64_t stack_bytes = load(&stack->alloc_bytes) - load(&stack->freed_bytes);
-    if (raise_to(&stack->peak_bytes, stack_bytes))
-        store(&stack->peak_objects, load(&stack->alloc_objects) - load(&stack->freed_objects));
+    uint64_t stack_bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
+    if (counter_raise(&stack->peak_bytes, stack_bytes))
+        counter_store(
+            &stack->peak_objects, counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects));
 
-    uint64_t live_objects = add(&header->live_objects, objects);
-    uint64_t live = add(&header->live_bytes, weight);
-    if (raise_to(&header->peak_bytes, live)) {
-        store(&header->peak_objects, live_objects);
-        store(&header->peak_time, entry->birth);
-        add(&header->peak_epoch, 1);
+    uint64_t live_objects = counter_add(&header->live_objects, objects);
+    uint64_t live = counter_add(&header->live_bytes, weight);
+    if (counter_raise(&header->peak_bytes, live)) {
+        counter_store(&header->peak_objects, live_objects);
+        counter_store(&header->peak_time, entry->birth);
+        counter_add(&header->peak_epoch, 1);
     }
     timeline_note(recording, entry->birth, live, weight);
-    store(&header->last_event, entry->birth);
+    counter_store(&header->last_event, entry->birth);
     return true;
 }
 
@@ -102,7 +81,8 @@ bool event_forget(struct recording *recording, uint64_t address, struct live_ent
 }
 
 void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry) {
-    if (!live_table_insert(recording, address, entry)) add(&recording->header->drops[DROP_LIVE_TABLE], 1);
+    if (!live_table_insert(recording, address, entry))
+        counter_add(&recording->header->drops[DROP_LIVE_TABLE], 1);
 }
 
 static int lifetime_bucket(uint64_t nanoseconds) {
@@ -119,17 +99,17 @@ void event_free(struct recording *recording, const struct live_entry *entry, uin
     uint64_t lifetime = now > entry->birth ? now - entry->birth : 0;
 
     save_peak(header, stack);
-    add(&stack->freed_objects, objects);
-    add(&stack->freed_bytes, weight);
-    add(&stack->lifetime[lifetime_bucket(lifetime)], objects);
+    counter_add(&stack->freed_objects, objects);
+    counter_add(&stack->freed_bytes, weight);
+    counter_add(&stack->lifetime[lifetime_bucket(lifetime)], objects);
     if (lifetime < TEMPORARY_NS && entry->thread == (uint16_t)thread) {
-        add(&stack->temporary_objects, objects);
-        add(&stack->temporary_bytes, weight);
+        counter_add(&stack->temporary_objects, objects);
+        counter_add(&stack->temporary_bytes, weight);
     }
     if (!(atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT))
-        add(&stack->freed_samples, 1);
+        counter_add(&stack->freed_samples, 1);
 
-    subtract(&header->live_objects, objects);
-    timeline_note(recording, now, subtract(&header->live_bytes, weight), 0);
-    store(&header->last_event, now);
+    counter_add(&header->live_objects, -objects);
+    timeline_note(recording, now, counter_add(&header->live_bytes, -weight), 0);
+    counter_store(&header->last_event, now);
 }

@@ -1,5 +1,7 @@
 #include "core/timeline.h"
 
+#include "core/counter.h"
+
 #define FIRST_SHIFT 20 /* the first buckets are a millisecond wide: half a second in all */
 
 bool timeline_start(struct recording *recording) {
@@ -53,9 +55,8 @@ void timeline_note(struct recording *recording, uint64_t now, uint64_t live, uin
         place = now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed);
     }
     struct timeline_bucket *bucket = &timeline->bucket[place];
-    atomic_store_explicit(&bucket->live_last, live, memory_order_relaxed);
-    if (live > atomic_load_explicit(&bucket->live_max, memory_order_relaxed))
-        atomic_store_explicit(&bucket->live_max, live, memory_order_relaxed);
-    atomic_fetch_add_explicit(&bucket->events, 1, memory_order_relaxed);
-    if (allocated) atomic_fetch_add_explicit(&bucket->allocated, allocated, memory_order_relaxed);
+    counter_store(&bucket->live_last, live);
+    counter_raise(&bucket->live_max, live);
+    counter_add(&bucket->events, 1);
+    if (allocated) counter_add(&bucket->allocated, allocated);
 }

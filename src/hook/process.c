@@ -69,7 +69,7 @@ static void restart_figures(struct recording *recording) {
     header->live_bytes = header->peak_bytes = bytes;
     header->live_objects = header->peak_objects = objects;
     header->peak_epoch = 1; /* all stacks are at 0: unchanged since this peak */
-    header->peak_time = header->last_event = recorder_now();
+    header->peak_time = header->last_event = clock_now();
     header->unknown_frees = header->orphan_bytes = 0;
     memset((void *)header->drops, 0, sizeof header->drops);
     struct timeline *timeline = recording_at(recording, header->timeline);
@@ -101,6 +101,7 @@ void process_begin_child(void) {
     modules_after_fork();
     stack_table_after_fork();
     unwind_forked();
+    clock_after_fork();
 
     int r = recorder.follow ? -EEXIST : -ECANCELED;
     static char path[RECORDING_PATH_MAX];
@@ -145,7 +146,7 @@ void recorder_finish(void) {
     struct recording_header *header = recording->header;
     if (header->pid != getpid()) return; /* a vforked child, in its parent's memory */
     int error = errno;
-    uint64_t now = recorder_now();
+    uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
         struct thread_record *record = threads_get(recording, (uint32_t)i);
         if (atomic_load(&record->state) != THREAD_RUNNING) continue;

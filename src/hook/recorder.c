@@ -111,7 +111,7 @@ void recorder_sample(const void *block, size_t size, const struct unwind_registe
         drop(DROP_SCRATCH);
         return;
     }
-    uint64_t now = recorder_now();
+    uint64_t now = clock_now();
     bool complete, is_new;
     struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
     uint32_t count = unwind_capture(caller, bounds, frames, recorder.depth, &complete);
@@ -146,7 +146,7 @@ bool recorder_forget(const void *block, struct live_entry *ret_entry) {
 void recorder_freed(const struct live_entry *entry) {
     /* A thread that has no record cannot be the one that allocated the block. */
     uint32_t number = hook_thread ? (uint32_t)hook_thread->number : UINT32_MAX;
-    event_free(&recorder.recording, entry, recorder_now(), number);
+    event_free(&recorder.recording, entry, clock_now(), number);
 }
 
 void recorder_restore(const void *block, const struct live_entry *entry) {
@@ -163,7 +163,7 @@ void thread_note_name(struct thread_record *record) {
 static bool register_thread(void) {
     struct recording *recording = &recorder.recording;
     int32_t tid = (int32_t)gettid();
-    uint32_t number = threads_register(recording, tid, recorder_now());
+    uint32_t number = threads_register(recording, tid, clock_now());
     if (number == UINT32_MAX) {
         drop(DROP_THREAD);
         hook_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
@@ -174,7 +174,7 @@ static bool register_thread(void) {
     record->countdown_address = (uintptr_t)&hook_countdown;
     uint64_t seed = recorder.seed ? recorder.seed + number * UINT64_C(0x632be59bd9b4e019) : 0;
     if (!recorder.seed && getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
-        seed = recorder_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
+        seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
     random_seed(record->random, seed);
     thread_note_name(record);
     hook_thread = record;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_SAMPLED (UINT64_C(1) << 20)
@@ -28,7 +29,7 @@
 #define ATTEMPTS          1000u
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
 
-static uint64_t clock_now(clockid_t clock) {
+static uint64_t kernel_time(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
@@ -64,7 +65,7 @@ static uint64_t note_command_line(struct recording *recording) {
     return arena_text(recording, text, (size_t)length);
 }
 
-static int make_recording(const struct options *options, char *path) {
+static int make_recording(const struct options *options, uint64_t start, char *path) {
     struct recording *recording = &recorder.recording;
     uint64_t first = recorder.exact ? FIRST_EXACT : FIRST_SAMPLED;
     int r = -EEXIST;
@@ -88,8 +89,8 @@ static int make_recording(const struct options *options, char *path) {
     header->depth_max = recorder.depth;
     header->rate = recorder.rate;
     header->seed = recorder.seed;
-    header->start_monotonic = recorder.start_monotonic;
-    header->start_realtime = clock_now(CLOCK_REALTIME);
+    header->start_monotonic = start;
+    header->start_realtime = kernel_time(CLOCK_REALTIME);
     threads_start(recording);
     modules_start(recording);
     live_table_start(recording, recorder.exact ? BUCKETS_EXACT : BUCKETS_SAMPLED);
@@ -112,7 +113,7 @@ static void end_thread(void *value) {
     thread_flush(record);
     hook_thread = NULL;
     hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
-    threads_end(&recorder.recording, record, recorder_now());
+    threads_end(&recorder.recording, record, clock_now());
 }
 
 static void make_thread_key(void) {
@@ -134,7 +135,8 @@ void start_recording(void) {
     recorder.follow = options.follow;
     recorder.depth = (uint32_t)options.depth;
     recorder.marks = !recorder.exact && real_is_libc();
-    recorder.start_monotonic = clock_now(CLOCK_MONOTONIC);
+    uint64_t start = kernel_time(CLOCK_MONOTONIC);
+    clock_start(start);
 
     unwind_start();
     char path[RECORDING_PATH_MAX];
@@ -149,7 +151,7 @@ void start_recording(void) {
     else if (!scratch_start(recorder.depth) || !process_watch_forks())
         r = -ENOMEM;
     else
-        r = make_recording(&options, path);
+        r = make_recording(&options, start, path);
 
     if (r == 0) {
         memcpy(recorder.pattern, options.output, strlen(options.output) + 1);

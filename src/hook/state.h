@@ -4,10 +4,10 @@
 
 #include "core/arena.h"
 #include "core/threads.h"
+#include "hook/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 enum stage { NOT_STARTED, STARTING, RECORDING, OFF };
 
@@ -16,7 +16,6 @@ struct recorder {
     bool exact, marks, follow;
     uint32_t depth;
     uint64_t rate, seed;
-    uint64_t start_monotonic;
     struct recording recording;
     /* A word that the kernel zeroes in a forked child: the recording is the parent's until it is 1 again. */
     _Atomic uint32_t *owner;
@@ -32,12 +31,6 @@ extern __thread struct thread_record *hook_thread;
 
 static inline bool is_recording(void) {
     return atomic_load_explicit(&recorder.stage, memory_order_acquire) == RECORDING;
-}
-
-static inline uint64_t recorder_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec - recorder.start_monotonic;
 }
 
 /* NOT_STARTED to RECORDING or OFF (start.c). */
