@@ -6,9 +6,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* What lies below the current folder is shown as seen from there. */
+static const char *from_here(const char *file) {
+    static char folder[4096];
+    static size_t length;
+    if (!folder[0] && getcwd(folder, sizeof folder)) length = strlen(folder);
+    return file && length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' ? file + length + 1
+                                                                                           : file;
+}
 
 struct place_text site_text(const char *function, const char *file, int line, const char *module) {
     struct place_text text = {0};
+    file = from_here(file);
     cleanup_text char *raw_place = file && line > 0 ? format_text("%s:%d", file, line)
                                    : file           ? copy_text(file)
                                    : module         ? copy_text(text_base_name(module))

@@ -65,10 +65,33 @@ static const struct symbol *frame_from_table(
     return frame;
 }
 
+/* Takes "." and "x/.." out of an absolute path: build systems compile "../src/a.c" in a folder of their own.
+ */
+static const char *fold_dots(char *path) {
+    char *to = path, *from = path;
+    while (*from) { /* at a slash */
+        size_t length = 1 + strcspn(from + 1, "/");
+        if (length == 3 && from[1] == '.' && from[2] == '.') {
+            while (to > path && *--to != '/') {
+            }
+        } else if (length > 1 && !(length == 2 && from[1] == '.')) {
+            memmove(to, from, length);
+            to += length;
+        }
+        from += length;
+    }
+    *to = '\0';
+    return path;
+}
+
 static const char *full_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
-    if (!file || file[0] == '/' || !unit->folder || unit->folder[0] != '/')
+    bool relative = file && file[0] != '/';
+    if (!file || (relative && (!unit->folder || unit->folder[0] != '/')))
         return pool_text(object->pool, file);
-    return pool_format(object->pool, "%s/%s", unit->folder, file);
+    char *path = concat(relative ? unit->folder : "", relative ? "/" : "", file, NULL);
+    const char *kept = pool_text(object->pool, fold_dots(path));
+    free(path);
+    return kept;
 }
 
 /* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,

@@ -3,6 +3,8 @@
 #include "check.h"
 #include "test_symbol_world.h"
 
+#include <limits.h>
+
 #define ADDRESSES 1000
 
 static const char *const cpp_program =
@@ -119,6 +121,8 @@ static bool same_function(const struct symbol *frame, const char *function) {
  * file 1 for file 0, the main source (binutils 2.40; `readelf --debug-dump=decodedline` has it right). */
 static size_t wrong_files;
 static bool same_file(const struct symbol *frame, const char *file, int line) {
+    char folded[PATH_MAX]; /* ours are without "..", and these sources are on disk */
+    if (file && realpath(file, folded)) file = folded;
     if (same_text(frame->file, file) || (line == 0 && !frame->file)) return true;
     const char *dot = file ? strrchr(file, '.') : NULL;
     bool is_source = dot && (strcmp(dot, ".c") == 0 || strcmp(dot, ".cpp") == 0);
