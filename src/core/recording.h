@@ -36,6 +36,8 @@
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
 
+#define ARGUMENT_END '\x1f' /* between the arguments of a command line */
+
 #define SEGMENTS_MAX 24
 
 /* A table of equal entries in doubling segments. Entry i lies in segment k = log2(i + first) - log2(first).
@@ -106,7 +108,7 @@ struct recording_header {
 
     /* Text, as offsets of zero-terminated strings. */
     uint64_t executable;
-    uint64_t command_line; /* arguments separated by '\n' */
+    uint64_t command_line; /* arguments separated by ARGUMENT_END */
     uint64_t allocator;    /* path of the module that serves malloc */
 
     /* Global figures, weighted. The heap's peak is that of the estimated live bytes. */

@@ -61,7 +61,7 @@ static uint64_t note_command_line(struct recording *recording) {
     if (length <= 0) return 0;
     if (text[length - 1] == '\0') length--;
     for (ssize_t i = 0; i < length; i++)
-        if (text[i] == '\0') text[i] = '\n';
+        if (text[i] == '\0') text[i] = ARGUMENT_END;
     return arena_text(recording, text, (size_t)length);
 }
 

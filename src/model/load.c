@@ -58,7 +58,7 @@ static char *shell_words(const char *arguments) {
     FILE *out = open_memstream(&result, &size);
     if (!out) return NULL;
     for (const char *start = arguments;;) {
-        const char *end = strchrnul(start, '\n');
+        const char *end = strchrnul(start, ARGUMENT_END);
         bool quotes = needs_quotes(start, end);
         if (quotes) fputc('\'', out);
         for (const char *c = start; c < end; c++) {

@@ -111,7 +111,7 @@ static inline struct made made_new(uint64_t rate, uint32_t flags) {
     header->timeline = made_space(&made, sizeof(struct timeline), 64);
     ((struct timeline *)made_at(&made, header->timeline))->shift = 30;
     header->executable = made_text(&made, "/usr/bin/example");
-    header->command_line = made_text(&made, "example\n--name\nit's $HOME\n");
+    header->command_line = made_text(&made, "example\x1f--name\x1fit's $HOME");
     header->allocator = made_text(&made, "/lib/libc.so.6");
     made_stack(&made, NULL, 0, 0, NULL);
     return made;
