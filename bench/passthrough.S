@@ -1,0 +1,50 @@
+# The least a preload library can cost: every function of the malloc family is one indirect jump to the next
+# library's. What a recorder adds on top of this is its own; what this adds is the price of LD_PRELOAD.
+#
+# A slot first points at code that looks the function up and then jumps to it, so calls that ld.so makes before
+# any constructor has run work too.
+
+        .macro forward name
+        .globl  \name
+        .type   \name, @function
+        .text
+        .p2align 4
+\name:
+        jmp     *slot_\name(%rip)
+        .size   \name, . - \name
+
+resolve_\name:
+        push    %rdi
+        push    %rsi
+        push    %rdx                    # three pushes and the return address: the stack is aligned again
+        mov     $-1, %rdi               # RTLD_NEXT
+        lea     name_\name(%rip), %rsi
+        call    *dlsym@GOTPCREL(%rip)
+        mov     %rax, slot_\name(%rip)
+        pop     %rdx
+        pop     %rsi
+        pop     %rdi
+        jmp     *%rax
+
+        .data
+        .p2align 3
+slot_\name:
+        .quad   resolve_\name
+        .section .rodata
+name_\name:
+        .string "\name"
+        .endm
+
+        forward malloc
+        forward free
+        forward calloc
+        forward realloc
+        forward reallocarray
+        forward memalign
+        forward posix_memalign
+        forward aligned_alloc
+        forward valloc
+        forward pvalloc
+        forward malloc_usable_size
+
+        .section .note.GNU-stack, "", @progbits

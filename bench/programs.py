@@ -1,0 +1,230 @@
+"""What is run: the small loops of workloads/ and real programs of the system."""
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+from measure import checked_output, stop
+
+
+class Program:
+    """A program that runs to its end by itself. Its size can be chosen: long for the clock, short for callgrind."""
+    real = True
+    instruction_bar = 1.01
+    stdin = None
+
+    def __init__(self, name, about, executable, package, arguments, environment=None):
+        self.name, self.about, self.arguments, self.environment = name, about, arguments, environment or {}
+        self.executable = shutil.which(executable) if executable else None
+        self.missing = None if self.executable or not executable else "not installed (apt install %s)" % package
+        self.size = 1
+
+    def argv(self, bench):
+        return [self.executable] + self.arguments(bench, self.size)
+
+    def execute(self, bench, command, seconds):
+        """Runs a command made from argv; gives its output, and its time where that is not the command's."""
+        return checked_output(command, bench.environment, self.stdin, seconds), None
+
+    def sized(self, size):
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, size=size)
+        return copy
+
+
+class Own(Program):
+    """One of workloads/."""
+
+    def __init__(self, name, about, file, arguments):
+        super().__init__(name, about, None, None, arguments)
+        self.file = file
+
+    def argv(self, bench):
+        return [os.path.join(bench.workloads, self.file)] + [str(word) for word in self.arguments(bench, self.size)]
+
+
+class Maps(Own):
+    instruction_bar = 1.02
+
+
+class Loop(Own):
+    """A loop that runs for a given time and prints nanoseconds per step. `size` is the time in milliseconds."""
+    real = False
+
+    def __init__(self, name, about, file, *arguments, held=0, everyone=True):
+        super().__init__(name, about, file, lambda bench, milliseconds: [milliseconds, *arguments])
+        self.held, self.everyone = held, everyone
+
+
+class Redis(Program):
+    """A server and its load. The time is that of the load, memory and instructions those of the server."""
+
+    def __init__(self):
+        super().__init__("redis", "redis-server", "redis-server", "redis-server", self.server_arguments)
+        if not self.missing and not shutil.which("redis-benchmark"):
+            self.missing = "redis-benchmark not installed (apt install redis-tools)"
+
+    @staticmethod
+    def server_arguments(bench, size):
+        # Work done by the clock (rehashing, snapshots, expiry) is kept small: it would differ from run to run.
+        return ["--port", "0", "--unixsocket", os.path.join(bench.scratch, "redis"), "--save", "", "--appendonly", "no",
+                "--dir", bench.scratch, "--loglevel", "warning", "--hz", "1", "--dynamic-hz", "no",
+                "--activerehashing", "no"]
+
+    def execute(self, bench, command, seconds):
+        path = os.path.join(bench.scratch, "redis")
+        if os.path.exists(path):  # of a server that was stopped, and that may still be dying
+            os.unlink(path)
+        with subprocess.Popen(command, env=bench.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, start_new_session=True) as server:
+            try:
+                connection = self.connect(path, server)
+                begin = time.monotonic_ns()
+                self.load(bench, connection, path, seconds)
+                wall = time.monotonic_ns() - begin
+                connection.sendall(b"SHUTDOWN NOSAVE\r\n")
+                server.wait(timeout=120)
+                connection.close()
+            except BaseException:
+                stop(server)
+                raise
+        return "", wall
+
+    @staticmethod
+    def connect(path, server):
+        until = time.monotonic() + 30
+        while time.monotonic() < until and server.poll() is None:
+            try:
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(path)
+                return connection
+            except OSError:
+                connection.close()
+                time.sleep(0.005)
+        raise RuntimeError("the server did not start: " + (server.stderr.read() if server.poll() is not None else ""))
+
+    def load(self, bench, connection, path, seconds):
+        command = ["redis-benchmark", "-s", path, "-q", "-n", str(self.size), "-c", "20", "-P", "16",
+                   "-r", "50000", "-d", "100", "-t", "set,get,incr,lpush,lpop,sadd,hset"]
+        checked_output(command, bench.environment, seconds=seconds)
+
+
+class RedisScript(Redis):
+    """The same commands in the same packets every time, so that instructions can be compared."""
+
+    def load(self, bench, connection, path, seconds):
+        seed = 1
+        for _ in range(self.size):
+            batch, replies = [], 100
+            for _ in range(replies // 5):
+                seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
+                key = seed % 5000
+                batch += ["SET key:%d %s" % (key, "v" * (seed % 200 + 1)), "GET key:%d" % key,
+                          "LPUSH list:%d %s" % (key % 50, "e" * (seed % 60 + 1)),
+                          "HSET hash:%d field:%d %d" % (key % 50, key, seed), "DEL key:%d" % (key + 1)]
+            connection.sendall("".join(command + "\r\n" for command in batch).encode())
+            self.await_replies(connection, replies)
+
+    @staticmethod
+    def await_replies(connection, replies):
+        """One reply a line, but for GET's, which has two: its length, then its text."""
+        lines = replies + replies // 5
+        while lines > 0:
+            received = connection.recv(65536)
+            if not received:
+                raise RuntimeError("the server closed the connection")
+            lines -= received.count(b"\n")
+
+
+def compiler_input(workloads, functions):
+    """A preprocessed C file with that many functions, made once."""
+    path = os.path.join(workloads, "compile-%d.i" % functions)
+    if os.path.exists(path):
+        return path
+    text = ["#include <%s.h>" % name for name in ("stdio", "stdlib", "string", "math", "pthread", "unistd", "signal")]
+    text.append("struct node { struct node *left, *right; int key; double weight; char name[32]; };")
+    for i in range(functions):
+        text.append("""
+static int compare_%(i)d(const void *a, const void *b) {
+    const struct node *left = a, *right = b;
+    return left->key != right->key ? left->key - right->key + %(i)d : strcmp(left->name, right->name);
+}
+double work_%(i)d(struct node *tree, int count, double *out) {
+    double sum = 0;
+    if (!tree) return 0;
+    qsort(tree, (size_t)count, sizeof *tree, compare_%(i)d);
+    for (int i = 0; i < count; i++) {
+        switch ((tree[i].key + %(i)d) %% 7) {
+        case 0: sum += tree[i].weight * %(i)d; break;
+        case 1: sum -= sqrt(fabs(tree[i].weight)); break;
+        case 2: out[i] = sum; sum /= 2; break;
+        case 3: snprintf(tree[i].name, sizeof tree[i].name, "node %%d of %(i)d", i); break;
+        default: out[i] = tree[i].left ? tree[i].left->weight : work_%(previous)d(tree[i].right, i, out);
+        }
+    }
+    return sum;
+}""" % {"i": i, "previous": max(i - 1, 0)})
+    preprocessed = checked_output(["gcc", "-E", "-"], None, "\n".join(text) + "\n")
+    with tempfile.NamedTemporaryFile("w", dir=workloads, delete=False, encoding="utf-8") as file:
+        file.write(preprocessed)
+    os.replace(file.name, path)  # several runs may ask for it at once
+    return path
+
+
+class Compiler(Program):
+    """gcc's compiler proper, without the driver and assembler around it."""
+
+    def __init__(self):
+        super().__init__("cc1", "gcc's cc1 -O2", "gcc", "gcc", lambda bench, functions: [
+            "-quiet", "-fpreprocessed", "-O2", compiler_input(bench.workloads, functions), "-o", "/dev/null"])
+        if not self.missing:
+            self.executable = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, text=True,
+                                             check=True).stdout.strip()
+
+
+class Sqlite(Program):
+    def __init__(self, here):
+        super().__init__("sqlite3", "sqlite3 in memory", "sqlite3", "sqlite3",
+                         lambda bench, rows: [":memory:"])
+        self.script = os.path.join(here, "workloads", "orders.sql")
+
+    def execute(self, bench, command, seconds):
+        with open(self.script, encoding="ascii") as file:
+            return checked_output(command, bench.environment, file.read().replace("ROWS", str(self.size)),
+                                  seconds), None
+
+
+def loops():
+    pairs = "malloc+free pairs, "
+    rows = [
+        Loop("pairs", pairs + "16-1024 B", "pairs", 16, 1024, 1, 0),
+        Loop("pairs-2t", pairs + "2 threads", "pairs", 16, 1024, 2, 0),
+    ]
+    rows += [Loop("pairs-%d" % size, pairs + "%d B" % size, "pairs", size, size, 1, 0, everyone=False)
+             for size in (16, 64, 256, 1024)]
+    rows += [Loop("held-" + label, "… %s live samples" % label, "pairs", 16, 1024, 1, held, held=held, everyone=False)
+             for label, held in (("1k", 1000), ("50k", 50000), ("500k", 500000))]
+    rows += [
+        Loop("replace", "replace among 10⁶ live", "replace", 1000000, 16, 512),
+        Loop("handoff", "one allocates, one frees", "handoff", 16, 1024),
+    ]
+    return rows
+
+
+def real_programs(here):
+    """Each with its size for the clock and for callgrind, quick and full."""
+    workloads = os.path.join(here, "workloads")
+    python = lambda bench, rounds: ["-s", "-S", os.path.join(workloads, "records.py"), str(rounds)]
+    perl = lambda bench, rounds: [os.path.join(workloads, "words.pl"), str(rounds)]
+    return [
+        (Sqlite(here), None, (50000, 15000), (200000, 200000)),
+        (Program("python3", "python3", "/usr/bin/python3", "python3", python), None, (25, 8), (100, 60)),
+        (Program("python3-malloc", "python3, PYTHONMALLOC=malloc", "/usr/bin/python3", "python3", python,
+                 {"PYTHONMALLOC": "malloc"}), None, (25, 8), (100, 60)),
+        (Program("perl", "perl", "/usr/bin/perl", "perl", perl), None, (40, 12), (200, 100)),
+        (Compiler(), None, (30, 8), (200, 60)),
+        (Redis(), RedisScript(), (20000, 150), (150000, 1000)),
+        (Maps("maps", "C++ maps of strings", "maps", lambda bench, rounds: [rounds]), None, (200, 60), (1000, 300)),
+    ]
