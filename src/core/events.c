@@ -48,8 +48,19 @@ void event_count(struct stack_record *stack, const struct live_entry *entry, boo
     }
 }
 
+/* The address is still in the table: its block was freed by a way that we do not see, at some time before
+ * now. */
+static void end_stale(struct recording *recording, uint64_t address, const struct live_entry *entry) {
+    struct live_entry stale;
+    bool exact = atomic_load_explicit(&recording->header->flags, memory_order_relaxed) & RECORDING_EXACT;
+    if (exact ? live_table_remove_near(recording, address, &stale)
+              : live_table_remove(recording, address, &stale))
+        event_free(recording, &stale, entry->birth, UINT32_MAX);
+}
+
 bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry) {
     struct recording_header *header = recording->header;
+    end_stale(recording, address, entry);
     if (!live_table_insert(recording, address, entry)) {
         counter_add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
         return false;

@@ -86,10 +86,11 @@ bool live_table_insert(struct recording *recording, uint64_t address, const stru
     return false;
 }
 
+/* Searches `probes` buckets from the home bucket on. */
 static bool remove_from(
-    struct live_bucket *buckets, uint64_t mask, uint64_t address, struct live_entry *ret_entry) {
+    struct live_bucket *buckets, uint64_t mask, uint64_t address, struct live_entry *ret_entry, int probes) {
     uint64_t home = hash(address) & mask;
-    for (int passed = 0; passed < PROBE_MAX; passed++) {
+    for (int passed = 0; passed < probes; passed++) {
         struct live_bucket *bucket = &buckets[(home + (uint64_t)passed) & mask];
         for (int slot = 0; slot < LIVE_SLOTS; slot++) {
             uint64_t word = atomic_load_explicit(&bucket->key[slot], memory_order_acquire);
@@ -107,12 +108,19 @@ static bool remove_from(
     return false;
 }
 
+bool live_table_remove_near(struct recording *recording, uint64_t address, struct live_entry *ret_entry) {
+    uint64_t mask, count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
+    if (count == 0) return false;
+    struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count - 1, &mask);
+    return remove_from(buckets, mask, address, ret_entry, 1);
+}
+
 bool live_table_remove(struct recording *recording, uint64_t address, struct live_entry *ret_entry) {
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     while (count-- > 0) {
         uint64_t mask;
         struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        if (remove_from(buckets, mask, address, ret_entry)) return true;
+        if (remove_from(buckets, mask, address, ret_entry, PROBE_MAX)) return true;
     }
     return false;
 }

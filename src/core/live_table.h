@@ -28,6 +28,10 @@ void live_table_start(struct recording *recording, uint32_t first_buckets);
 /* False when there is no room (or the address has more than 48 bits): the sample must then be dropped. */
 bool live_table_insert(struct recording *recording, uint64_t address, const struct live_entry *entry);
 
+/* Takes `address` out if it is where an insertion would put it first. For a block whose free was not seen:
+ * its address has been given out again. */
+bool live_table_remove_near(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
+
 /* Takes `address` out. False when it is not in the table. */
 bool live_table_remove(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
 

@@ -11,7 +11,10 @@
  * The cold paths call hooks.c with one more argument: the caller's registers, from which its stack is walked. They
  * put the countdown back first, so that the C code decides on its own. */
 
+#include "hook/filter.h"
 #include "hook/mark.h"
+#include "hook/operators.h"
+#include "hook/real.h"
 
 #if defined(__x86_64__)
 
@@ -59,21 +62,24 @@
 .endm
 
 	function malloc
+malloc_here:
 	mov	hook_countdown@gottpoff(%rip), %rax
 	sub	%rdi, %fs:(%rax)
 	jbe	1f
-	jmp	*real(%rip)
+	jmp	*real+REAL_MALLOC(%rip)
 1:	add	%rdi, %fs:(%rax)
 	cold_call hook_malloc %rsi
 	end_function malloc
 
 	function free
+free_here:
 	test	$PAGE_MASK, %edi
 	je	1f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
-	je	1f
+	je	2f
 	jmp	*hook_free_plain(%rip)
-1:	jmp	hook_free
+1:	jmp	*hook_free_page(%rip)
+2:	jmp	hook_free
 	end_function free
 
 	function calloc
@@ -83,14 +89,14 @@
 	mov	hook_countdown@gottpoff(%rip), %rcx
 	sub	%rax, %fs:(%rcx)
 	jbe	1f
-	jmp	*real+16(%rip)
+	jmp	*real+REAL_CALLOC(%rip)
 1:	add	%rax, %fs:(%rcx)
 2:	cold_call hook_calloc %rdx
 	end_function calloc
 
 	function realloc
 	test	$PAGE_MASK, %edi
-	je	2f
+	je	3f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
 	je	2f
 	mov	hook_countdown@gottpoff(%rip), %rax
@@ -99,7 +105,46 @@
 	jmp	*hook_realloc_plain(%rip)
 1:	add	%rsi, %fs:(%rax)
 2:	cold_call hook_realloc %rdx
+3:	test	%rdi, %rdi
+	jne	2b
+	mov	%rsi, %rdi
+	jmp	malloc_here
 	end_function realloc
+
+	function malloc_usable_size
+	test	$PAGE_MASK, %edi
+	je	1f
+	cmpq	$MARK_IMMEDIATE, -8(%rdi)
+	je	1f
+	cmpq	$0, real+REAL_USABLE_SIZE(%rip)
+	je	1f
+	jmp	*real+REAL_USABLE_SIZE(%rip)
+1:	jmp	hook_malloc_usable_size
+	end_function malloc_usable_size
+
+/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (filter.h)
+ * does not know was not sampled. */
+.macro filter_test
+	imul	$FILTER_FACTOR, %rdi, %rax
+	lea	hook_filter(%rip), %rdx
+	shr	$FILTER_SHIFT, %eax
+	cmpb	$0, (%rdx, %rax)
+.endm
+
+	.hidden	hook_free_filtered
+	function hook_free_filtered
+	filter_test
+	jne	1f
+	jmp	*real+REAL_FREE(%rip)
+1:	jmp	hook_free
+	end_function hook_free_filtered
+
+	.hidden	hook_realloc_filtered
+	function hook_realloc_filtered
+	filter_test
+	jne	hook_realloc_always
+	jmp	*real+REAL_REALLOC(%rip)
+	end_function hook_realloc_filtered
 
 /* Behind hook_realloc_plain where every block has to be looked up. The countdown has been charged. */
 	.hidden	hook_realloc_always
@@ -132,6 +177,83 @@
 	function pvalloc
 	cold_call hook_pvalloc %rsi
 	end_function pvalloc
+
+/* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
+	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
+	.set	__libc_malloc, malloc
+	.set	__libc_free, free
+	.set	__libc_calloc, calloc
+	.set	__libc_realloc, realloc
+	.set	__libc_memalign, memalign
+	.set	__libc_valloc, valloc
+	.set	__libc_pvalloc, pvalloc
+
+/* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
+.macro operator_new form name
+	function \name
+	mov	hook_countdown@gottpoff(%rip), %rax
+	sub	%rdi, %fs:(%rax)
+	jbe	1f
+	jmp	*hook_new_plain + 8 * \form(%rip)
+1:	add	%rdi, %fs:(%rax)
+	mov	$\form, %r8d
+	cold_call hook_new %rcx
+	end_function \name
+.endm
+
+	operator_new 0 _Znwm
+	operator_new 1 _Znam
+
+	.hidden	hook_new_by_malloc
+	function hook_new_by_malloc
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	call	*real+REAL_MALLOC(%rip)
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	test	%rax, %rax
+	je	1f
+	ret
+1:	jmp	hook_new_failed
+	end_function hook_new_by_malloc
+
+/* The program's own: they charge the countdown themselves when they call malloc. */
+.macro new_by_program form name
+	.hidden	\name
+	function \name
+	mov	hook_countdown@gottpoff(%rip), %rax
+	add	%rdi, %fs:(%rax)
+	jmp	*hook_next_new + 8 * \form(%rip)
+	end_function \name
+.endm
+
+	new_by_program 0 hook_new_by_program
+	new_by_program 1 hook_new_array_by_program
+
+.macro operator_new_rare form name
+	function \name
+	mov	$\form, %r8d
+	cold_call hook_new %rcx
+	end_function \name
+.endm
+
+	operator_new_rare 2 _ZnwmRKSt9nothrow_t
+	operator_new_rare 3 _ZnamRKSt9nothrow_t
+	operator_new_rare 4 _ZnwmSt11align_val_t
+	operator_new_rare 5 _ZnamSt11align_val_t
+	operator_new_rare 6 _ZnwmSt11align_val_tRKSt9nothrow_t
+	operator_new_rare 7 _ZnamSt11align_val_tRKSt9nothrow_t
+
+/* Every form of operator delete is free, unless the program has its own. */
+#define OPERATOR_DELETE(form, name) \
+	function name; \
+	jmp	*hook_delete + 8 * form(%rip); \
+	end_function name;
+OPERATORS_DELETE(OPERATOR_DELETE)
+
+	.globl	hook_delete_by_free
+	.hidden	hook_delete_by_free
+	.set	hook_delete_by_free, free_here
 
 /* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
  * the caller's address, by which dlopen chooses where to search. */

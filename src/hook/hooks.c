@@ -7,7 +7,9 @@
  * errno is kept: the recorder's own system calls must not show. */
 #include "hook/hooks.h"
 #include "core/arena.h"
+#include "hook/filter.h"
 #include "hook/mark.h"
+#include "hook/operators.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
 
@@ -23,8 +25,11 @@
 
 typedef const struct unwind_registers caller;
 
-static_assert(
-    offsetof(struct real, malloc) == 0 && offsetof(struct real, calloc) == 16, "entry.S jumps through these");
+static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct real, free) == REAL_FREE &&
+                  offsetof(struct real, calloc) == REAL_CALLOC &&
+                  offsetof(struct real, realloc) == REAL_REALLOC &&
+                  offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
+    "entry.S jumps through these");
 
 void *hook_malloc(size_t size, caller *at);
 void *hook_calloc(size_t count, size_t size, caller *at);
@@ -36,36 +41,56 @@ void *hook_aligned_alloc(size_t alignment, size_t size, caller *at);
 void *hook_memalign(size_t alignment, size_t size, caller *at);
 void *hook_valloc(size_t size, caller *at);
 void *hook_pvalloc(size_t size, caller *at);
+void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form);
 void hook_free(void *block);
+void hook_free_filtered(void *block);
+void *hook_realloc_filtered(void *block, size_t size);
+size_t hook_malloc_usable_size(void *block);
 void hook_before_dlopen(const char *path, int mode);
 
-/* What the entry code jumps to for blocks that carry no mark: the allocator, once it is known that they were
- * not sampled; otherwise the cold path, which looks them up. */
+/* What the entry code jumps to for blocks that carry no mark, for those that begin a page and for resizing.
+ */
 void (*hook_free_plain)(void *) = hook_free;
+void (*hook_free_page)(void *) = hook_free;
 void *(*hook_realloc_plain)(void *, size_t) = hook_realloc_always;
 
-void hooks_trust_marks(void) {
-    hook_free_plain = real.free;
-    hook_realloc_plain = real.realloc;
-}
+_Atomic uint8_t hook_filter[1 << 16];
+static enum unmarked unmarked;
 
-/* Blocks that are marked now stay so; free knows them by their mark. */
-static void distrust_marks(void) {
-    recorder_stop_marking();
-    hook_realloc_plain = hook_realloc_always;
-    hook_free_plain = hook_free;
+void hooks_treat_unmarked(enum unmarked how) {
+    static void *(*const resize[])(void *, size_t) = {hook_realloc_always, hook_realloc_filtered};
+    static void (*const release[])(void *) = {hook_free, hook_free_filtered};
+    unmarked = how;
+    hook_realloc_plain = how == UNMARKED_IGNORE ? real.realloc : resize[how];
+    hook_free_plain = hook_free_page = how == UNMARKED_IGNORE ? real.free : release[how];
 }
 
 void *(*hook_dlopen)(const char *, int);
 
 void hook_before_dlopen(const char *path, int mode) {
     (void)path;
-    if (mode & RTLD_DEEPBIND) distrust_marks();
+    /* Blocks that are marked now stay so; free knows them by their mark. */
+    if ((mode & RTLD_DEEPBIND) && recorder_stop_marking()) hooks_treat_unmarked(UNMARKED_FILTER);
     if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
 /* ---- allocation ------------------------------------------------------------------------------------------
  */
+
+static void note_unmarked(const void *block) {
+    if (unmarked == UNMARKED_LOOK_UP) return;
+    filter_add(block);
+    if (begins_page(block)) hook_free_page = hook_free_filtered;
+}
+
+/* Takes a block out of the live table if it is there. */
+static bool forget(const void *block, uint64_t distance, struct live_entry *ret_entry) {
+    bool ask = distance || unmarked == UNMARKED_LOOK_UP;
+    if (!ask && !atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
+    if (!recorder_forget(block, ret_entry)) return false;
+    if (!ask) filter_remove(block);
+    return true;
+}
 
 enum family { MALLOC, CALLOC, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, VALLOC, PVALLOC };
 
@@ -101,15 +126,15 @@ static void *plain(struct request request) {
     return NULL;
 }
 
-/* Blocks that must begin a page cannot have a mark in front: once there was one, free looks such blocks up.
- */
-static _Atomic bool unmarked_exist;
+/* A sampled block that stays as it is: the filter has to know it. */
+static void *unmarked_sample(struct request request) {
+    void *block = plain(request);
+    if (block) note_unmarked(block);
+    return block;
+}
 
 static void *marked(struct request request) {
-    if (request.alignment > PAGE_MASK) {
-        atomic_store_explicit(&unmarked_exist, true, memory_order_relaxed);
-        return plain(request);
-    }
+    if (request.alignment > PAGE_MASK) return unmarked_sample(request); /* it cannot have a mark in front */
     struct request larger = request;
     size_t alignment = request.alignment > MARK_ROOM ? request.alignment : MARK_ROOM;
     if (__builtin_add_overflow(request.size, 2 * alignment, &larger.size)) larger.size = SIZE_MAX;
@@ -125,7 +150,7 @@ static void *allocate(struct request request, caller *at) {
     if (!real_ready()) return early_allocate(request.alignment, request.size);
     if (!recorder_take(request.size)) return plain(request);
 
-    void *block = recorder_marks() ? marked(request) : plain(request);
+    void *block = recorder_marks() ? marked(request) : unmarked_sample(request);
     int error = errno;
     if (block)
         recorder_sample(block, request.size, at);
@@ -136,7 +161,7 @@ static void *allocate(struct request request, caller *at) {
 }
 
 void *hook_malloc(size_t size, caller *at) {
-    return allocate((struct request){MALLOC, 0, size}, at);
+    return allocate((struct request){.family = MALLOC, .alignment = 0, .size = size}, at);
 }
 
 void *hook_calloc(size_t count, size_t size, caller *at) {
@@ -145,7 +170,7 @@ void *hook_calloc(size_t count, size_t size, caller *at) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate((struct request){CALLOC, 0, total}, at);
+    return allocate((struct request){.family = CALLOC, .alignment = 0, .size = total}, at);
 }
 
 /* ---- the aligned ones: what they say about bad alignments is the allocator's business
@@ -158,7 +183,8 @@ static bool is_power_of_two(size_t value) {
 int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
     int error = errno;
-    void *block = allocate((struct request){POSIX_MEMALIGN, alignment, size}, at);
+    void *block =
+        allocate((struct request){.family = POSIX_MEMALIGN, .alignment = alignment, .size = size}, at);
     errno = error;
     if (!block) return ENOMEM;
     *ret = block;
@@ -167,16 +193,16 @@ int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
 
 void *hook_aligned_alloc(size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) && real_ready()) return real.aligned_alloc(alignment, size);
-    return allocate((struct request){ALIGNED_ALLOC, alignment, size}, at);
+    return allocate((struct request){.family = ALIGNED_ALLOC, .alignment = alignment, .size = size}, at);
 }
 
 void *hook_memalign(size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) && real_ready()) return real.memalign(alignment, size);
-    return allocate((struct request){MEMALIGN, alignment, size}, at);
+    return allocate((struct request){.family = MEMALIGN, .alignment = alignment, .size = size}, at);
 }
 
 void *hook_valloc(size_t size, caller *at) {
-    return allocate((struct request){VALLOC, PAGE_MASK + 1, size}, at);
+    return allocate((struct request){.family = VALLOC, .alignment = PAGE_MASK + 1, .size = size}, at);
 }
 
 void *hook_pvalloc(size_t size, caller *at) {
@@ -185,27 +211,37 @@ void *hook_pvalloc(size_t size, caller *at) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate((struct request){PVALLOC, PAGE_MASK + 1, rounded & ~(size_t)PAGE_MASK}, at);
+    return allocate(
+        (struct request){.family = PVALLOC, .alignment = PAGE_MASK + 1, .size = rounded & ~(size_t)PAGE_MASK},
+        at);
+}
+
+/* ---- C++ --------------------------------------------------------------------------------------------------
+ */
+
+void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form) {
+    struct request request = {.family = MALLOC, .size = size};
+    if (form >= 4) {
+        request.family = POSIX_MEMALIGN;
+        request.alignment = second > sizeof(void *) ? second : sizeof(void *);
+    }
+    if (real_ready() && operators_whose() == BY_PROGRAM) return operators_next(form, size, second, third);
+    void *block = allocate(request, at);
+    return block ? block : operators_fail(form, size, second, third);
 }
 
 /* ---- free -------------------------------------------------------------------------------------------------
  */
-
-static bool may_be_sampled(uint64_t distance) {
-    return distance || !recorder_marks() || atomic_load_explicit(&unmarked_exist, memory_order_relaxed);
-}
 
 void hook_free(void *block) {
     if (!block) return;
     uint64_t distance = mark_distance(block);
     if (distance == DISTANCE_EARLY || !real_ready()) return;
     if (distance) mark_clear(block);
-    if (may_be_sampled(distance)) {
-        int error = errno;
-        struct live_entry entry;
-        if (recorder_forget(block, &entry)) recorder_freed(&entry);
-        errno = error;
-    }
+    int error = errno;
+    struct live_entry entry;
+    if (forget(block, distance, &entry)) recorder_freed(&entry);
+    errno = error;
     real.free((char *)block - distance);
 }
 
@@ -224,9 +260,7 @@ void free_aligned_sized(void *block, size_t alignment, size_t size) {
     hook_free(block);
 }
 
-EXPORT size_t malloc_usable_size(void *block);
-
-size_t malloc_usable_size(void *block) {
+size_t hook_malloc_usable_size(void *block) {
     if (!block || !real_ready()) return 0;
     uint64_t distance = mark_distance(block);
     if (distance == DISTANCE_EARLY) return early_size(block);
@@ -280,15 +314,17 @@ void *hook_realloc(void *block, size_t size, caller *at) {
 
     struct live_entry old;
     int error = errno;
-    bool known = may_be_sampled(distance) && recorder_forget(block, &old);
+    bool known = forget(block, distance, &old);
     errno = error;
     void *resized = mark && size ? resize_marked(block, distance, size) : real.realloc(block, size);
     error = errno;
     if (!resized && size) {
         if (known) recorder_restore(block, &old);
+        if (known && !distance) note_unmarked(block);
         if (sampled) recorder_refund(size);
     } else {
         if (known) recorder_freed(&old);
+        if (sampled && resized && !mark) note_unmarked(resized);
         if (sampled && resized) recorder_sample(resized, size, at);
     }
     errno = error;

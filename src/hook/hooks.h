@@ -2,8 +2,13 @@
 #ifndef MALLOSCOPE_HOOK_HOOKS_H
 #define MALLOSCOPE_HOOK_HOOKS_H
 
-/* Sampled blocks carry a mark (or nothing will be sampled): blocks without one go straight to the allocator.
- * Until this is said, every free and realloc takes the cold path. */
-void hooks_trust_marks(void);
+/* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
+enum unmarked {
+    UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */
+    UNMARKED_FILTER,  /* it may have been sampled if the filter knows it (filter.h) */
+    UNMARKED_IGNORE,  /* it was not sampled, unless it begins a page and the filter knows it */
+};
+
+void hooks_treat_unmarked(enum unmarked how);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/maps.h"
 #include "hook/mark.h"
+#include "hook/operators.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,20 +43,43 @@ static bool inside(const struct maps_line *line, const void *function) {
 
 /* The family is whole if all of it lies in the C library's code, beside getpid. dladdr would tell too, but it
  * searches symbol tables: a hundred thousand instructions for each question. */
-static void examine(const struct maps_line *line) {
-    strncpy(state.module, line->path, sizeof state.module - 1);
-    state.is_libc = inside(line, dlsym(RTLD_NEXT, "getpid"));
-#define REAL_COMPARE(type, name, parameters) state.is_libc &= inside(line, (void *)real.name);
+static bool family_is_libc(const struct maps_line *line) {
+    bool whole = inside(line, dlsym(RTLD_NEXT, "getpid"));
+#define REAL_COMPARE(type, name, parameters) whole &= inside(line, (void *)real.name);
     REAL_FUNCTIONS(REAL_COMPARE)
 #undef REAL_COMPARE
+    return whole;
 }
 
-static void find_module(void) {
+static bool is_cpp_library(const char *path) {
+    return strstr(path, "/libstdc++.") || strstr(path, "/libc++.");
+}
+
+/* Looks through the mapped files: who serves malloc, and is there a C++ library? */
+static void look_around(bool *ret_cpp) {
     struct maps_line line;
+    *ret_cpp = false;
     if (!maps_open(&state.maps)) return;
-    while (maps_next(&state.maps, &line))
-        if (inside(&line, (void *)real.malloc)) examine(&line);
+    while (maps_next(&state.maps, &line)) {
+        if (is_cpp_library(line.path)) *ret_cpp = true;
+        if (!inside(&line, (void *)real.malloc)) continue;
+        strncpy(state.module, line.path, sizeof state.module - 1);
+        state.is_libc = family_is_libc(&line);
+    }
     maps_close(&state.maps);
+}
+
+static enum operators whose_operators(const void *operator_new) {
+    struct maps_line line;
+    enum operators whose = BY_MALLOC;
+    if (!operator_new || !maps_open(&state.maps)) return BY_MALLOC;
+    while (maps_next(&state.maps, &line)) {
+        if (!inside(&line, operator_new)) continue;
+        bool same = strcmp(line.path, state.module) == 0; /* the allocator's: its free takes what they give */
+        whose = same || is_cpp_library(line.path) ? BY_MALLOC : BY_PROGRAM;
+    }
+    maps_close(&state.maps);
+    return whose;
 }
 
 static void resolve(void) {
@@ -69,7 +93,9 @@ static void resolve(void) {
     if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
 
     real = found;
-    find_module();
+    bool cpp;
+    look_around(&cpp);
+    if (cpp) operators_are(whose_operators(dlsym(RTLD_NEXT, "_Znwm")));
 }
 
 bool real_ready(void) {

@@ -6,6 +6,15 @@
 #ifndef MALLOSCOPE_HOOK_REAL_H
 #define MALLOSCOPE_HOOK_REAL_H
 
+/* Where the entry code finds those it jumps to. */
+#define REAL_MALLOC      0
+#define REAL_FREE        8
+#define REAL_CALLOC      16
+#define REAL_REALLOC     24
+#define REAL_USABLE_SIZE 72
+
+#ifndef __ASSEMBLER__
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -44,4 +53,5 @@ bool real_is_libc(void);
 void *early_allocate(size_t alignment, size_t size);
 size_t early_size(const void *block);
 
+#endif
 #endif

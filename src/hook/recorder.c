@@ -87,10 +87,11 @@ bool recorder_marks(void) {
     return recorder.marks;
 }
 
-void recorder_stop_marking(void) {
-    if (!recorder.marks || !is_recording()) return;
+bool recorder_stop_marking(void) {
+    if (!recorder.marks || !is_recording()) return false;
     recorder.marks = false;
     recorder.recording.header->filter = FILTER_LOOKUP;
+    return true;
 }
 
 void recorder_start(void) {

@@ -50,6 +50,7 @@ void recorder_finish(void);
 /* Are sampled blocks marked (mark.h)? Otherwise every free has to look into the live table. Known once
  * started. */
 bool recorder_marks(void);
-void recorder_stop_marking(void);
+/* False if they were not marked anyway. */
+bool recorder_stop_marking(void);
 
 #endif

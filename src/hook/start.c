@@ -160,7 +160,9 @@ void start_recording(void) {
         recorder.marks = true; /* nothing is ever sampled: frees take the short way */
         if (options.is_root) say_why_not(path[0] ? path : options.output, -r);
     }
-    if (recorder.marks) hooks_trust_marks();
+    hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
+                         : recorder.marks         ? UNMARKED_IGNORE
+                                                  : UNMARKED_FILTER);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
     errno = error;
 }

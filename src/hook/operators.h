@@ -1,0 +1,60 @@
+/* C++'s operator new and delete.
+ *
+ * The C++ library's own go through malloc and free. Standing in front of them costs less than letting them
+ * call us: fewer instructions than without the recorder, and stacks that begin at the line that says `new`.
+ *
+ *   BY_MALLOC   the C++ library's, or those of an allocator such as jemalloc: served by malloc and free. When
+ * memory is short the one behind us is asked, which calls the new-handler and throws BY_PROGRAM  a library of
+ * the program has its own: called as they are, and not recorded here (what they get from malloc is)
+ *
+ * Operators that the executable itself defines come before ours and never get here. */
+#ifndef MALLOSCOPE_HOOK_OPERATORS_H
+#define MALLOSCOPE_HOOK_OPERATORS_H
+
+/* The forms in the order of the tables; the entry code makes one function of each. */
+#define OPERATORS_NEW(X)                                                                                     \
+    X(0, _Znwm)               /* (size) */                                                                   \
+    X(1, _Znam)               /* arrays */                                                                   \
+    X(2, _ZnwmRKSt9nothrow_t) /* (size, nothrow) */                                                          \
+    X(3, _ZnamRKSt9nothrow_t)                                                                                \
+    X(4, _ZnwmSt11align_val_t) /* (size, alignment) */                                                       \
+    X(5, _ZnamSt11align_val_t)                                                                               \
+    X(6, _ZnwmSt11align_val_tRKSt9nothrow_t) /* (size, alignment, nothrow) */                                \
+    X(7, _ZnamSt11align_val_tRKSt9nothrow_t)
+
+#define OPERATORS_DELETE(X)                                                                                  \
+    X(0, _ZdlPv)                                                                                             \
+    X(1, _ZdaPv)                                                                                             \
+    X(2, _ZdlPvm)                                                                                            \
+    X(3, _ZdaPvm)                                                                                            \
+    X(4, _ZdlPvRKSt9nothrow_t)                                                                               \
+    X(5, _ZdaPvRKSt9nothrow_t)                                                                               \
+    X(6, _ZdlPvSt11align_val_t)                                                                              \
+    X(7, _ZdaPvSt11align_val_t)                                                                              \
+    X(8, _ZdlPvmSt11align_val_t)                                                                             \
+    X(9, _ZdaPvmSt11align_val_t)                                                                             \
+    X(10, _ZdlPvSt11align_val_tRKSt9nothrow_t)                                                               \
+    X(11, _ZdaPvSt11align_val_tRKSt9nothrow_t)
+
+#define NEW_FORMS    8
+#define DELETE_FORMS 12
+
+#ifndef __ASSEMBLER__
+
+#include <stddef.h>
+
+enum operators { BY_MALLOC, BY_PROGRAM };
+
+/* Says whose they are. BY_MALLOC needs no look-up. */
+void operators_are(enum operators whose);
+
+enum operators operators_whose(void);
+
+/* Calls the form that would have been called without us. `second` and `third` are its other arguments. */
+void *operators_next(unsigned form, size_t size, size_t second, size_t third);
+
+/* There is no memory: the C++ library calls the new-handler, and throws or returns NULL. */
+void *operators_fail(unsigned form, size_t size, size_t second, size_t third);
+
+#endif
+#endif

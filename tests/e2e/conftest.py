@@ -1,0 +1,107 @@
+"""Fixtures: folders that vanish, programs that are compiled once, recordings."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import harness
+
+
+def pytest_sessionstart(session):
+    for needed in (harness.MALLOSCOPE, harness.LIBRARY):
+        if not needed.exists():
+            pytest.exit(f"{needed} does not exist: build first, or name the build folder in MALLOSCOPE_BUILD", 1)
+
+
+@pytest.fixture(scope="session")
+def session_folder():
+    with tempfile.TemporaryDirectory(prefix="malloscope-e2e-") as folder:
+        os.chmod(folder, 0o755)  # some programs are run as another user
+        yield Path(folder)
+
+
+@pytest.fixture
+def folder(session_folder):
+    path = Path(tempfile.mkdtemp(dir=session_folder))
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def build(session_folder):
+    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns its path."""
+    made = {}
+
+    def compile_c(source, target, flags):
+        compiler = "g++" if source.suffix == ".cpp" else "gcc"
+        flags = list(flags)
+        libraries = [flag for flag in flags if flag.startswith("-l")]
+        others = [flag for flag in flags if not flag.startswith("-l")]
+        if not any(flag.startswith("-O") for flag in flags):
+            others.append("-O1")
+        harness.run([compiler, "-g", "-Wall", "-Wextra", "-pthread", *others, source, "-o", target, *libraries])
+
+    def compile_rust(source, target, flags):
+        rustc = shutil.which("rustc")
+        if not rustc:
+            pytest.skip("no rustc here (Debian: apt install rustc)")
+        harness.run([rustc, "--edition", "2021", "-g", *flags, source, "-o", target])
+
+    def build_program(name, *flags, target=None):
+        key = (name, flags, target)
+        if key not in made:
+            source = Path(name) if os.path.isabs(name) else harness.PROGRAMS / name
+            place = Path(tempfile.mkdtemp(dir=session_folder))
+            os.chmod(place, 0o755)
+            path = place / (target or source.stem)
+            (compile_rust if source.suffix == ".rs" else compile_c)(source, path, flags)
+            made[key] = path
+        return made[key]
+
+    return build_program
+
+
+@pytest.fixture
+def record(folder):
+    """record(program, argument, …, rate=…) runs a program under the recorder and returns the Recording."""
+    count = 0
+
+    def record_program(program, *arguments, rate="exact", env=None, expect=0, **options):
+        nonlocal count
+        count += 1
+        path = folder / f"{count}.mscope"
+        command = harness.record_command(path, [program, *arguments], rate)
+        result = harness.run(command, expect=expect, env=env, **options)
+        assert path.exists(), f"no recording was made; stderr: {result.stderr.decode(errors='replace')}"
+        return harness.Recording(path, result)
+
+    return record_program
+
+
+@pytest.fixture
+def start():
+    """start(command, …) starts a process that is ended, by its id, when the test is over."""
+    with contextlib.ExitStack() as stack:
+
+        def end(process):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+        def start_process(command, env=None, **options):
+            process = subprocess.Popen(
+                [str(part) for part in command], env=harness.clean_environment(env), **options
+            )
+            stack.callback(end, process)
+            return process
+
+        yield start_process

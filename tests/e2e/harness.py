@@ -1,0 +1,161 @@
+"""What the end-to-end tests share: building test programs, recording them, reading reports.
+
+MALLOSCOPE_BUILD names the build folder that is tested (default: build/ of the project).
+"""
+
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("MALLOSCOPE_BUILD", ROOT / "build")).resolve()
+MALLOSCOPE = BUILD / "malloscope"
+LIBRARY = BUILD / "libmalloscope.so"
+PROGRAMS = ROOT / "tests" / "programs"
+
+# Nothing here takes anywhere near as long; it turns a hang into a failure.
+PATIENCE = 300
+
+
+def clean_environment(extra=None):
+    """The environment of the tests without anything that would steer the recorder."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MALLOSCOPE") and name not in ("LD_PRELOAD", "PYTHONMALLOC")
+    }
+    environment["LC_ALL"] = "C"
+    environment["NO_COLOR"] = "1"
+    environment.update(extra or {})
+    return environment
+
+
+def run(command, expect=0, env=None, **options):
+    """Runs a command, checks its exit status (unless `expect` is None) and returns it with its output as bytes."""
+    options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
+    if "input" in options:
+        del options["stdin"]
+    result = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(env),
+        timeout=PATIENCE,
+        **options,
+    )
+    if expect is not None and result.returncode != expect:
+        raise AssertionError(
+            f"exit status {result.returncode} instead of {expect}: {' '.join(map(str, command))}\n"
+            f"stdout: {result.stdout[-2000:].decode(errors='replace')}\n"
+            f"stderr: {result.stderr[-4000:].decode(errors='replace')}"
+        )
+    return result
+
+
+def malloscope(*arguments, expect=0, **options):
+    return run([MALLOSCOPE, *arguments], expect=expect, **options)
+
+
+def rate_options(rate):
+    return ["--exact"] if rate == "exact" else ["--rate", str(rate)]
+
+
+class Recording(os.PathLike):
+    """A recording and what the program that made it printed."""
+
+    def __init__(self, path, result):
+        self.path = Path(path)
+        self.stdout = result.stdout
+        self.stderr = result.stderr
+        self.status = result.returncode
+
+    def __fspath__(self):
+        return str(self.path)
+
+    __str__ = __fspath__
+
+    @property
+    def ledger(self):
+        """What the program printed about itself."""
+        return json.loads(self.stdout)
+
+
+def record_command(path, command, rate):
+    return [MALLOSCOPE, "run", "-q", "-o", path, *rate_options(rate), "--", *command]
+
+
+def report(path, *options):
+    """The whole `report --json`."""
+    return json.loads(malloscope("report", path, "--json", "-n", "0", *options).stdout)
+
+
+def stats(path):
+    return json.loads(malloscope("stats", path, "--json").stdout)
+
+
+def site_lines(source):
+    """The lines that carry the comment `@site NAME`, by name."""
+    lines = {}
+    for number, text in enumerate(Path(source).read_text().splitlines(), 1):
+        for name in re.findall(r"@site (\w+)", text):
+            lines.setdefault(name, []).append(number)
+    return lines
+
+
+FIGURES = (
+    "live_bytes",
+    "live_objects",
+    "at_peak_bytes",
+    "total_bytes",
+    "total_objects",
+    "frees",
+    "peak_bytes",
+    "temporary_objects",
+    "samples",
+)
+
+
+def figures_of_site(rows, source, name):
+    """The sum of the rows of a site, as `report --json` has them."""
+    lines = site_lines(source)[name]
+    mine = [row for row in rows if row["file"] and Path(row["file"]).name == Path(source).name and row["line"] in lines]
+    return {figure: sum(row[figure] for row in mine) for figure in FIGURES}
+
+
+def child_of(pid, name):
+    """The process called `name` among the children of `pid`; waits until it has been started."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for candidate in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                stat = Path(f"/proc/{candidate}/stat").read_text()
+            except OSError:
+                continue
+            found, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+            if found == name and int(fields[1]) == pid:
+                return int(candidate)
+        time.sleep(0.01)
+    raise AssertionError(f"{name} was not started")
+
+
+def wait_until(condition, process):
+    """Waits for something that a running process is about to do."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None and time.monotonic() < deadline, "the program did not get ready"
+        time.sleep(0.01)
+
+
+def assert_same_outcome(plain, recorded, what):
+    """Two runs of a program look the same from outside."""
+    assert recorded.returncode == plain.returncode, (
+        f"{what}: exit status {recorded.returncode}, without the recorder {plain.returncode}\n"
+        f"stderr: {recorded.stderr[-3000:].decode(errors='replace')}"
+    )
+    assert recorded.stdout == plain.stdout, f"{what}: other output than without the recorder"
+    assert recorded.stderr == plain.stderr, (
+        f"{what}: other text on stderr than without the recorder: {recorded.stderr[-3000:].decode(errors='replace')}"
+    )

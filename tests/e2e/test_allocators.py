@@ -1,0 +1,116 @@
+"""Programs with another allocator than libc's."""
+
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import PROGRAMS, figures_of_site, report, stats
+
+ALLOCATORS = ["jemalloc", "tcmalloc", "tcmalloc_minimal"]
+RATES = ["64", "4K", "512K", "exact"]
+
+
+def need_library(name):
+    found = list(Path("/usr/lib").glob(f"*/lib{name}.so"))
+    if not found:
+        pytest.skip(f"lib{name}.so is not installed (Debian: libjemalloc-dev, libgoogle-perftools-dev)")
+
+
+def linked_with(name):
+    need_library(name)
+    return ["-Wl,--no-as-needed", f"-l{name}"]
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_c_program(build, record, allocator, rate):
+    program = build("integrity.c", "-O1", "-DWITHOUT_PVALLOC", *linked_with(allocator))
+    for threads, operations in ((1, 10000), (16, 1500)):
+        plain = harness.run([program, threads, operations, 1])
+        recording = record(program, threads, operations, 1, rate=rate)
+        assert recording.stdout == plain.stdout
+        assert stats(recording)["totals"]["exact_total_bytes"] > 1_000_000
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_cpp_program(build, record, allocator, rate):
+    """Both allocators bring their own operator new: what goes through it is recorded too."""
+    program = build("containers.cpp", "-std=c++17", "-O1", *linked_with(allocator))
+    plain = harness.run([program, 20000])
+    recording = record(program, 20000, rate=rate)
+    assert recording.stdout == plain.stdout
+    with_libc = record(build("containers.cpp", "-std=c++17", "-O1"), 20000, rate="exact")
+    expected = stats(with_libc)["totals"]["total_bytes"]
+    assert stats(recording)["totals"]["exact_total_bytes"] == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_ground_truth_of_cpp(build, record, allocator):
+    recording = record(build("truth_cpp.cpp", "-std=c++17", "-O1", *linked_with(allocator)))
+    rows = report(recording)["rows"]
+    for name in ("new_object", "new_array", "new_aligned", "new_nothrow", "vector_growth", "map_nodes"):
+        truth = recording.ledger["sites"][name]
+        found = figures_of_site(rows, PROGRAMS / "truth_cpp.cpp", name)
+        for figure in ("total_objects", "total_bytes", "live_objects", "live_bytes"):
+            assert found[figure] == truth[figure], f"{name}: {figure}"
+
+
+def assert_no_phantoms(record, program, rate):
+    """The program frees all it allocates, one way or another: nothing of it may stay in the figures."""
+    recording = record(program, rate=rate)
+    assert recording.stdout == harness.run([program]).stdout
+    totals = stats(recording)["totals"]
+    assert totals["recorder_bytes"] <= 16 << 20, "the tables grew"
+    assert totals["live_bytes"] <= 0.02 * totals["total_bytes"] + 600_000, "blocks that were freed are called live"
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_jemalloc_functions_on_blocks_from_malloc(build, record, rate):
+    if not Path("/usr/include/jemalloc/jemalloc.h").exists():
+        pytest.skip("libjemalloc-dev is not installed")
+    assert_no_phantoms(record, build("jemalloc_api.c", *linked_with("jemalloc")), rate)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_tcmalloc_functions_on_blocks_from_malloc(build, record, rate):
+    if not Path("/usr/include/gperftools/tcmalloc.h").exists():
+        pytest.skip("libgoogle-perftools-dev is not installed")
+    assert_no_phantoms(record, build("tcmalloc_api.c", *linked_with("tcmalloc")), rate)
+
+
+@pytest.mark.parametrize("rate", ["4K", "exact"])
+@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_allocator_that_is_preloaded(build, record, library, rate):
+    """An LD_PRELOAD of the user's is kept, and the allocator in it is the one that is used."""
+    found = list(Path("/usr/lib").glob(f"*/{library}"))
+    if not found:
+        pytest.skip(f"{library} is not installed")
+    program = build("integrity.c", "-O1", "-DWITHOUT_PVALLOC")
+    plain = harness.run([program, 4, 3000, 1])
+    recording = record(program, 4, 3000, 1, rate=rate, env={"LD_PRELOAD": str(found[0])})
+    assert recording.stdout == plain.stdout
+    assert library.split(".")[0] in harness.malloscope("info", recording).stdout.decode()
+
+
+@pytest.mark.parametrize("rate", ["4K", "exact"])
+def test_static_allocator_inside_a_library(folder, build, record, rate):
+    """A library that allocates while the program is still being loaded."""
+    source = folder / "early.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <string.h>\nstatic void *kept[100];\n"
+        "__attribute__((constructor(101))) static void early(void) {\n"
+        "    for (int i = 0; i < 100; i++) kept[i] = memset(calloc(1, 500), i, 500);\n}\n"
+        "__attribute__((destructor(101))) static void late(void) {\n"
+        "    for (int i = 0; i < 100; i++) { if (*(char *)kept[i] != i) abort(); free(kept[i]); }\n}\n"
+    )
+    library = folder / "libearly.so"
+    harness.run(["gcc", "-shared", "-fPIC", "-g", source, "-o", library])
+    program = build("hello.c", "-O1")
+    recording = record(program, rate=rate, env={"LD_PRELOAD": str(library)})
+    assert recording.stdout == b"hello\n"
+    if rate == "exact":
+        early = [row for row in report(recording)["rows"] if row["function"] == "early"]
+        assert sum(row["total_objects"] for row in early) == 100
+        assert sum(row["live_objects"] for row in early) == 0

@@ -1,0 +1,89 @@
+/* busy THREADS COUNTERS SECONDS: allocates and frees at full speed on THREADS threads until it is killed,
+ * gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file COUNTERS, which
+ * outlives it.
+ *
+ * `begun` sizes are set before an allocator call and cleared after it was counted, so that whoever looks at
+ * the counters of a killed program knows which call was under way. */
+#include "ledger.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLOTS 512
+
+/* Eight words, one cache line; read by the tests. */
+struct counters {
+    uint64_t objects, bytes;
+    uint64_t frees, freed_bytes;
+    uint64_t begun_malloc, begun_free; /* size + 1 of the call under way, 0 = none */
+    uint64_t reserved[2];
+};
+
+static struct counters *shared;
+static volatile sig_atomic_t stop;
+
+static void on_signal(int signal_number) {
+    (void)signal_number;
+    stop = 1;
+}
+
+static void set(uint64_t *word, uint64_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static void *work(void *argument) {
+    long me = (long)argument;
+    struct counters *mine = &shared[me];
+    uint64_t random = 88172645463325252u + (uint64_t)me * 977;
+    void *slots[SLOTS] = {0};
+    size_t sizes[SLOTS] = {0};
+
+    while (!stop) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        unsigned i = random % SLOTS;
+        if (slots[i]) {
+            set(&mine->begun_free, sizes[i] + 1);
+            free(slots[i]);
+            set(&mine->freed_bytes, mine->freed_bytes + sizes[i]);
+            set(&mine->frees, mine->frees + 1);
+            set(&mine->begun_free, 0);
+            slots[i] = NULL;
+        } else {
+            size_t size = 16 + (random >> 20) % ((random >> 50) % 16 == 0 ? 20000 : 500);
+            set(&mine->begun_malloc, size + 1);
+            slots[i] = malloc(size); /* @site busy */
+            set(&mine->bytes, mine->bytes + size);
+            set(&mine->objects, mine->objects + 1);
+            set(&mine->begun_malloc, 0);
+            sizes[i] = size;
+            *(char *)slots[i] = 1;
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    REQUIRE(argc == 4);
+    long threads = atol(argv[1]);
+    int file = open(argv[2], O_RDWR | O_CREAT, 0600);
+    REQUIRE(file >= 0 && ftruncate(file, threads * (long)sizeof(struct counters)) == 0);
+    shared =
+        mmap(NULL, (size_t)threads * sizeof(struct counters), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    REQUIRE(shared != MAP_FAILED);
+    signal(SIGTERM, on_signal);
+    pthread_t *ids = calloc((size_t)threads, sizeof *ids);
+    for (long i = 0; i < threads; i++) REQUIRE(pthread_create(&ids[i], NULL, work, (void *)i) == 0);
+    double seconds = atof(argv[3]);
+    struct timespec moment = {0, 10000000};
+    for (double passed = 0; !stop && (seconds == 0 || passed < seconds); passed += 0.01)
+        nanosleep(&moment, NULL);
+    stop = 1;
+    for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
+    puts("ended well");
+    return 0;
+}
