@@ -163,6 +163,6 @@ int command_export(int argc, char **argv) {
     cleanup_text char *name = default_name(line.arguments[0], export.format->extension);
     code = to_stdout ? write_stdout(&export, &input)
                      : write_file(&export, &input, export.output ? export.output : name);
-    load_free(&loaded);
-    return code;
+    int end = load_finish(&loaded);
+    return code ? code : end;
 }

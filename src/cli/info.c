@@ -159,6 +159,5 @@ int command_info(int argc, char **argv) {
         print_threads(model, (uint32_t)i);
         print_modules(model, (uint32_t)i);
     }
-    load_free(&loaded);
-    return message_finish_output();
+    return load_finish(&loaded);
 }

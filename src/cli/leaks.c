@@ -106,6 +106,5 @@ int command_leaks(int argc, char **argv) {
         summary_live_word(loaded.model), count_text(rows.sum.live_objects.value).text);
     print_entries(&loaded, &rows, limit, raw_site);
     view_rows_free(&rows);
-    load_free(&loaded);
-    return message_finish_output();
+    return load_finish(&loaded);
 }

@@ -18,6 +18,8 @@ int load_source(const char *source, bool symbols, struct loaded *ret_loaded) {
     struct loaded loaded = {0};
     if (model_load(source, &loaded.model, &problem) < 0) return message_problem(&problem);
     print_warnings(loaded.model->warning);
+    if (loaded.model->damaged)
+        message_hint("what can be read is shown; get a whole copy of the file, or record again");
     if (symbols) {
         if (resolver_new(loaded.model, &loaded.resolver, &problem) < 0) {
             model_free(loaded.model);
@@ -37,4 +39,11 @@ void load_free(struct loaded *loaded) {
     if (loaded->resolver) resolver_free(loaded->resolver);
     if (loaded->model) model_free(loaded->model);
     *loaded = (struct loaded){0};
+}
+
+int load_finish(struct loaded *loaded) {
+    bool damaged = loaded->model->damaged;
+    load_free(loaded);
+    int code = message_finish_output();
+    return code || !damaged ? code : PROBLEM_DAMAGED;
 }

@@ -15,4 +15,8 @@ struct loaded {
 int load_source(const char *source, bool symbols, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
+/* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged
+ * recording is PROBLEM_DAMAGED even though all that can be read was shown. */
+int load_finish(struct loaded *loaded);
+
 #endif

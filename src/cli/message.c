@@ -9,13 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+void message_hint(const char *text) {
+    struct terminal terminal = terminal_of(stderr);
+    fprintf(stderr, "%shint:%s %s\n", terminal.bold, terminal.plain, text);
+}
+
 int message_problem(const struct problem *problem) {
     struct terminal terminal = terminal_of(stderr);
     cleanup_text char *what = text_clean(problem->what);
     cleanup_text char *remedy = text_clean(problem->remedy);
     fflush(stdout);
     fprintf(stderr, "%smalloscope:%s %s\n", terminal.alarm, terminal.plain, what);
-    if (*remedy) fprintf(stderr, "%shint:%s %s\n", terminal.bold, terminal.plain, remedy);
+    if (*remedy) message_hint(remedy);
     return problem->kind ? (int)problem->kind : (int)PROBLEM_FAILURE;
 }
 

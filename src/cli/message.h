@@ -4,6 +4,9 @@
 
 #include "model/problem.h"
 
+/* What to do next. */
+void message_hint(const char *text);
+
 /* Prints what happened and what to do. Returns the exit code: the kind. */
 int message_problem(const struct problem *problem);
 

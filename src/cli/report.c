@@ -223,6 +223,5 @@ int command_report(int argc, char **argv) {
     else
         print_for_people(&report);
     view_rows_free(&report.rows);
-    load_free(&report.loaded);
-    return message_finish_output();
+    return load_finish(&report.loaded);
 }

@@ -78,6 +78,5 @@ int command_stats(int argc, char **argv) {
         print_json(loaded.model);
     else
         print_for_people(loaded.model);
-    load_free(&loaded);
-    return message_finish_output();
+    return load_finish(&loaded);
 }

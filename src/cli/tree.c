@@ -159,6 +159,5 @@ int command_tree(int argc, char **argv) {
     print_line(&tree, "", root);
     print_children(&tree, root, 1);
     view_tree_free(root);
-    load_free(&loaded);
-    return message_finish_output();
+    return load_finish(&loaded);
 }

@@ -153,7 +153,8 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
         }
     }
     if (unreadable)
-        builder_warn(builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
+        builder_warn_damage(
+            builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
     return true;
 }
 
@@ -202,7 +203,7 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
     }
     const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
     if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
-        builder_warn(builder, "'%s' is damaged: its timeline cannot be read", path);
+        builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
         return true;
     }
     size_t count = 0;
@@ -228,9 +229,10 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
 static void warn_of_table(
     struct builder *builder, const struct checked_table *table, const char *name, const char *path) {
     if (table->damaged)
-        builder_warn(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
+        builder_warn_damage(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
     else if (table->lost)
-        builder_warn(builder, "'%s' is damaged: part of its table of %s lies outside the file", path, name);
+        builder_warn_damage(
+            builder, "'%s' is damaged: part of its table of %s lies outside the file", path, name);
 }
 
 /* Says what is missing. Fails if nothing can be said about allocations. */
@@ -242,12 +244,13 @@ static int check_damage(
             "'%s' is damaged: its table of stacks %s", path,
             snapshot->bytes_in_use > snapshot->size ? "is cut off" : "cannot be read");
     if (snapshot->pages_lost)
-        builder_warn(builder, "'%s' was cut short while it was being read: figures may be missing", path);
+        builder_warn_damage(
+            builder, "'%s' was cut short while it was being read: figures may be missing", path);
     else if (snapshot->bytes_in_use > snapshot->size)
-        builder_warn(builder, "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing", path,
-            snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
+        builder_warn_damage(builder, "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing",
+            path, snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
     else if (snapshot->bytes_in_use < HEADER_SPAN)
-        builder_warn(builder, "'%s' is damaged: its header does not say how much of it is used", path);
+        builder_warn_damage(builder, "'%s' is damaged: its header does not say how much of it is used", path);
     warn_of_table(builder, stacks, "stacks", path);
     warn_of_table(builder, &snapshot->live, "live samples", path);
     warn_of_table(builder, &snapshot->threads, "threads", path);

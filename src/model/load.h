@@ -22,6 +22,10 @@ struct builder {
 /* Adds a sentence to the model's warning. */
 void builder_warn(struct builder *builder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same, for what is missing of the recording: the model is `damaged`. */
+#define builder_warn_damage(builder, ...)                                                                    \
+    ((builder)->model->damaged = true, builder_warn(builder, __VA_ARGS__))
+
 /* Room for `count` more elements in an array of `*capacity`. False if there is no memory. */
 bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
 

@@ -100,8 +100,8 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
             record, frames ? (const uint64_t *)(snapshot->bytes + record->frames) : NULL, cursor.number, 0};
     }
     if (unreadable)
-        builder_warn(builder, "'%s' is damaged: %llu stacks whose frames cannot be read are left out", path,
-            (unsigned long long)unreadable);
+        builder_warn_damage(builder, "'%s' is damaged: %llu stacks whose frames cannot be read are left out",
+            path, (unsigned long long)unreadable);
     *ret_list = list;
     *ret_count = count;
     return true;
@@ -198,7 +198,7 @@ static void read_live(struct builder *builder, const struct snapshot *snapshot, 
                 strangers++;
         }
     if (strangers)
-        builder_warn(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
+        builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
             (unsigned long long)strangers);
 }
 

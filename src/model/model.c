@@ -97,7 +97,7 @@ int model_load(const char *name, struct model **ret_model, struct problem *probl
         struct problem own;
         if (add_recording(&builder, source.paths[i], source.pid, &own) == 0) continue;
         /* One bad file in a folder does not hide the good ones. */
-        if (source.is_folder) builder_warn(&builder, "%s: left out", own.what);
+        if (source.is_folder) builder_warn_damage(&builder, "%s: left out", own.what);
         if (first_problem.kind == 0 || builder.failed) first_problem = own;
     }
     source_free(&source);

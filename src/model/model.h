@@ -17,8 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An estimate and the variance of its error. Exact figures have variance 0. `unseen` is what may be there without
- * having been sampled once, in 95 of 100 cases at most: it is the error of an estimate that rests on no sample. */
+/* An estimate and the variance of its error. Exact figures have variance 0. `unseen` is what may be there
+ * without having been sampled once, in 95 of 100 cases at most: it is the error of an estimate that rests on
+ * no sample. */
 struct estimate {
     double value;
     double variance;
@@ -145,6 +146,7 @@ struct model {
     /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A
      * damaged recording is loaded as far as it can be, and this says what is missing. */
     char *warning;
+    bool damaged; /* something of a recording is missing or cannot be trusted; `warning` says what */
 };
 
 /* `source` is a path of a recording, a folder of recordings, or the number of a running process.

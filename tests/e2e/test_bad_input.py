@@ -146,7 +146,7 @@ def test_damaged_tables(folder, good):
         else:
             assert b"damaged" not in result.stderr, "damage that is noticed shows in the exit code"
             harness.json.loads(result.stdout)
-    assert told > 20, "damage to the header is noticed"
+    assert told >= 10, "damage to what the reader follows is noticed"
 
 
 def test_every_reader_survives_wild_damage(folder, good):
