@@ -48,28 +48,29 @@ void event_count(struct stack_record *stack, const struct live_entry *entry, boo
     }
 }
 
-/* The address is still in the table: its block was freed by a way that we do not see, at some time before
- * now. */
-static void end_stale(struct recording *recording, uint64_t address, const struct live_entry *entry) {
-    struct live_entry stale;
-    bool exact = atomic_load_explicit(&recording->header->flags, memory_order_relaxed) & RECORDING_EXACT;
-    if (exact ? live_table_remove_near(recording, address, &stale)
-              : live_table_remove(recording, address, &stale))
-        event_free(recording, &stale, entry->birth, UINT32_MAX);
-}
-
 bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry) {
     struct recording_header *header = recording->header;
-    end_stale(recording, address, entry);
-    if (!live_table_insert(recording, address, entry)) {
+    bool exact = atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT;
+    struct live_entry former;
+    /* A former entry of this address anywhere in the table: to look for it costs too much where all is
+     * recorded. */
+    if (!exact && live_table_remove(recording, address, &former))
+        event_free(recording, &former, entry->birth, UINT32_MAX);
+    switch (live_table_insert(recording, address, entry, &former)) {
+    case LIVE_NO_ROOM:
         counter_add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
         return false;
+    case LIVE_REPLACED:
+        event_free(recording, &former, entry->birth, UINT32_MAX);
+        break;
+    case LIVE_INSERTED:
+        break;
     }
     struct stack_record *stack = stack_table_get(recording, entry->stack);
     uint64_t weight = entry->weight, objects = sampler_objects(entry->size, weight);
 
     save_peak(header, stack);
-    event_count(stack, entry, atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT);
+    event_count(stack, entry, exact);
     uint64_t stack_bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
     if (counter_raise(&stack->peak_bytes, stack_bytes))
         counter_store(
@@ -92,7 +93,8 @@ bool event_forget(struct recording *recording, uint64_t address, struct live_ent
 }
 
 void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry) {
-    if (!live_table_insert(recording, address, entry))
+    struct live_entry former;
+    if (live_table_insert(recording, address, entry, &former) == LIVE_NO_ROOM)
         counter_add(&recording->header->drops[DROP_LIVE_TABLE], 1);
 }
 

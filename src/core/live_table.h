@@ -25,12 +25,19 @@
 
 void live_table_start(struct recording *recording, uint32_t first_buckets);
 
-/* False when there is no room (or the address has more than 48 bits): the sample must then be dropped. */
-bool live_table_insert(struct recording *recording, uint64_t address, const struct live_entry *entry);
+/* Fetches the place of `address` into the cache: it will be inserted or removed in a moment. */
+void live_table_prefetch(struct recording *recording, uint64_t address);
 
-/* Takes `address` out if it is where an insertion would put it first. For a block whose free was not seen:
- * its address has been given out again. */
-bool live_table_remove_near(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
+enum live_insertion {
+    LIVE_NO_ROOM, /* or the address has more than 48 bits: the sample must be dropped */
+    LIVE_INSERTED,
+    LIVE_REPLACED, /* the address was there: its former block was freed by a way that we do not see */
+};
+
+/* A former entry of the same address is noticed only where the new one is put; then it goes to `*ret_former`.
+ */
+enum live_insertion live_table_insert(struct recording *recording, uint64_t address,
+    const struct live_entry *entry, struct live_entry *ret_former);
 
 /* Takes `address` out. False when it is not in the table. */
 bool live_table_remove(struct recording *recording, uint64_t address, struct live_entry *ret_entry);

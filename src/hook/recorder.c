@@ -1,9 +1,11 @@
 #include "hook/recorder.h"
 
 #include "core/events.h"
+#include "core/live_table.h"
 #include "core/modules.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
+#include "hook/memo.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
 
@@ -101,35 +103,56 @@ void recorder_start(void) {
 /* ---- the sample ------------------------------------------------------------------------------------------
  */
 
+/* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
+static uint32_t walk_stack(
+    const struct unwind_registers *caller, uint64_t now, struct unwind_trace *ret_trace) {
+    struct thread_record *thread = hook_thread;
+    uint32_t buffer;
+    uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
+    if (!frames) return UINT32_MAX;
+    bool complete, is_new;
+    struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
+    uint32_t count = unwind_capture_traced(caller, bounds, frames, recorder.depth, &complete, ret_trace);
+    bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+    uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
+    uint32_t stack = stack_table_intern(&recorder.recording, frames, count, flags, &is_new);
+    if (is_new) modules_cover(&recorder.recording, frames, count, now);
+    scratch_give(buffer);
+    return stack;
+}
+
+/* A signal handler that allocates in the middle of this may leave a trace of its own walk in the entry, but
+ * then also its own registers or ours with a trace that fits them: the entry is invalid while it is being
+ * filled. */
+static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t now) {
+    struct memo_entry *entry = memo_entry(caller);
+    if (!entry) return walk_stack(caller, now, NULL);
+    uint32_t stack = memo_stack(entry, caller);
+    if (stack != MEMO_NONE) return stack;
+    entry->pc = 0;
+    stack = walk_stack(caller, now, &entry->trace);
+    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
+    return stack;
+}
+
 void recorder_sample(const void *block, size_t size, const struct unwind_registers *caller) {
     if (!is_recording()) return;
-    struct recording *recording = &recorder.recording;
-    struct thread_record *thread = hook_thread;
-    uint64_t number = thread->number;
-    uint32_t buffer;
-    uint64_t *frames = scratch_take((uint32_t)number, &buffer);
-    if (!frames) {
+    live_table_prefetch(&recorder.recording, (uintptr_t)block);
+    uint64_t now = clock_now();
+    uint32_t stack = recorder.exact ? remember_stack(caller, now) : walk_stack(caller, now, NULL);
+    if (stack == UINT32_MAX) {
         drop(DROP_SCRATCH);
         return;
     }
-    uint64_t now = clock_now();
-    bool complete, is_new;
-    struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
-    uint32_t count = unwind_capture(caller, bounds, frames, recorder.depth, &complete);
-    bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
-    uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
-    uint32_t stack = stack_table_intern(recording, frames, count, flags, &is_new);
-    if (is_new) modules_cover(recording, frames, count, now);
-    scratch_give(buffer);
-
+    struct thread_record *thread = hook_thread;
     struct live_entry entry = {
         .size = size,
         .weight = sampler_weight(size, recorder.rate),
         .birth = now,
         .stack = stack,
-        .thread = (uint16_t)number,
+        .thread = (uint16_t)thread->number,
     };
-    if (event_allocate(recording, (uintptr_t)block, &entry)) own_add(&thread->samples, 1);
+    if (event_allocate(&recorder.recording, (uintptr_t)block, &entry)) own_add(&thread->samples, 1);
 }
 
 bool recorder_forget(const void *block, struct live_entry *ret_entry) {

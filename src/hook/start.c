@@ -5,6 +5,7 @@
 #include "core/stack_table.h"
 #include "core/timeline.h"
 #include "hook/hooks.h"
+#include "hook/memo.h"
 #include "hook/options.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
@@ -111,6 +112,7 @@ static void end_thread(void *value) {
     if (!is_recording() || record != hook_thread) return;
     thread_note_name(record);
     thread_flush(record);
+    memo_free();
     hook_thread = NULL;
     hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
     threads_end(&recorder.recording, record, clock_now());

@@ -4,9 +4,9 @@
  *
  * It ends: the stack pointer grows with every frame and stays within the bounds; only a signal frame may lead
  * to another stack, and only a few times. */
+#include "core/memory.h"
 #include "core/recording.h"
 #include "unwind/cache.h"
-#include "core/memory.h"
 #include "unwind/modules.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
@@ -121,10 +121,22 @@ static inline struct rule rule_find(uint64_t pc) {
 
 /* ---- The walk ---- */
 
+static inline void trace_add(struct unwind_trace *trace, uint64_t sp, uint64_t address, uint64_t word) {
+    uint64_t place = (address - sp) / 8;
+    if (trace->count == TRACE_WORDS || place > UINT32_MAX) {
+        trace->whole = false;
+        return;
+    }
+    trace->place[trace->count] = (uint32_t)place;
+    trace->word[trace->count++] = word;
+}
+
 struct walk {
+    struct unwind_trace *trace; /* or NULL */
     struct stack stack;
     uint64_t pc;
     uint64_t base[BASE_COUNT]; /* sp, fp and the other registers that survive calls, by enum rule_base */
+    uint64_t start;            /* the stack pointer that the walk began with */
     uint64_t link;             /* aarch64: x30 of an interrupted frame */
     uint32_t lost;             /* bit set of registers whose value is not known */
     uint32_t stacks;
@@ -262,8 +274,8 @@ static __attribute__((noinline)) enum step step(struct walk *walk, struct rule r
 
 /* The common case: a call, its frame found from sp or fp, on a stack that is known to be readable for `size`
  * bytes from `low` on. Whatever else there is gives false and is left to `step`. */
-static inline READS_STACK bool step_quick(
-    struct rule rule, uint64_t low, uint64_t size, uint64_t *pc, uint64_t *sp, uint64_t *fp) {
+static inline READS_STACK bool step_quick(struct rule rule, uint64_t low, uint64_t size, uint64_t *pc,
+    uint64_t *sp, uint64_t *fp, uint64_t *fp_place) {
 #if defined(__x86_64__)
     if ((rule.cfa & 0xef) != RULE_CALL) return false; /* base 0 or 1: sp or fp */
     uint64_t cfa = (rule.cfa & 0x10 ? *fp : *sp) + (uint64_t)rule_offset(rule);
@@ -273,6 +285,7 @@ static inline READS_STACK bool step_quick(
         uint64_t saved = cfa + (uint64_t)place * 8;
         if (saved - low >= size || place == RULE_LOST) return false;
         *fp = *(const uint64_t *)saved;
+        *fp_place = saved;
     }
     *pc = *(const uint64_t *)(cfa - 8);
     *sp = cfa;
@@ -285,9 +298,18 @@ static inline READS_STACK bool step_quick(
 /* A frame pointer that is not known is an odd number, for which `step_quick` has no use. */
 #define FP_LOST 1
 
+/* The frame pointer matters to a walk only where a frame is found from it. */
+static void trace_fp_use(const struct walk *walk, uint64_t fp, uint64_t fp_place) {
+    if (fp_place)
+        trace_add(walk->trace, walk->start, fp_place, fp);
+    else
+        walk->trace->uses_fp = true;
+}
+
 static enum step walk_run(struct walk *walk, struct output *output) {
     uint64_t pc = walk->pc, sp = walk->base[BASE_SP], fp = walk->base[BASE_FP];
     uint64_t low = walk->stack.bounds.low, size = walk->all_registers ? 0 : walk->stack.bounds.proven - low;
+    uint64_t fp_place = 0; /* where fp was read from; 0 = it is the first one */
     bool interrupted = false;
     for (uint32_t followed = 0; followed < WALK_MAX; followed++) {
         __asm__("" : "+r"(pc), "+r"(sp), "+r"(fp)); /* in general registers, not halves of a vector */
@@ -296,7 +318,9 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         struct rule rule = rule_find(instruction);
         if (rule_kind(rule) == RULE_OUTSIDE && followed) return STEP_END;
         output_store(output, instruction + 1);
-        if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp))) {
+        if (walk->trace && rule_base(rule) == BASE_FP) trace_fp_use(walk, fp, fp_place);
+        if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp, &fp_place))) {
+            if (walk->trace) trace_add(walk->trace, walk->start, sp - 8, pc);
             interrupted = false;
             continue;
         }
@@ -306,6 +330,7 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         walk->base[BASE_SP] = sp;
         walk->base[BASE_FP] = fp;
         walk->lost = fp == FP_LOST ? walk->lost | 1u << BASE_FP : walk->lost & ~(1u << BASE_FP);
+        if (walk->trace && rule_kind(rule) != RULE_START) walk->trace->whole = false;
         enum step outcome = step(walk, rule);
         if (outcome != STEP_ON) return outcome;
         pc = walk->pc;
@@ -330,14 +355,20 @@ static void walk_begin(struct walk *walk, const struct unwind_registers *registe
     walk->base[BASE_R13] = registers->r13;
     walk->base[BASE_R14] = registers->r14;
     walk->base[BASE_R15] = registers->r15;
+    walk->start = registers->sp;
     walk->lost = 0;
     walk->stacks = 0;
     walk->all_registers = all_registers;
 }
 
-uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
-    uint64_t *frames, uint32_t max, bool *ret_complete) {
+uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
+    uint64_t *frames, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace) {
     *ret_complete = false;
+    if (ret_trace) {
+        ret_trace->whole = true;
+        ret_trace->uses_fp = false;
+        ret_trace->count = 0;
+    }
     if (max == 0) return 0;
     if (atomic_load_explicit(&modules_changed, memory_order_relaxed)) modules_refresh();
     if (bounds.low > bounds.high) bounds = (struct unwind_bounds){0};
@@ -346,6 +377,7 @@ uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_
     if (bounds.proven < bounds.low) bounds.proven = bounds.low;
 
     struct walk walk;
+    walk.trace = ret_trace;
     struct output output = {.frames = frames, .max = max};
     walk_begin(&walk, registers, bounds, false);
     enum step end = walk_run(&walk, &output);
@@ -355,5 +387,11 @@ uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_
         end = walk_run(&walk, &output);
     }
     *ret_complete = end == STEP_START;
+    if (ret_trace && end != STEP_START) ret_trace->whole = false;
     return output_finish(&output, end == STEP_OVERRUN);
+}
+
+uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
+    uint64_t *frames, uint32_t max, bool *ret_complete) {
+    return unwind_capture_traced(registers, bounds, frames, max, ret_complete, NULL);
 }

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "core/memory.h"
 #include "unwind/cursor.h"
 #include "unwind/expression.h"
 #include "unwind/fde.h"
-#include "core/memory.h"
 #include "unwind/program.h"
 
 #if defined(__x86_64__)

@@ -41,6 +41,22 @@ struct unwind_bounds unwind_stack_bounds(uint64_t sp, uint64_t *cached_low, uint
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
     uint64_t *frames, uint32_t max, bool *ret_complete);
 
+/* What a walk depended on: if another walk starts from the same registers and finds the same words in the
+ * same places, it comes to the same frames and need not be made. */
+#define TRACE_WORDS 254
+
+struct unwind_trace {
+    bool whole;   /* this is all that the walk depended on */
+    bool uses_fp; /* it did depend on the frame pointer that it started from */
+    uint32_t count;
+    uint32_t place[TRACE_WORDS]; /* distance from the stack pointer, in words */
+    uint64_t word[TRACE_WORDS];
+};
+
+/* unwind_capture that fills `ret_trace` too. */
+uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
+    uint64_t *frames, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace);
+
 /* To be called once, in the first hooked call of malloc and no later: dlopen allocates before it maps
  * anything, so whatever is mapped then belongs to the program from its start, stays for ever and is read
  * faster. Without this call all works, and new code costs some microseconds more. */

@@ -20,7 +20,8 @@ static bool removes(struct recording *recording, uint64_t address) {
 
 static bool inserts(struct recording *recording, uint64_t address) {
     struct live_entry entry = entry_of(address);
-    return live_table_insert(recording, address, &entry);
+    struct live_entry former;
+    return live_table_insert(recording, address, &entry, &former) == LIVE_INSERTED;
 }
 
 /* Buckets that a search for an absent address visits, on average: the price of a miss. */
@@ -66,6 +67,23 @@ static void check_basics(void) {
     CHECK(recording->header->live.count > 5);
     for (uint64_t i = 1; i <= 100000; i++)
         if (!CHECK(removes(recording, i * 16))) break;
+    CHECK_EQUAL(overflow_sum(recording), 0);
+    fixture_free(recording);
+}
+
+/* An address that is given out again without its free having been seen takes the place of its former entry.
+ */
+static void check_replacement(void) {
+    struct recording *recording = fixture_recording(64 << 20);
+    live_table_start(recording, 64);
+    struct live_entry first = entry_of(1), second = entry_of(2), former;
+    CHECK_EQUAL(live_table_insert(recording, 0x4560, &first, &former), LIVE_INSERTED);
+    for (int i = 0; i < 100000; i++) live_table_insert(recording, 0x4560, &first, &former);
+    CHECK_EQUAL(live_table_insert(recording, 0x4560, &second, &former), LIVE_REPLACED);
+    CHECK(memcmp(&former, &first, sizeof former) == 0);
+    CHECK_EQUAL(recording->header->live.count, 1);
+    CHECK(live_table_remove(recording, 0x4560, &former) && memcmp(&former, &second, sizeof former) == 0);
+    CHECK(!live_table_remove(recording, 0x4560, &former));
     CHECK_EQUAL(overflow_sum(recording), 0);
     fixture_free(recording);
 }
@@ -168,6 +186,7 @@ static void check_threads(void) {
 
 int main(int count, char **arguments) {
     check_basics();
+    check_replacement();
     check_full();
     check_threads();
     check_churn(count > 1 ? strtoull(arguments[1], NULL, 10) : 2000000);

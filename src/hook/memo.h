@@ -1,0 +1,31 @@
+/* What a thread's recent walks came to: in exact mode most allocations come from a stack that was walked a
+ * moment ago.
+ *
+ * An entry holds the registers a walk started from, the words it read from the stack, and the number of the
+ * stack it found. Where all of them are as they were, the stack is the same one, and neither the walk nor the
+ * search in the stack table is needed. Each thread has its own, in memory that only it uses. */
+#ifndef MALLOSCOPE_HOOK_MEMO_H
+#define MALLOSCOPE_HOOK_MEMO_H
+
+#include "unwind/unwind.h"
+
+#define MEMO_NONE UINT32_MAX
+
+struct memo_entry {
+    uint64_t pc, sp, fp;
+    uint32_t stack;
+    struct unwind_trace trace;
+};
+
+/* The entry for a walk from these registers, in the calling thread's memo, which is made if it is not there;
+ * NULL if there is no memory for it. Its trace is to be filled by the walk, and memo_keep called then. */
+struct memo_entry *memo_entry(const struct unwind_registers *registers);
+
+/* The number of the stack, or MEMO_NONE if the entry is another walk's. */
+uint32_t memo_stack(const struct memo_entry *entry, const struct unwind_registers *registers);
+void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack);
+
+/* The calling thread ends. */
+void memo_free(void);
+
+#endif
