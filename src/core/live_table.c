@@ -10,11 +10,13 @@ static uint64_t hash(uint64_t address) {
     return h ^ (h >> 32);
 }
 
+/* NULL for a segment that was left out. */
 static struct live_bucket *segment_buckets(
     struct recording *recording, uint32_t segment, uint64_t *ret_mask) {
     struct table *table = &recording->header->live;
     *ret_mask = ((uint64_t)table->first << segment) - 1;
-    return recording_at(recording, atomic_load_explicit(&table->segment[segment], memory_order_acquire));
+    uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
+    return offset ? recording_at(recording, offset) : NULL;
 }
 
 void live_table_start(struct recording *recording, uint32_t first_buckets) {
@@ -97,6 +99,23 @@ static enum live_insertion insert_into(struct live_bucket *buckets, uint64_t mas
     return LIVE_NO_ROOM;
 }
 
+/* Opens a segment four times as large as the newest: most of what is live is then soon found in the newest,
+ * at the first try. When there is no room for that, one of twice the size. */
+static bool open_segment(
+    struct recording *recording, uint64_t count, struct live_bucket **ret_buckets, uint64_t *ret_mask) {
+    struct table *table = &recording->header->live;
+    for (uint64_t segment = count + 1; segment >= count; segment--) {
+        if (segment >= SEGMENTS_MAX || !table_segment(recording, table, (uint32_t)segment)) continue;
+        uint64_t seen = count;
+        while (seen < segment + 1 && !atomic_compare_exchange_weak_explicit(&table->count, &seen, segment + 1,
+                                         memory_order_acq_rel, memory_order_acquire)) {
+        }
+        *ret_buckets = segment_buckets(recording, (uint32_t)segment, ret_mask);
+        return true;
+    }
+    return false;
+}
+
 enum live_insertion live_table_insert(struct recording *recording, uint64_t address,
     const struct live_entry *entry, struct live_entry *ret_former) {
     struct table *table = &recording->header->live;
@@ -108,18 +127,14 @@ enum live_insertion live_table_insert(struct recording *recording, uint64_t addr
     enum live_insertion done = insert_into(buckets, mask, address, entry, ret_former, PROBE_GROW);
     if (done) return done;
 
-    if (count < SEGMENTS_MAX && table_segment(recording, table, (uint32_t)count)) {
-        uint64_t expected = count;
-        atomic_compare_exchange_strong_explicit(
-            &table->count, &expected, count + 1, memory_order_acq_rel, memory_order_acquire);
-        buckets = segment_buckets(recording, (uint32_t)count, &mask);
+    if (open_segment(recording, count, &buckets, &mask)) {
         done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
         if (done) return done;
     }
     /* No room to grow: what has been freed in any segment will do. */
     for (count = atomic_load_explicit(&table->count, memory_order_acquire); !done && count-- > 0;) {
         buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
+        if (buckets) done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
     }
     return done;
 }
@@ -150,7 +165,7 @@ bool live_table_remove(struct recording *recording, uint64_t address, struct liv
     while (count-- > 0) {
         uint64_t mask;
         struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        if (remove_from(buckets, mask, address, ret_entry)) return true;
+        if (buckets && remove_from(buckets, mask, address, ret_entry)) return true;
     }
     return false;
 }

@@ -84,10 +84,10 @@ static void note_unmarked(const void *block) {
 }
 
 /* Takes a block out of the live table if it is there. */
-static bool forget(const void *block, uint64_t distance, struct live_entry *ret_entry) {
+static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     bool ask = distance || unmarked == UNMARKED_LOOK_UP;
     if (!ask && !atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
-    if (!recorder_forget(block, ret_entry)) return false;
+    if (!recorder_forget(block, ret_forgotten)) return false;
     if (!ask) filter_remove(block);
     return true;
 }
@@ -239,8 +239,8 @@ void hook_free(void *block) {
     if (distance == DISTANCE_EARLY || !real_ready()) return;
     if (distance) mark_clear(block);
     int error = errno;
-    struct live_entry entry;
-    if (forget(block, distance, &entry)) recorder_freed(&entry);
+    struct forgotten forgotten;
+    if (forget(block, distance, &forgotten)) recorder_freed(&forgotten);
     errno = error;
     real.free((char *)block - distance);
 }
@@ -312,7 +312,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     bool sampled = recorder_take(size);
     bool mark = distance || (sampled && recorder_marks());
 
-    struct live_entry old;
+    struct forgotten old;
     int error = errno;
     bool known = forget(block, distance, &old);
     errno = error;

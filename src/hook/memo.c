@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define ENTRIES_LOG 6 /* 64 entries in 200 KiB, of which only used pages become resident */
+#define ENTRIES_LOG 8 /* 256 entries in 400 KiB, of which only used pages become resident */
 
 static __thread struct memo_entry *memo;
 

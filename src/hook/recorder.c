@@ -1,5 +1,6 @@
 #include "hook/recorder.h"
 
+#include "core/counter.h"
 #include "core/events.h"
 #include "core/live_table.h"
 #include "core/modules.h"
@@ -155,26 +156,29 @@ void recorder_sample(const void *block, size_t size, const struct unwind_registe
     if (event_allocate(&recorder.recording, (uintptr_t)block, &entry)) own_add(&thread->samples, 1);
 }
 
-bool recorder_forget(const void *block, struct live_entry *ret_entry) {
+bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     if (!is_recording()) return false;
     if (!atomic_load_explicit(recorder.owner, memory_order_relaxed)) {
         process_begin_child();
         if (!is_recording()) return false;
     }
-    if (event_forget(&recorder.recording, (uintptr_t)block, ret_entry)) return true;
-    if (recorder.exact)
-        atomic_fetch_add_explicit(&recorder.recording.header->unknown_frees, 1, memory_order_relaxed);
-    return false;
+    /* In exact mode nearly all are found: the time is asked for while the table's lines are on their way. */
+    live_table_prefetch(&recorder.recording, (uintptr_t)block);
+    if (recorder.exact) ret_forgotten->now = clock_now();
+    bool found = event_forget(&recorder.recording, (uintptr_t)block, &ret_forgotten->entry);
+    if (found && !recorder.exact) ret_forgotten->now = clock_now();
+    if (!found && recorder.exact) counter_add(&recorder.recording.header->unknown_frees, 1);
+    return found;
 }
 
-void recorder_freed(const struct live_entry *entry) {
+void recorder_freed(const struct forgotten *forgotten) {
     /* A thread that has no record cannot be the one that allocated the block. */
     uint32_t number = hook_thread ? (uint32_t)hook_thread->number : UINT32_MAX;
-    event_free(&recorder.recording, entry, clock_now(), number);
+    event_free(&recorder.recording, &forgotten->entry, forgotten->now, number);
 }
 
-void recorder_restore(const void *block, const struct live_entry *entry) {
-    event_restore(&recorder.recording, (uintptr_t)block, entry);
+void recorder_restore(const void *block, const struct forgotten *forgotten) {
+    event_restore(&recorder.recording, (uintptr_t)block, &forgotten->entry);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------------

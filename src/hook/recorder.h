@@ -37,9 +37,14 @@ void recorder_sample(const void *block, size_t size, const struct unwind_registe
 
 /* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as freed
  * (or restored) when the allocator has done its work. */
-bool recorder_forget(const void *block, struct live_entry *ret_entry);
-void recorder_freed(const struct live_entry *entry);
-void recorder_restore(const void *block, const struct live_entry *entry);
+struct forgotten {
+    struct live_entry entry;
+    uint64_t now;
+};
+
+bool recorder_forget(const void *block, struct forgotten *ret_forgotten);
+void recorder_freed(const struct forgotten *forgotten);
+void recorder_restore(const void *block, const struct forgotten *forgotten);
 
 /* Starts now instead of at the first allocation. */
 void recorder_start(void);

@@ -265,6 +265,7 @@ static void *allocate_and_draw(void *argument) {
             record->bytes += record->interval - left + STEP;
             record->interval = 1000 * STEP + draws++ % STEP;
             busy_countdown = record->interval;
+            if (draws % 4 == 0) usleep(20); /* a reader needs some microseconds between two draws */
         }
     }
     return NULL;
@@ -303,6 +304,7 @@ static void *cut_and_restore(void *argument) {
     int file = open(in_folder(folder, "cut.mscope"), O_RDWR);
     while (!stop) {
         if (ftruncate(file, 8192) != 0 || pwrite(file, made->header, MADE_SIZE, 0) != MADE_SIZE) abort();
+        usleep(200); /* whole for a while */
     }
     close(file);
     return NULL;
