@@ -10,13 +10,11 @@ static uint64_t hash(uint64_t address) {
     return h ^ (h >> 32);
 }
 
-/* NULL for a segment that was left out. */
 static struct live_bucket *segment_buckets(
     struct recording *recording, uint32_t segment, uint64_t *ret_mask) {
     struct table *table = &recording->header->live;
     *ret_mask = ((uint64_t)table->first << segment) - 1;
-    uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
-    return offset ? recording_at(recording, offset) : NULL;
+    return recording_at(recording, atomic_load_explicit(&table->segment[segment], memory_order_acquire));
 }
 
 void live_table_start(struct recording *recording, uint32_t first_buckets) {
@@ -99,21 +97,14 @@ static enum live_insertion insert_into(struct live_bucket *buckets, uint64_t mas
     return LIVE_NO_ROOM;
 }
 
-/* Opens a segment four times as large as the newest: most of what is live is then soon found in the newest,
- * at the first try. When there is no room for that, one of twice the size. */
-static bool open_segment(
-    struct recording *recording, uint64_t count, struct live_bucket **ret_buckets, uint64_t *ret_mask) {
+/* Opens a segment twice as large as the newest, or finds it opened by another thread. */
+static struct live_bucket *open_segment(struct recording *recording, uint64_t count, uint64_t *ret_mask) {
     struct table *table = &recording->header->live;
-    for (uint64_t segment = count + 1; segment >= count; segment--) {
-        if (segment >= SEGMENTS_MAX || !table_segment(recording, table, (uint32_t)segment)) continue;
-        uint64_t seen = count;
-        while (seen < segment + 1 && !atomic_compare_exchange_weak_explicit(&table->count, &seen, segment + 1,
-                                         memory_order_acq_rel, memory_order_acquire)) {
-        }
-        *ret_buckets = segment_buckets(recording, (uint32_t)segment, ret_mask);
-        return true;
-    }
-    return false;
+    if (count >= SEGMENTS_MAX || !table_segment(recording, table, (uint32_t)count)) return NULL;
+    uint64_t seen = count;
+    atomic_compare_exchange_strong_explicit(
+        &table->count, &seen, count + 1, memory_order_acq_rel, memory_order_acquire);
+    return segment_buckets(recording, (uint32_t)count, ret_mask);
 }
 
 enum live_insertion live_table_insert(struct recording *recording, uint64_t address,
@@ -127,14 +118,12 @@ enum live_insertion live_table_insert(struct recording *recording, uint64_t addr
     enum live_insertion done = insert_into(buckets, mask, address, entry, ret_former, PROBE_GROW);
     if (done) return done;
 
-    if (open_segment(recording, count, &buckets, &mask)) {
-        done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
-        if (done) return done;
-    }
+    buckets = open_segment(recording, count, &mask);
+    if (buckets) done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
     /* No room to grow: what has been freed in any segment will do. */
     for (count = atomic_load_explicit(&table->count, memory_order_acquire); !done && count-- > 0;) {
         buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        if (buckets) done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
+        done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
     }
     return done;
 }
@@ -165,7 +154,7 @@ bool live_table_remove(struct recording *recording, uint64_t address, struct liv
     while (count-- > 0) {
         uint64_t mask;
         struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        if (buckets && remove_from(buckets, mask, address, ret_entry)) return true;
+        if (remove_from(buckets, mask, address, ret_entry)) return true;
     }
     return false;
 }

@@ -47,7 +47,6 @@ static void restart_figures(struct recording *recording) {
     uint64_t bytes = 0, objects = 0;
     uint64_t segments = atomic_load_explicit(&header->live.count, memory_order_relaxed);
     for (uint64_t segment = 0; segment < segments; segment++) {
-        if (!header->live.segment[segment]) continue;
         struct live_bucket *bucket = recording_at(recording, header->live.segment[segment]);
         struct live_bucket *end = bucket + ((uint64_t)header->live.first << segment);
         for (; bucket < end; bucket++) {
