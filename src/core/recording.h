@@ -71,6 +71,7 @@ enum recording_flag {
     RECORDING_FORKED = 1 << 1,    /* began as a copy of its parent's tables at fork */
     RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
     RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
+    RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
 };
 
 /* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */
@@ -163,6 +164,8 @@ struct stack_record {
     _Atomic uint64_t sampled_bytes; /* their plain sizes; likewise */
     _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
     _Atomic uint64_t alloc_bytes;   /* BYTE_ONE */
+    uint64_t inherited_objects;     /* the part of these that a forked child took over as live */
+    uint64_t inherited_bytes;
     _Atomic uint64_t freed_objects;
     _Atomic uint64_t freed_bytes;
     _Atomic uint64_t freed_samples;

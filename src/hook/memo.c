@@ -1,5 +1,6 @@
 #include "hook/memo.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
@@ -30,11 +31,20 @@ __attribute__((no_sanitize("address"))) uint32_t memo_stack(
     return entry->stack;
 }
 
-void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack) {
-    entry->pc = registers->pc;
+/* A handler runs further down the stack (or on another one): it would leave another sp. */
+void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers) {
+    entry->pc = 0;
     entry->sp = registers->sp;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack) {
+    atomic_signal_fence(memory_order_seq_cst);
+    if (entry->sp != registers->sp || entry->pc != 0) return;
     entry->fp = registers->fp;
     entry->stack = stack;
+    atomic_signal_fence(memory_order_seq_cst);
+    entry->pc = registers->pc;
 }
 
 void memo_free(void) {

@@ -12,7 +12,7 @@
 #define MEMO_NONE UINT32_MAX
 
 struct memo_entry {
-    uint64_t pc, sp, fp;
+    uint64_t pc, sp, fp; /* pc 0: not valid */
     uint32_t stack;
     struct unwind_trace trace;
 };
@@ -23,6 +23,10 @@ struct memo_entry *memo_entry(const struct unwind_registers *registers);
 
 /* The number of the stack, or MEMO_NONE if the entry is another walk's. */
 uint32_t memo_stack(const struct memo_entry *entry, const struct unwind_registers *registers);
+
+/* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
+ * kept. */
+void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers);
 void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack);
 
 /* The calling thread ends. */

@@ -34,8 +34,7 @@ bool process_watch_forks(void) {
     return pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
 }
 
-/* The child's figures begin with what it inherits: as if all that is live had been allocated just now, by its
- * stacks. */
+/* The child's figures begin with what it inherits as live. Its totals do not: it allocated nothing yet. */
 static void restart_figures(struct recording *recording) {
     struct recording_header *header = recording->header;
     uint64_t stacks = atomic_load_explicit(&header->stacks.count, memory_order_relaxed);
@@ -63,8 +62,9 @@ static void restart_figures(struct recording *recording) {
     }
     for (uint64_t i = 0; i < stacks; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
-        stack->peak_bytes = stack->alloc_bytes;
-        stack->peak_objects = stack->alloc_objects;
+        stack->peak_bytes = stack->inherited_bytes = stack->alloc_bytes;
+        stack->peak_objects = stack->inherited_objects = stack->alloc_objects;
+        stack->samples = stack->sampled_bytes = stack->bytes_variance = stack->objects_variance = 0;
     }
     header->live_bytes = header->peak_bytes = bytes;
     header->live_objects = header->peak_objects = objects;

@@ -122,15 +122,12 @@ static uint32_t walk_stack(
     return stack;
 }
 
-/* A signal handler that allocates in the middle of this may leave a trace of its own walk in the entry, but
- * then also its own registers or ours with a trace that fits them: the entry is invalid while it is being
- * filled. */
 static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t now) {
     struct memo_entry *entry = memo_entry(caller);
     if (!entry) return walk_stack(caller, now, NULL);
     uint32_t stack = memo_stack(entry, caller);
     if (stack != MEMO_NONE) return stack;
-    entry->pc = 0;
+    memo_begin(entry, caller);
     stack = walk_stack(caller, now, &entry->trace);
     if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
     return stack;

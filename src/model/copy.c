@@ -22,6 +22,7 @@ static bool threads_are_complete(const struct snapshot *snapshot) {
 static void make_stand_alone(struct snapshot *snapshot) {
     struct recording_header *header = snapshot_header(snapshot);
     if (snapshot->state == PROCESS_RUNNING) {
+        header->flags |= RECORDING_SNAPSHOT;
         if ((header->flags & RECORDING_EXACT) || threads_are_complete(snapshot))
             header->flags |= RECORDING_FINISHED;
         header->last_event = snapshot->elapsed;
@@ -30,7 +31,6 @@ static void make_stand_alone(struct snapshot *snapshot) {
     if (!(snapshot->bytes_in_use > snapshot->size)) header->arena_used = snapshot->size;
     header->arena_reserved = snapshot->size;
     header->size_max = snapshot->size;
-    header->flags |= RECORDING_NO_GROWTH;
 }
 
 /* Only what is not zero: the copy takes no more room on disk than the recording's pages in use. */

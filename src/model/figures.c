@@ -30,6 +30,7 @@ void figures_add(struct figures *sum, const struct figures *figures) {
     sum->total_objects = estimate_add(sum->total_objects, figures->total_objects);
     sum->freed_bytes += figures->freed_bytes;
     sum->freed_objects += figures->freed_objects;
+    sum->inherited_bytes += figures->inherited_bytes;
     sum->peak_bytes += figures->peak_bytes;
     sum->peak_objects += figures->peak_objects;
     sum->at_peak_bytes = estimate_add(sum->at_peak_bytes, figures->at_peak_bytes);

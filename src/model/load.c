@@ -94,6 +94,7 @@ static bool load_process(struct builder *builder, const struct snapshot *snapsho
         .pid = header->pid,
         .parent_pid = header->parent_pid,
         .state = snapshot->state,
+        .is_snapshot = header->flags & RECORDING_SNAPSHOT,
         .flags = header->flags,
         .filter = header->filter,
         .rate = header->rate,

@@ -46,8 +46,11 @@ static void read_figures(
     bool saved = record->peak_epoch >= header->peak_epoch;
 
     figures_clear(figures);
-    figures->total_bytes.value = bytes_of(record->alloc_bytes);
-    figures->total_objects.value = objects_of(record->alloc_objects);
+    uint64_t alloc_bytes = difference(record->alloc_bytes, record->inherited_bytes);
+    uint64_t alloc_objects = difference(record->alloc_objects, record->inherited_objects);
+    figures->total_bytes.value = bytes_of(alloc_bytes);
+    figures->total_objects.value = objects_of(alloc_objects);
+    figures->inherited_bytes = bytes_of(record->inherited_bytes);
     if (!exact) {
         figures->total_bytes.variance = variance_of(record->bytes_variance);
         figures->total_objects.variance = variance_of(record->objects_variance);
@@ -69,8 +72,8 @@ static void read_figures(
         figures->total_objects.variance * share(figures->at_peak_objects.value, figures->total_objects.value);
     figures->temporary_bytes = bytes_of(record->temporary_bytes);
     figures->temporary_objects = objects_of(record->temporary_objects);
-    figures->samples = exact ? record->alloc_objects / OBJECT_ONE : record->samples;
-    figures->sampled_bytes = exact ? bytes_of(record->alloc_bytes) : (double)record->sampled_bytes;
+    figures->samples = exact ? alloc_objects / OBJECT_ONE : record->samples;
+    figures->sampled_bytes = exact ? bytes_of(alloc_bytes) : (double)record->sampled_bytes;
     for (int i = 0; i < LIFETIME_BUCKETS; i++) figures->lifetime[i] = objects_of(record->lifetime[i]);
 }
 
@@ -163,7 +166,8 @@ static bool merge(
         stack->flags |= record->flags & STACK_CUT;
         list[i].stack = model->stack_count - 1;
 
-        if (!(record->flags & STACK_COMPLETE)) model->health.truncated += figures.samples;
+        bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
+        if (!whole) model->health.truncated += figures.samples;
         builder->depth_sum += (double)figures.samples * record->frame_count;
     }
     return true;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int compare_modules(const void *a, const void *b) {
     const struct model_module *x = a, *y = b;
@@ -80,28 +81,52 @@ static int add_recording(struct builder *builder, const char *path, int writer, 
     return r;
 }
 
-int model_load(const char *name, struct model **ret_model, struct problem *problem) {
-    struct source source;
-    int r = source_find(name, &source, problem);
-    if (r < 0) return r;
+/* Is it one that was added already, by another of the names given? */
+static bool is_known(const struct model *model, const char *path) {
+    struct stat file, known;
+    if (stat(path, &file) < 0) return false;
+    for (size_t i = 0; i < model->process_count; i++)
+        if (stat(model->processes[i].source, &known) == 0 && file.st_dev == known.st_dev &&
+            file.st_ino == known.st_ino)
+            return true;
+    return false;
+}
 
-    struct builder builder = {.model = calloc(1, sizeof *builder.model)};
-    struct model *model = builder.model;
-    if (!model) {
-        source_free(&source);
-        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
-    }
-    model->exact = model->totals.exact_is_complete = true;
-    struct problem first_problem = {0};
-    for (size_t i = 0; i < source.count && !builder.failed; i++) {
+/* Adds what one name stands for. Of several recordings a bad one does not hide the good ones: it is left out,
+ * with a warning, and `first_problem` says why. A name that leads to nothing is a mistake, and fails. */
+static int add_source(struct builder *builder, const char *name, bool is_only, struct problem *first_problem,
+    struct problem *problem) {
+    struct source source = {0};
+    int r = source_find(name, &source, problem);
+    for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
+        if (!is_only && is_known(builder->model, source.paths[i])) continue;
         struct problem own;
-        if (add_recording(&builder, source.paths[i], source.pid, &own) == 0) continue;
-        /* One bad file in a folder does not hide the good ones. */
-        if (source.is_folder) builder_warn_damage(&builder, "%s: left out", own.what);
-        if (first_problem.kind == 0 || builder.failed) first_problem = own;
+        if (add_recording(builder, source.paths[i], source.pid, &own) == 0) continue;
+        if (first_problem->kind == 0 || builder->failed) *first_problem = own;
+        if (!source.is_folder && own.kind == PROBLEM_MISSING) {
+            *problem = own;
+            r = -own.kind;
+        } else if (source.is_folder || !is_only) {
+            builder_warn_damage(builder, "%s: left out", own.what);
+        }
     }
     source_free(&source);
-    if (model->process_count == 0 || builder.failed) {
+    return r;
+}
+
+int model_load_many(
+    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
+    struct builder builder = {.model = calloc(1, sizeof *builder.model)};
+    struct model *model = builder.model;
+    if (!model)
+        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+    model->exact = model->totals.exact_is_complete = true;
+    struct problem first_problem = {0}, mistake = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count && !builder.failed; i++)
+        r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
+    if (r < 0) first_problem = mistake;
+    if (r < 0 || model->process_count == 0 || builder.failed) {
         free(builder.frame_starts);
         model_free(model);
         return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
@@ -110,6 +135,10 @@ int model_load(const char *name, struct model **ret_model, struct problem *probl
     free(builder.frame_starts);
     *ret_model = model;
     return 0;
+}
+
+int model_load(const char *name, struct model **ret_model, struct problem *problem) {
+    return model_load_many(&name, 1, ret_model, problem);
 }
 
 void model_free(struct model *model) {

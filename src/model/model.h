@@ -35,6 +35,7 @@ struct figures {
     struct estimate live_bytes, live_objects;
     struct estimate total_bytes, total_objects; /* everything ever allocated */
     double freed_bytes, freed_objects;
+    double inherited_bytes; /* live bytes that a forked child took over: in live and peak, not in total */
     double peak_bytes, peak_objects; /* of a stack: its own peak; of a set: the sum, an upper bound */
     struct estimate at_peak_bytes, at_peak_objects; /* live when the whole heap was largest */
     double temporary_objects, temporary_bytes;
@@ -88,14 +89,16 @@ struct model_moment {
     uint64_t events;
 };
 
+/* KILLED: ended without notice: by a signal, or by becoming another program (exec). */
 enum process_state { PROCESS_RUNNING, PROCESS_FINISHED, PROCESS_KILLED };
 
 struct model_process {
     char *source; /* path of the recording */
     int32_t pid, parent_pid;
     enum process_state state;
-    uint32_t flags;  /* enum recording_flag */
-    uint32_t filter; /* enum free_filter */
+    bool is_snapshot; /* a copy made while the program ran; `duration` says when */
+    uint32_t flags;   /* enum recording_flag */
+    uint32_t filter;  /* enum free_filter */
     uint64_t rate;
     char *executable;   /* texts that the recording lacks are "[unknown]" */
     char *command_line; /* for people: arguments joined by blanks, quoted where needed */
@@ -121,7 +124,7 @@ struct totals {
 
 /* How good the stacks are. */
 struct health {
-    double complete;    /* share of samples whose stack reaches the start of its thread */
+    double complete;    /* share of samples whose stack reaches the start of its thread, uncut */
     uint64_t truncated; /* number of samples whose stack does not */
     double mean_depth;
     const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
@@ -152,6 +155,9 @@ struct model {
 /* `source` is a path of a recording, a folder of recordings, or the number of a running process.
  * On success the caller frees `*ret_model` with model_free. */
 int model_load(const char *source, struct model **ret_model, struct problem *problem);
+/* The same of several, added up as those of a folder are. A recording that is named twice counts once. */
+int model_load_many(
+    const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 
 /* The module that covers `address` in `process`, or NULL. */

@@ -16,9 +16,12 @@
 
 static const char SUFFIX[] = ".mscope";
 
-static const char BECOME_OWNER[] =
-    "a recording and a process can be read by their owner: run this as that user, or as root "
-    "with sudo";
+static const char *become_owner(void) {
+    return geteuid() == 0 ? "root may not do that here: a container, a namespace or a security module forbids "
+                            "it; run this where the program was started"
+                          : "a recording and a process can be read by their owner: run this as that user, or "
+                            "as root with sudo";
+}
 
 static bool has_suffix(const char *name) {
     size_t length = strlen(name);
@@ -38,7 +41,7 @@ int recording_file_open(
         const char *remedy = error == ENOENT || error == ENOTDIR
                                  ? "check the path; 'malloscope run' names the recording it writes, usually "
                                    "malloscope.PROGRAM.PID.mscope in the folder it was started in"
-                             : error == EACCES || error == EPERM ? BECOME_OWNER
+                             : error == EACCES || error == EPERM ? become_owner()
                                                                  : NULL;
         return problem_set(problem, error == ENOTDIR ? PROBLEM_MISSING : problem_kind_of_errno(error), remedy,
             "cannot open '%s': %s", path, strerror(error));
@@ -98,12 +101,9 @@ static int open_mapped(int pid, const struct process_mapping *mapping, char *pat
 }
 
 static int no_recording(int pid, struct problem *problem) {
-    char remedy[256];
-    snprintf(remedy, sizeof remedy,
-        "start the program under it (malloscope run -- PROGRAM), or record it from outside (malloscope "
-        "attach %d)",
-        pid);
-    return problem_set(problem, PROBLEM_MISSING, remedy, "process %d has no recording", pid);
+    return problem_set(problem, PROBLEM_MISSING,
+        "start the program under 'malloscope run -- PROGRAM': one that is running already cannot be recorded",
+        "process %d has no recording", pid);
 }
 
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
@@ -115,7 +115,7 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
             "its file",
             "there is no process %d", pid);
     if (r < 0)
-        return problem_set(problem, problem_kind_of_errno(-r), BECOME_OWNER,
+        return problem_set(problem, problem_kind_of_errno(-r), become_owner(),
             "cannot look into process %d: %s", pid, strerror(-r));
 
     char path[PATH_MAX + 64], found[PATH_MAX + 64] = "", refused[PATH_MAX + 64] = "";
@@ -139,7 +139,7 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
     process_mappings_free(&mappings);
 
     if (best == NOT_A_RECORDING && refusal)
-        return problem_set(problem, problem_kind_of_errno(refusal), BECOME_OWNER,
+        return problem_set(problem, problem_kind_of_errno(refusal), become_owner(),
             "cannot open '%s', the recording of process %d: %s", refused, pid, strerror(refusal));
     if (best == NOT_A_RECORDING) return no_recording(pid, problem);
     char *copy = strdup(found);
@@ -167,7 +167,7 @@ static int find_in_folder(const char *name, struct source *source, struct proble
     DIR *folder = opendir(name);
     if (!folder) {
         int error = errno;
-        return problem_set(problem, problem_kind_of_errno(error), BECOME_OWNER,
+        return problem_set(problem, problem_kind_of_errno(error), become_owner(),
             "cannot read the folder '%s': %s", name, strerror(error));
     }
     int r = 0;
