@@ -77,6 +77,7 @@ void contract_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "total_error", estimate_error(sum->total_bytes));
     json_key_number(json, "total_objects_error", estimate_error(sum->total_objects));
     json_key_number(json, "freed_bytes", sum->freed_bytes);
+    json_key_number(json, "inherited_bytes", sum->inherited_bytes);
     json_key_number(json, "temporary_objects", sum->temporary_objects);
     json_key_number(json, "temporary_bytes", sum->temporary_bytes);
     json_key(json, "exact_total_is_complete");
