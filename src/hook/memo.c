@@ -4,31 +4,50 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define ENTRIES_LOG 8 /* 256 entries in 400 KiB, of which only used pages become resident */
+#define SETS_LOG 7 /* 128 sets in 400 KiB, of which only used pages become resident */
 
-static __thread struct memo_entry *memo;
+/* Two walks that come from the same call of malloc differ in who called its function. */
+struct memo_set {
+    struct memo_entry entry[2];
+};
 
-struct memo_entry *memo_entry(const struct unwind_registers *registers) {
+static __thread struct memo_set *memo;
+
+static struct memo_set *set_of(const struct unwind_registers *registers) {
     if (!memo) {
-        void *memory = mmap(NULL, sizeof(struct memo_entry) << ENTRIES_LOG, PROT_READ | PROT_WRITE,
+        void *memory = mmap(NULL, sizeof(struct memo_set) << SETS_LOG, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) return NULL;
         memo = memory;
     }
     uint64_t hash = (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    return &memo[hash >> (64 - ENTRIES_LOG)];
+    return &memo[hash >> (64 - SETS_LOG)];
 }
 
 /* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
-__attribute__((no_sanitize("address"))) uint32_t memo_stack(
+__attribute__((no_sanitize("address"))) static bool is_same_walk(
     const struct memo_entry *entry, const struct unwind_registers *registers) {
     const struct unwind_trace *trace = &entry->trace;
-    if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return MEMO_NONE;
-    if (trace->uses_fp && entry->fp != registers->fp) return MEMO_NONE;
+    if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
+    if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp;
     for (uint32_t i = 0; i < trace->count; i++)
-        if (stack[trace->place[i]] != trace->word[i]) return MEMO_NONE;
-    return entry->stack;
+        if (stack[trace->place[i]] != trace->word[i]) return false;
+    return true;
+}
+
+uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry **ret_entry) {
+    struct memo_set *set = set_of(registers);
+    *ret_entry = NULL;
+    if (!set) return MEMO_NONE;
+    for (int way = 0; way < 2; way++) {
+        if (!is_same_walk(&set->entry[way], registers)) continue;
+        set->entry[way ^ 1].recent = false;
+        set->entry[way].recent = true;
+        return set->entry[way].stack;
+    }
+    *ret_entry = &set->entry[set->entry[0].recent];
+    return MEMO_NONE;
 }
 
 /* A handler runs further down the stack (or on another one): it would leave another sp. */
@@ -48,6 +67,6 @@ void memo_keep(struct memo_entry *entry, const struct unwind_registers *register
 }
 
 void memo_free(void) {
-    if (memo) munmap(memo, sizeof(struct memo_entry) << ENTRIES_LOG);
+    if (memo) munmap(memo, sizeof(struct memo_set) << SETS_LOG);
     memo = NULL;
 }

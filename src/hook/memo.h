@@ -14,15 +14,14 @@
 struct memo_entry {
     uint64_t pc, sp, fp; /* pc 0: not valid */
     uint32_t stack;
+    bool recent; /* used later than the other one of its set */
     struct unwind_trace trace;
 };
 
-/* The entry for a walk from these registers, in the calling thread's memo, which is made if it is not there;
- * NULL if there is no memory for it. Its trace is to be filled by the walk, and memo_keep called then. */
-struct memo_entry *memo_entry(const struct unwind_registers *registers);
-
-/* The number of the stack, or MEMO_NONE if the entry is another walk's. */
-uint32_t memo_stack(const struct memo_entry *entry, const struct unwind_registers *registers);
+/* The number of the stack, if a walk from these registers in the calling thread would find it again.
+ * Otherwise MEMO_NONE, and `*ret_entry` is to be filled by the walk; it is NULL when there is no memory for a
+ * memo. */
+uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry **ret_entry);
 
 /* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
  * kept. */

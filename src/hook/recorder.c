@@ -123,10 +123,10 @@ static uint32_t walk_stack(
 }
 
 static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t now) {
-    struct memo_entry *entry = memo_entry(caller);
-    if (!entry) return walk_stack(caller, now, NULL);
-    uint32_t stack = memo_stack(entry, caller);
+    struct memo_entry *entry;
+    uint32_t stack = memo_stack(caller, &entry);
     if (stack != MEMO_NONE) return stack;
+    if (!entry) return walk_stack(caller, now, NULL);
     memo_begin(entry, caller);
     stack = walk_stack(caller, now, &entry->trace);
     if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
