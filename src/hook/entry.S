@@ -112,15 +112,18 @@ free_here:
 	end_function realloc
 
 	function malloc_usable_size
+	jmp	*hook_usable_size(%rip)
+	end_function malloc_usable_size
+
+	.hidden	hook_usable_size_marked
+	function hook_usable_size_marked
 	test	$PAGE_MASK, %edi
 	je	1f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
 	je	1f
-	cmpq	$0, real+REAL_USABLE_SIZE(%rip)
-	je	1f
 	jmp	*real+REAL_USABLE_SIZE(%rip)
 1:	jmp	hook_malloc_usable_size
-	end_function malloc_usable_size
+	end_function hook_usable_size_marked
 
 /* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (filter.h)
  * does not know was not sampled. */

@@ -46,6 +46,7 @@ void hook_free(void *block);
 void hook_free_filtered(void *block);
 void *hook_realloc_filtered(void *block, size_t size);
 size_t hook_malloc_usable_size(void *block);
+size_t hook_usable_size_marked(void *block);
 void hook_before_dlopen(const char *path, int mode);
 
 /* What the entry code jumps to for blocks that carry no mark, for those that begin a page and for resizing.
@@ -53,6 +54,12 @@ void hook_before_dlopen(const char *path, int mode);
 void (*hook_free_plain)(void *) = hook_free;
 void (*hook_free_page)(void *) = hook_free;
 void *(*hook_realloc_plain)(void *, size_t) = hook_realloc_always;
+size_t (*hook_usable_size)(void *) = hook_malloc_usable_size;
+
+/* Which needs no look at the mark where blocks never have one. */
+void hooks_choose_usable_size(bool marks) {
+    if (real.malloc_usable_size) hook_usable_size = marks ? hook_usable_size_marked : real.malloc_usable_size;
+}
 
 _Atomic uint8_t hook_filter[1 << 16];
 static enum unmarked unmarked;

@@ -2,6 +2,8 @@
 #ifndef MALLOSCOPE_HOOK_HOOKS_H
 #define MALLOSCOPE_HOOK_HOOKS_H
 
+#include <stdbool.h>
+
 /* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
 enum unmarked {
     UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */
@@ -10,5 +12,8 @@ enum unmarked {
 };
 
 void hooks_treat_unmarked(enum unmarked how);
+
+/* Said once: may blocks carry marks? */
+void hooks_choose_usable_size(bool marks);
 
 #endif

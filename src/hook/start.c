@@ -162,6 +162,7 @@ void start_recording(void) {
         recorder.marks = true; /* nothing is ever sampled: frees take the short way */
         if (options.is_root) say_why_not(path[0] ? path : options.output, -r);
     }
+    hooks_choose_usable_size(recorder.marks);
     hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
