@@ -32,7 +32,7 @@ extern const char *const by_names[];
 extern const char *const sort_names[];
 
 #define SOURCE_HELP                                                                                          \
-    "FILE is a recording (*.mscope) or a folder of recordings, which are added up; PID is a running\n"       \
-    "program that was started with 'malloscope run'."
+    "FILE is a recording (*.mscope) or a folder of recordings; PID is a running program that was started\n"  \
+    "with 'malloscope run'. Several are added up."
 
 #endif

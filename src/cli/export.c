@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,11 +31,11 @@ static const char examples[] =
 static char *about(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    char *text =
-        copy_text("Writes a recording in a format of another tool.\n" SOURCE_HELP
-                  "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. What a "
-                  "terminal cannot\n"
-                  "show goes to a file named after the recording. '-o -' means stdout.\n\nformats:\n");
+    char *text = copy_text(
+        "Writes a recording in a format of another tool.\n" SOURCE_HELP
+        "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. On a "
+        "terminal pprof,\n"
+        "speedscope and json go to a file named after the recording. '-o -' means stdout.\n\nformats:\n");
     for (size_t i = 0; i < count; i++) {
         char *longer = format_text(
             "%s  %-12s %s%s", text, formats[i].name, formats[i].summary, i + 1 < count ? "\n" : "");
@@ -66,8 +67,9 @@ static int choose(struct export *export) {
 }
 
 /* "malloscope.server.12.mscope" becomes "malloscope.server.12.pb.gz" in the current folder; PIDs and folders
- * are named alike. */
-static char *default_name(const char *source, const char *extension) {
+ * are named alike. What was added up belongs to no single one. */
+static char *default_name(char **sources, size_t count, const char *extension) {
+    const char *source = count == 1 ? sources[0] : "malloscope.merged";
     cleanup_text char *name = copy_text(source);
     size_t length = strlen(name);
     while (length > 1 && name[length - 1] == '/') name[--length] = 0;
@@ -121,8 +123,12 @@ static int write_file(const struct export *export, const struct format_input *in
 static int write_stdout(const struct export *export, const struct format_input *input) {
     struct problem problem = {0};
     errno = 0;
-    if (format_write(export->format, input, stdout, &problem) < 0 && errno != EPIPE)
+    if (format_write(export->format, input, stdout, &problem) < 0 && errno != EPIPE) {
+        /* What has not been written would only fail once more. */
+        __fpurge(stdout);
+        clearerr(stdout);
         return message_problem(&problem);
+    }
     return message_finish_output();
 }
 
@@ -139,28 +145,28 @@ int command_export(int argc, char **argv) {
     };
     cleanup_text char *text = about();
     struct command_line line = {.name = "export",
-        .usage = "malloscope export [OPTION]... FILE|PID --format FORMAT",
+        .usage = "malloscope export [OPTION]... FILE|PID... --format FORMAT",
         .about = text,
         .examples = examples,
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     int code = choose(&export);
     if (code) return code;
 
-    bool to_stdout =
-        export.output ? strcmp(export.output, "-") == 0 : !export.format->binary || !isatty(STDOUT_FILENO);
-    if (to_stdout && export.format->binary && isatty(STDOUT_FILENO))
+    bool to_stdout = export.output ? strcmp(export.output, "-") == 0
+                                   : export.format->kind == FORMAT_TEXT || !isatty(STDOUT_FILENO);
+    if (to_stdout && export.format->kind == FORMAT_BINARY && isatty(STDOUT_FILENO))
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct loaded loaded;
-    code = load_source(line.arguments[0], true, &loaded);
+    code = load_sources(line.arguments, line.argument_count, true, &loaded);
     if (code) return code;
     struct format_input input = {loaded.model, loaded.resolver, export.value};
-    cleanup_text char *name = default_name(line.arguments[0], export.format->extension);
+    cleanup_text char *name = default_name(line.arguments, line.argument_count, export.format->extension);
     code = to_stdout ? write_stdout(&export, &input)
                      : write_file(&export, &input, export.output ? export.output : name);
     int end = load_finish(&loaded);

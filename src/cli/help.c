@@ -1,6 +1,8 @@
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +52,11 @@ static void print_commands(void) {
          "examples:\n"
          "  malloscope run -- ./server --port 8080      record a program\n"
          "  malloscope report malloscope.server.4711.mscope\n"
-         "  malloscope report 4711                      a running program, by its pid\n\n"
-         "exit codes: 0 fine, 1 failure, 2 wrong usage, 3 no such process or file, 4 no permission,\n"
-         "5 not a recording or damaged, 6 a gate failed; 'run' passes on the program's own.");
+         "  malloscope report 4711                      a running program, by its pid\n");
+    text_print_wrapped(stdout,
+        "exit codes: 0 fine, 1 failure, 2 wrong usage, 3 no such process or file, 4 no permission,\n"
+        "5 not a recording or damaged; 'run' passes on the program's own.",
+        0, terminal_of(stdout).width);
 }
 
 int command_help(int argc, char **argv) {

@@ -33,14 +33,15 @@ static void print_field(const char *title, const char *format, ...) {
     printf("  %-14s %s\n", title, text);
 }
 
-static const char *state_text(enum process_state state) {
-    switch (state) {
+static const char *state_text(const struct model_process *process) {
+    if (process->is_snapshot) return "running when this copy of its recording was made";
+    switch (process->state) {
     case PROCESS_RUNNING:
         return "running";
     case PROCESS_FINISHED:
         return "finished";
     case PROCESS_KILLED:
-        return "killed, or ended without exit()";
+        return "ended without notice: killed, or became another program by exec";
     }
     return "?";
 }
@@ -71,14 +72,14 @@ static void print_process(const struct model_process *process) {
     print_field("executable", "%s", process->executable ? process->executable : "?");
     print_field("parent", "%d%s", process->parent_pid,
         process->flags & RECORDING_FORKED ? ", forked from it: began with its live blocks" : "");
-    print_field("state", "%s", state_text(process->state));
+    print_field("state", "%s", state_text(process));
     print_time("started", process->start_realtime);
     print_field("duration", "%s", seconds_text(process->duration).text);
     print_field("peak after", "%s", seconds_text(process->peak_seconds).text);
     print_field("allocator", "%s", process->allocator && *process->allocator ? process->allocator : "?");
     print_field("free filter", "%s", filter_text(process->filter));
     if (process->rate <= 1)
-        print_field("rate", "exact, every allocation");
+        print_field("rate", "exact");
     else
         print_field("rate", "one sample every %s on average", bytes_text((double)process->rate).text);
     print_field("recorder", "%s of memory in the program", bytes_text((double)process->recorder_bytes).text);
@@ -90,9 +91,10 @@ static void print_threads(const struct model *model, uint32_t process) {
         const struct model_thread *thread = &model->threads[i];
         if (thread->process != process) continue;
         cleanup_text char *name = text_clean(thread->name);
-        printf("  %10d  %-16s %10s allocated%s, %s samples, from %s", thread->tid, name,
-            bytes_text(thread->exact_bytes).text, thread->exact_is_complete ? "" : " or a little more",
-            count_text((double)thread->samples).text, seconds_text(1e-9 * (double)thread->start_time).text);
+        printf("  %10d  %-16s %s%s allocated, %s, from %s", thread->tid, name,
+            thread->exact_is_complete ? "" : "at least ", bytes_text(thread->exact_bytes).text,
+            counted_text((double)thread->samples, "sample").text,
+            seconds_text(1e-9 * (double)thread->start_time).text);
         if (thread->end_time)
             printf(" to %s\n", seconds_text(1e-9 * (double)thread->end_time).text);
         else
@@ -138,15 +140,15 @@ static void print_tables(const struct model *model) {
 
 int command_info(int argc, char **argv) {
     struct command_line line = {.name = "info",
-        .usage = "malloscope info FILE|PID",
+        .usage = "malloscope info FILE|PID...",
         .about = about,
         .examples = examples,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     struct loaded loaded;
-    int code = load_source(line.arguments[0], false, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, false, &loaded);
     if (code) return code;
     const struct model *model = loaded.model;
     summary_print(stdout, model);

@@ -1,3 +1,4 @@
+#include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/memory.h"
@@ -32,8 +33,7 @@ static void print_entry(
     else
         pieces_add(&pieces, "%s %s %s", bytes_text(figures->live_bytes.value).text, glyphs()->plus_minus,
             bytes_text(estimate_error(figures->live_bytes)).text);
-    pieces_add(&pieces, "%s object%s", count_text(figures->live_objects.value).text,
-        figures->live_objects.value < 1.5 && figures->live_objects.value >= 0.5 ? "" : "s");
+    pieces_add(&pieces, "%s", counted_text(figures->live_objects.value, "object").text);
     if (figures->oldest != UINT64_MAX && row->largest) {
         double age = model->processes[row->largest->process].duration - 1e-9 * (double)figures->oldest;
         pieces_add(&pieces, "oldest %s", seconds_text(age > 0 ? age : 0).text);
@@ -47,14 +47,21 @@ static void print_entry(
     putchar('\n');
 }
 
+static void print_nothing(const struct model *model, const char *filter) {
+    const char *what =
+        model->exact && !summary_is_incomplete(model) ? "nothing" : "no allocation that was recorded";
+    printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
+}
+
 static void print_entries(
     const struct loaded *loaded, const struct view_rows *rows, uint64_t limit, bool raw_site) {
     struct terminal terminal = terminal_of(stdout);
+    printf("%s %s in %s:\n\n", bytes_text(rows->sum.live_bytes.value).text, summary_live_word(loaded->model),
+        counted_text(rows->sum.live_objects.value, "object").text);
     size_t live = 0;
     while (live < rows->count && rows->rows[live].figures.live_bytes.value > 0) live++;
     size_t shown = limit && limit < live ? limit : live;
     for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], raw_site, &terminal);
-    if (live == 0) puts(loaded->model->exact ? "nothing is allocated" : "no sampled allocation is live");
     if (shown == live) return;
     double rest = 0;
     for (size_t i = shown; i < live; i++) rest += rows->rows[i].figures.live_bytes.value;
@@ -80,18 +87,18 @@ int command_leaks(int argc, char **argv) {
         {0, "raw-site", OPTION_ON, &raw_site, NULL, .help = "show operator new, containers, strdup, ... too"},
     };
     struct command_line line = {.name = "leaks",
-        .usage = "malloscope leaks [OPTION]... FILE|PID",
+        .usage = "malloscope leaks [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_source(line.arguments[0], true, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, true, &loaded);
     if (code) return code;
     struct problem problem = {0};
     struct view_rows rows;
@@ -102,9 +109,12 @@ int command_leaks(int argc, char **argv) {
     }
     summary_print(stdout, loaded.model);
     summary_print_notes(stdout, loaded.model, SORT_LIVE);
-    printf("\n%s %s in %s objects:\n\n", bytes_text(rows.sum.live_bytes.value).text,
-        summary_live_word(loaded.model), count_text(rows.sum.live_objects.value).text);
-    print_entries(&loaded, &rows, limit, raw_site);
+    advice_print(stdout, &loaded, SORT_LIVE);
+    putchar('\n');
+    if (rows.sum.live_bytes.value > 0)
+        print_entries(&loaded, &rows, limit, raw_site);
+    else
+        print_nothing(loaded.model, filter);
     view_rows_free(&rows);
     return load_finish(&loaded);
 }

@@ -13,10 +13,11 @@ static void print_warnings(const char *text) {
     }
 }
 
-int load_source(const char *source, bool symbols, struct loaded *ret_loaded) {
+int load_sources(char **sources, size_t count, bool symbols, struct loaded *ret_loaded) {
     struct problem problem = {0};
     struct loaded loaded = {0};
-    if (model_load(source, &loaded.model, &problem) < 0) return message_problem(&problem);
+    if (model_load_many((const char *const *)sources, count, &loaded.model, &problem) < 0)
+        return message_problem(&problem);
     print_warnings(loaded.model->warning);
     if (loaded.model->damaged)
         message_hint("what can be read is shown; get a whole copy of the file, or record again");

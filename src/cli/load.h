@@ -10,9 +10,9 @@ struct loaded {
     struct resolver *resolver; /* NULL if not asked for */
 };
 
-/* `source` is a recording, a folder of recordings or a PID. With `symbols` all addresses are resolved, behind
- * a progress bar. Prints what goes wrong. Returns 0 or the exit code. */
-int load_source(const char *source, bool symbols, struct loaded *ret_loaded);
+/* Each of the sources is a recording, a folder of recordings or a PID; they are added up. With `symbols` all
+ * addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or the exit code. */
+int load_sources(char **sources, size_t count, bool symbols, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/message.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 static int print_version(void) {
     puts("malloscope " MALLOSCOPE_VERSION);
-    return 0;
+    return message_finish_output();
 }
 
 int main(int argc, char **argv) {

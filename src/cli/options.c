@@ -1,6 +1,8 @@
 #include "cli/options.h"
 #include "cli/memory.h"
 #include "cli/message.h"
+#include "cli/terminal.h"
+#include "cli/text.h"
 #include "cli/units.h"
 
 #include <errno.h>
@@ -30,12 +32,17 @@ static enum options_result wrong(const struct command_line *line, const char *fo
 
 /* Help */
 
-static void print_choices(const struct option_rule *rule) {
-    for (size_t i = 0; rule->choices[i]; i++) printf("%s%s", i ? ", " : "one of ", rule->choices[i]);
-    putchar('\n');
+static char *list_choices(const struct option_rule *rule) {
+    char *list = copy_text("");
+    for (size_t i = 0; rule->choices[i]; i++) {
+        char *longer = format_text("%s%s%s", list, i ? ", " : "", rule->choices[i]);
+        free(list);
+        list = longer;
+    }
+    return list;
 }
 
-static void print_rule(const struct option_rule *rule) {
+static void print_rule(const struct option_rule *rule, size_t width) {
     enum { COLUMN = 26 };
     char form[64];
     int used = rule->letter ? snprintf(form, sizeof form, "  -%c, --%s", rule->letter, rule->name)
@@ -43,21 +50,20 @@ static void print_rule(const struct option_rule *rule) {
     if (rule->argument) used += snprintf(form + used, sizeof form - (size_t)used, " %s", rule->argument);
     printf("%s%*s", form, used < COLUMN - 1 ? COLUMN - used : 0, "");
     if (used >= COLUMN - 1) printf("\n%*s", COLUMN, "");
-    for (const char *text = rule->help; *text;) {
-        size_t length = strcspn(text, "\n");
-        printf("%.*s\n", (int)length, text);
-        text += length + (text[length] == '\n');
-        if (*text) printf("%*s", COLUMN, "");
-    }
+    text_print_wrapped(stdout, rule->help, COLUMN, width);
     if (rule->choices) {
+        cleanup_text char *list = list_choices(rule), *text = format_text("one of %s", list);
         printf("%*s", COLUMN, "");
-        print_choices(rule);
+        text_print_wrapped(stdout, text, COLUMN, width);
     }
 }
 
 static void print_help(const struct command_line *line) {
-    printf("usage: %s\n\n%s\n\noptions:\n", line->usage, line->about);
-    for (size_t i = 0; i < line->rule_count; i++) print_rule(&line->rules[i]);
+    size_t width = terminal_of(stdout).width;
+    printf("usage: %s\n\n", line->usage);
+    text_print_wrapped(stdout, line->about, 0, width);
+    puts("\noptions:");
+    for (size_t i = 0; i < line->rule_count; i++) print_rule(&line->rules[i], width);
     printf("  -h, --help              show this help\n");
     bool any = false;
     for (size_t i = 0; i < line->rule_count; i++) {
@@ -113,11 +119,8 @@ static enum options_result wrong_value(const struct command_line *line, const st
     const char *shown_name, const char *value, const char *expected) {
     if (rule->kind != OPTION_CHOICE) return wrong(line, "%s needs %s, not '%s'", shown_name, expected, value);
     size_t count = 0;
-    char list[256] = "";
-    for (; rule->choices[count]; count++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", rule->choices[count]);
-    }
+    while (rule->choices[count]) count++;
+    cleanup_text char *list = list_choices(rule);
     const char *near = nearest_spelling(value, rule->choices, count);
     if (near)
         return wrong(

@@ -30,7 +30,7 @@ struct option_rule {
 
 struct command_line {
     const char *name;     /* of the command */
-    const char *usage;    /* "malloscope report [OPTION]... FILE|PID" */
+    const char *usage;    /* "malloscope report [OPTION]... FILE|PID..." */
     const char *about;    /* paragraphs for --help */
     const char *examples; /* lines for --help */
     struct option_rule *rules;

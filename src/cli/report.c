@@ -1,3 +1,4 @@
+#include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/memory.h"
@@ -18,6 +19,7 @@ struct report {
     uint64_t limit; /* 0 = all */
     const char *filter;
     bool json, csv, raw_site, verbose;
+    bool sort_given;
 };
 
 static const char about[] =
@@ -29,7 +31,7 @@ static const char about[] =
     "'thread' shows the exact bytes each thread allocated.\n\n"
     "LIVE   bytes allocated and not freed (at exit, if the program has ended)\n"
     "+-     half the width of the 95 % confidence interval of LIVE; exact recordings have none\n"
-    "PEAK   largest LIVE this site ever had; an upper bound for a site with several stacks\n"
+    "PEAK   bytes live at the moment when the whole heap was largest: adds up to the heap's peak\n"
     "TOTAL  bytes ever allocated, COUNT how many allocations\n"
     "TEMP   share of the allocations that were freed within a millisecond by the same thread";
 
@@ -61,8 +63,10 @@ static void print_json(const struct report *report) {
 }
 
 static void print_csv(const struct report *report) {
-    contract_write_csv_header(stdout);
-    for (size_t i = 0; i < rows_shown(report); i++) contract_write_csv_row(stdout, &report->rows.rows[i]);
+    bool threads = report->by == BY_THREAD;
+    contract_write_csv_header(stdout, threads);
+    for (size_t i = 0; i < rows_shown(report); i++)
+        contract_write_csv_row(stdout, &report->rows.rows[i], threads);
 }
 
 /* The table */
@@ -90,7 +94,7 @@ static void add_stack_row(struct sheet *sheet, const struct view_row *row, bool 
         double error = any ? estimate_error(figures->live_bytes) / figures->live_bytes.value : 0;
         cells->cells[n++] = any ? format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : NULL;
     }
-    cells->cells[n++] = bytes_cell(figures->peak_bytes, narrow);
+    cells->cells[n++] = bytes_cell(figures->at_peak_bytes.value, narrow);
     cells->cells[n++] = bytes_cell(figures->total_bytes.value, narrow);
     cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
     double all = figures->total_objects.value;
@@ -112,15 +116,20 @@ static const char *last_title(int by) {
 }
 
 static void print_remainder(const struct report *report) {
+    static const char *const words[] = {
+        "live", "at the peak", "allocated", "allocation", "temporary allocation"};
     size_t shown = rows_shown(report);
     if (shown == report->rows.count) return;
+    enum view_sort sort = report->by == BY_THREAD ? SORT_TOTAL : (enum view_sort)report->sort;
     double rest = 0;
     for (size_t i = shown; i < report->rows.count; i++)
-        rest += report->by == BY_THREAD ? report->rows.rows[i].figures.total_bytes.value
-                                        : report->rows.rows[i].figures.live_bytes.value;
-    printf("%s %s more with %s %s; -n 0 shows all\n", glyphs()->ellipsis,
-        count_text((double)(report->rows.count - shown)).text, bytes_text(rest).text,
-        report->by == BY_THREAD ? "allocated" : "live");
+        rest += view_sort_value(&report->rows.rows[i].figures, sort);
+    printf("%s %s more with ", glyphs()->ellipsis, count_text((double)(report->rows.count - shown)).text);
+    if (sort == SORT_ALLOCS || sort == SORT_TEMPORARY)
+        fputs(counted_text(rest, words[sort]).text, stdout);
+    else
+        printf("%s %s", bytes_text(rest).text, words[sort]);
+    puts("; -n 0 shows all");
 }
 
 static void print_table(const struct report *report) {
@@ -157,6 +166,9 @@ static void print_for_people(const struct report *report) {
     const struct model *model = report->loaded.model;
     summary_print(stdout, model);
     summary_print_notes(stdout, model, (enum view_sort)report->sort);
+    advice_print(stdout, &report->loaded, (enum view_sort)report->sort);
+    if (report->by != BY_THREAD && !report->sort_given && report->sort != SORT_LIVE)
+        summary_print_order(stdout, "the largest at the heap's peak first");
     if (report->filter && report->by != BY_THREAD) {
         cleanup_text char *text = format_text("'%s' matches %s of %s live and %s of %s allocated in total",
             report->filter, bytes_text(report->rows.sum.live_bytes.value).text,
@@ -182,7 +194,9 @@ int command_report(int argc, char **argv) {
         {'b', "by", OPTION_CHOICE, &report.by, "WHAT",
             .help = "what makes a line (default site):", .choices = by_names},
         {'s', "sort", OPTION_CHOICE, &report.sort, "KEY",
-            .help = "largest first by (default live):", .choices = sort_names},
+            .help = "largest first by (default live, or peak if the program has\nended and nearly nothing is "
+                    "live):",
+            .choices = sort_names},
         {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N lines (default 20; 0 = all)"},
         {'F', "filter", OPTION_TEXT, &report.filter, "RE",
             .help =
@@ -195,20 +209,24 @@ int command_report(int argc, char **argv) {
             .help = "under each line, the stack that contributes most"},
     };
     struct command_line line = {.name = "report",
-        .usage = "malloscope report [OPTION]... FILE|PID",
+        .usage = "malloscope report [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     if (report.json && report.csv)
         return message_error(PROBLEM_USAGE, "choose one of them", "--json and --csv exclude each other");
 
-    int code = load_source(line.arguments[0], true, &report.loaded);
+    int code = load_sources(line.arguments, line.argument_count, true, &report.loaded);
     if (code) return code;
+    report.sort_given = rules[1].given;
+    /* Scripts get the same order whatever the program did. */
+    if (!report.sort_given && !report.json && !report.csv)
+        report.sort = summary_default_sort(report.loaded.model);
     struct problem problem = {0};
     struct view_query query = {
         (enum view_by)report.by, (enum view_sort)report.sort, report.filter, report.raw_site};

@@ -103,22 +103,23 @@ static void print_summary(const struct run_recordings *recordings, int status, d
     else
         pieces_add(&pieces, "live at the end %s %s %s", bytes_text(totals->sum.live_bytes.value).text,
             glyphs()->plus_minus, bytes_text(estimate_error(totals->sum.live_bytes)).text);
-    pieces_add(&pieces, "total %s%s", bytes_text(totals->exact_total_bytes).text,
-        totals->exact_is_complete ? "" : " or a little more");
+    summary_add_total(&pieces, model);
     if (model->exact)
-        pieces_add(&pieces, "%s allocations, exact", count_text(totals->sum.total_objects.value).text);
+        pieces_add(&pieces, "%s%s", counted_text(totals->sum.total_objects.value, "allocation").text,
+            summary_is_incomplete(model) ? "" : ", exact");
     else
-        pieces_add(&pieces, "%s samples", count_text((double)totals->sum.samples).text);
-    if (totals->drops_total) pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
+        pieces_add(&pieces, "%s", counted_text((double)totals->sum.samples, "sample").text);
     pieces_end(&pieces);
     summary_print_notes(stderr, model, SORT_TOTAL);
-    model_free(model);
     if (recordings->child_count) {
         cleanup_text char *first = shown_path(recordings->children[0]);
         fprintf(stderr, "  and %zu more recording%s of programs it started or became, such as %s\n",
             recordings->child_count, recordings->child_count == 1 ? "" : "s", first);
     }
-    fprintf(stderr, "  next: malloscope report %s\n        malloscope tree %s\n", path, path);
+    bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
+    const char *second = leaks ? "leaks" : "tree";
+    fprintf(stderr, "  next: malloscope report %s\n        malloscope %s %s\n", path, second, path);
+    model_free(model);
 }
 
 static void tell_result(const struct run *run, const struct launched *launched, uint64_t start) {

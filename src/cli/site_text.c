@@ -17,6 +17,14 @@ static const char *from_here(const char *file) {
                                                                                            : file;
 }
 
+/* A function that is not known is named by its module and address: "[libx.so+0x12]". */
+static bool says_module(const char *function, const char *module) {
+    const char *name = text_base_name(module);
+    size_t length = strlen(name);
+    return function[0] == '[' && strncmp(function + 1, name, length) == 0 &&
+           strncmp(function + 1 + length, "+0x", 3) == 0;
+}
+
 struct place_text site_text(const char *function, const char *file, int line, const char *module) {
     struct place_text text = {0};
     file = from_here(file);
@@ -26,9 +34,7 @@ struct place_text site_text(const char *function, const char *file, int line, co
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);
-        /* A function that is not known is named by its address and module. */
-        bool says_module = module && strstr(function, text_base_name(module)) != NULL;
-        if (raw_place && (file || !says_module)) text.place = text_clean(raw_place);
+        if (raw_place && (file || !says_module(function, module))) text.place = text_clean(raw_place);
     } else {
         const char *name = file ? raw_place : module;
         text.name = text_clean(name ? name : "[not known]");
@@ -36,18 +42,31 @@ struct place_text site_text(const char *function, const char *file, int line, co
     return text;
 }
 
+static bool same_place(const struct source_frame *a, const struct source_frame *b) {
+    const struct symbol *x = a->symbol, *y = b->symbol;
+    return a->module == b->module && x->line == y->line && strcmp(x->function, y->function) == 0 &&
+           (x->file == y->file || (x->file && y->file && strcmp(x->file, y->file) == 0));
+}
+
 void stack_print(struct resolver *resolver, const struct model_stack *stack, bool raw, const char *indent,
     const struct terminal *terminal) {
     struct source_frames frames = {0};
     if (!source_frames_expand(&frames, resolver, stack)) return;
-    size_t room = terminal->width > strlen(indent) + 8 ? terminal->width - strlen(indent) : 8;
-    for (size_t i = source_frames_site(&frames, raw); i < frames.count; i++) {
+    for (size_t i = source_frames_site(&frames, raw), next; i < frames.count; i = next) {
         const struct source_frame *frame = &frames.frames[i];
+        for (next = i + 1; next < frames.count && same_place(frame, &frames.frames[next]);) next++;
+        cleanup_text char *repeats =
+            next - i > 1 ? format_text("  %s %zu", glyphs()->times, next - i) : copy_text("");
         struct place_text text = site_text(frame->symbol->function, frame->symbol->file, frame->symbol->line,
             frame->module ? frame->module->path : NULL);
         fputs(indent, stdout);
-        place_text_print(text, terminal->width ? room : 0, terminal);
-        putchar('\n');
+        size_t used = strlen(indent) + text_width(repeats);
+        place_text_print(text,
+            !terminal->width             ? 0
+            : terminal->width > used + 8 ? terminal->width - used
+                                         : 8,
+            terminal);
+        puts(repeats);
         place_text_free(&text);
     }
     source_frames_free(&frames);

@@ -10,7 +10,7 @@
 struct place_text site_text(const char *function, const char *file, int line, const char *module);
 
 /* Prints all frames of a stack, innermost first, one a line. Plumbing above the site is left out unless
- * `raw`. */
+ * `raw`; a function that calls itself from one line is printed once, with how often. */
 void stack_print(struct resolver *resolver, const struct model_stack *stack, bool raw, const char *indent,
     const struct terminal *terminal);
 

@@ -39,7 +39,7 @@ static void print_for_people(const struct model *model) {
         count_text(totals->peak_objects).text);
     print_bytes("total", totals->sum.total_bytes, totals->sum.total_objects, model->exact);
     printf("%-20s %s%s\n", "exact total", bytes_text(totals->exact_total_bytes).text,
-        totals->exact_is_complete ? "" : ", up to one sampling interval a thread is missing");
+        totals->exact_is_complete ? "" : " at least: up to one sampling interval a thread is missing");
     printf("%-20s %s\n", "frees", count_text(totals->sum.freed_objects).text);
     double all = totals->sum.total_objects.value;
     printf("%-20s %s of the allocations\n", "temporary",
@@ -47,7 +47,9 @@ static void print_for_people(const struct model *model) {
     printf("%-20s %s, %s live\n", "samples", count_text((double)totals->sum.samples).text,
         count_text((double)totals->sum.live_samples).text);
     printf("%-20s %s\n", "rate",
-        model->exact ? "exact, every allocation" : bytes_text((double)model->rate).text);
+        summary_is_incomplete(model) && model->exact ? "exact, but incomplete"
+        : model->exact                               ? "exact, every allocation"
+                                                     : bytes_text((double)model->rate).text);
     printf("%-20s %s\n", "drops", count_text((double)totals->drops_total).text);
     printf("%-20s %s\n", "recorder", bytes_text((double)totals->recorder_bytes).text);
     printf("%-20s %s complete, %.1f frames, confidence %s\n", "stacks",
@@ -62,17 +64,17 @@ int command_stats(int argc, char **argv) {
         {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object: totals and health"},
     };
     struct command_line line = {.name = "stats",
-        .usage = "malloscope stats [--json] FILE|PID",
+        .usage = "malloscope stats [--json] FILE|PID...",
         .about = about,
         .examples = examples,
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     struct loaded loaded;
-    int code = load_source(line.arguments[0], false, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, false, &loaded);
     if (code) return code;
     if (json)
         print_json(loaded.model);

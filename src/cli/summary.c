@@ -81,30 +81,55 @@ const char *summary_drop_text(enum drop drop) {
 }
 
 static const char *state_text(const struct model_process *process) {
+    if (process->is_snapshot) return "copied while it ran, after";
     switch (process->state) {
     case PROCESS_RUNNING:
         return "running for";
     case PROCESS_FINISHED:
         return "finished after";
     case PROCESS_KILLED:
-        return "killed after";
+        return "ended without notice after";
     }
     return "";
 }
 
 const char *summary_live_word(const struct model *model) {
-    enum process_state state = model->process_count ? model->processes[0].state : PROCESS_FINISHED;
+    if (model->process_count == 0) return "live";
+    enum process_state state = model->processes[0].state;
+    bool is_snapshot = model->processes[0].is_snapshot;
     for (size_t i = 1; i < model->process_count; i++)
-        if (model->processes[i].state != state) return "live";
+        if (model->processes[i].state != state || model->processes[i].is_snapshot != is_snapshot)
+            return "live";
+    if (is_snapshot) return "live when the copy was made";
     switch (state) {
     case PROCESS_RUNNING:
         return "live now";
     case PROCESS_FINISHED:
         return "still allocated at exit";
     case PROCESS_KILLED:
-        return "live when the program was killed";
+        return "live when the program ended";
     }
     return "live";
+}
+
+static bool has_ended(const struct model *model) {
+    for (size_t i = 0; i < model->process_count; i++)
+        if (model->processes[i].state == PROCESS_RUNNING || model->processes[i].is_snapshot) return false;
+    return true;
+}
+
+enum view_sort summary_default_sort(const struct model *model) {
+    const struct totals *totals = &model->totals;
+    bool nearly_nothing = totals->peak_bytes > 0 && totals->sum.live_bytes.value < 0.01 * totals->peak_bytes;
+    return has_ended(model) && nearly_nothing ? SORT_PEAK : SORT_LIVE;
+}
+
+void summary_print_order(FILE *out, const char *what) {
+    cleanup_text char *text =
+        format_text("nearly nothing was live at the end, so this shows %s; '--sort live' "
+                    "shows what was",
+            what);
+    summary_wrap(out, "note:", text);
 }
 
 /* The command line may be long: it is shortened, what is said about it is not. */
@@ -134,33 +159,77 @@ static void add_estimate(struct pieces *pieces, const char *word, struct estimat
             bytes_text(estimate_error(estimate)).text);
 }
 
+void summary_add_total(struct pieces *pieces, const struct model *model) {
+    const struct totals *totals = &model->totals;
+    if (model->damaged) /* the threads may be what is missing */
+        add_estimate(pieces, "total", totals->sum.total_bytes);
+    else
+        pieces_add(pieces, "total %s%s", totals->exact_is_complete ? "" : "at least ",
+            bytes_text(totals->exact_total_bytes).text);
+}
+
 void summary_print(FILE *out, const struct model *model) {
     struct terminal terminal = terminal_of(out);
     const struct totals *totals = &model->totals;
+    const struct health *health = &model->health;
     print_title(out, model, &terminal);
     struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
     add_estimate(&pieces, "live", totals->sum.live_bytes);
     pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
         bytes_text(totals->peak_bytes).text);
-    add_estimate(&pieces, "total", totals->sum.total_bytes);
+    summary_add_total(&pieces, model);
+    pieces_add(&pieces, "%s", counted_text(totals->sum.total_objects.value, "allocation").text);
     if (!model->exact)
-        pieces_add(&pieces, "exact total %s%s", bytes_text(totals->exact_total_bytes).text,
-            totals->exact_is_complete ? "" : " or a little more");
-    pieces_add(&pieces, "%s allocations", count_text(totals->sum.total_objects.value).text);
-    if (model->exact)
+        pieces_add(&pieces, "rate %s, %s", bytes_text((double)model->rate).text,
+            counted_text((double)totals->sum.samples, "sample").text);
+    else if (!summary_is_incomplete(model))
         pieces_add(&pieces, "exact, every allocation recorded");
-    else
-        pieces_add(&pieces, "rate %s, %s samples", bytes_text((double)model->rate).text,
-            count_text((double)totals->sum.samples).text);
-    if (totals->drops_total)
-        pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
-    else
-        pieces_add(&pieces, "no drops");
     pieces_add(&pieces, "recorder %s", bytes_text((double)totals->recorder_bytes).text);
-    pieces_add(&pieces, "stacks %s complete, %.1f frames, confidence %s",
-        percent_text(model->health.complete).text, model->health.mean_depth,
-        model->health.confidence ? model->health.confidence : "?");
+    bool is_good = health->complete >= 0.95 && health->confidence && strcmp(health->confidence, "high") == 0;
+    if (totals->sum.samples && !is_good)
+        pieces_add(&pieces, "stacks %s complete", percent_text(health->complete).text);
     pieces_end(&pieces);
+}
+
+/* The drops that lose allocations; others only lose names. */
+static const struct {
+    enum drop drop;
+    const char *reason, *remedy;
+} losses[] = {
+    {DROP_LIVE_TABLE, "live table full", ": raise --max-size"},
+    {DROP_THREAD, "thread table full", ": raise --max-size"},
+    {DROP_SCRATCH, "all capture buffers busy", ""},
+    {DROP_ADDRESS, "addresses above 48 bits", ""},
+};
+
+bool summary_is_incomplete(const struct model *model) {
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        if (model->totals.drops[losses[i].drop]) return true;
+    return false;
+}
+
+/* The share of the bytes is known of exact recordings, whose threads count what is dropped as well; of others
+ * the share of the samples. */
+static void note_incomplete(FILE *out, const struct model *model) {
+    if (!summary_is_incomplete(model)) return;
+    const struct totals *totals = &model->totals;
+    size_t largest = 0;
+    double lost = 0;
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (totals->drops[losses[i].drop] > totals->drops[losses[largest].drop]) largest = i;
+        if (losses[i].drop != DROP_THREAD) lost += (double)totals->drops[losses[i].drop];
+    }
+    double share = 0;
+    if (!model->exact && lost > 0)
+        share = lost / (lost + (double)totals->sum.samples);
+    else if (model->exact && totals->exact_total_bytes > 0)
+        share = 1 - totals->sum.total_bytes.value / totals->exact_total_bytes;
+    cleanup_text char *amount = share > 0 ? format_text("%s of the %s are", percent_text(share).text,
+                                                model->exact ? "bytes allocated" : "samples")
+                                          : copy_text("allocations are");
+    cleanup_text char *text =
+        format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
+    summary_wrap(out, "INCOMPLETE:", text);
 }
 
 /* The rate that would have given about a thousand samples, as an option; a power of two. */
@@ -195,13 +264,14 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
         return;
     }
     cleanup_text char *text =
-        format_text("%s on only %s sample%s, so take them as rough; '%s' would give a finer picture",
-            live_alone ? "the live figures rest" : "all figures rest", count_text((double)samples).text,
-            samples == 1 ? "" : "s", option);
+        format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
+            live_alone ? "the live figures rest" : "all figures rest",
+            counted_text((double)samples, "sample").text, option);
     summary_wrap(out, "note:", text);
 }
 
 void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort) {
+    note_incomplete(out, model);
     note_samples(out, model, sort);
     for (int i = 0; i < DROP_KINDS; i++) {
         if (!model->totals.drops[i]) continue;
@@ -209,7 +279,7 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
             count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
         summary_wrap(out, "note:", text);
     }
-    /* A recording that is finished or copied is closed to growth as well; only drops make it worth a word. */
+    /* Only drops make it worth a word. */
     for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
         if (model->processes[i].flags & RECORDING_NO_GROWTH) {
             summary_wrap(out, "note:",

@@ -20,8 +20,20 @@ void pieces_end(struct pieces *pieces);
 
 void summary_print(FILE *out, const struct model *model);
 
-/* Few samples, drops, a program that is still running or was killed: one "note:" each, wrapped. */
+/* What is missing, few samples, drops, stacks that are cut off: one "note:" each, wrapped. */
 void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort);
+
+/* Were allocations lost that should have been recorded? */
+bool summary_is_incomplete(const struct model *model);
+
+/* Adds "total 12 MiB": the threads' exact count, or at least what it is known to be. */
+void summary_add_total(struct pieces *pieces, const struct model *model);
+
+/* What people want to see first: what is live, or, where the program has ended and nearly nothing is, what
+ * was at the peak. */
+enum view_sort summary_default_sort(const struct model *model);
+/* Says that the order is not by what is live. */
+void summary_print_order(FILE *out, const char *what);
 
 /* Which word fits what is live: "live", "still allocated at exit", ... */
 const char *summary_live_word(const struct model *model);

@@ -8,8 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static const struct glyphs ascii = {false, "+-", "..", "|", "us", "|", "`", "|"};
-static const struct glyphs unicode = {true, "±", "…", "·", "µs", "├", "└", "│"};
+static const struct glyphs ascii = {false, "+-", "..", "|", "us", "x", "|", "`", "|"};
+static const struct glyphs unicode = {true, "±", "…", "·", "µs", "×", "├", "└", "│"};
 
 static const struct glyphs *chosen = &ascii;
 

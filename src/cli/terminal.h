@@ -18,7 +18,7 @@ struct terminal terminal_of(FILE *stream);
 /* Characters that depend on the character set. */
 struct glyphs {
     bool unicode;
-    const char *plus_minus, *ellipsis, *dot, *micro;
+    const char *plus_minus, *ellipsis, *dot, *micro, *times;
     const char *branch, *last_branch, *trunk; /* of a tree, one column each */
 };
 

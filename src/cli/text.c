@@ -104,3 +104,46 @@ char *text_shorten(const char *text, size_t width) {
     sprintf(result, "%.*s%s%s", (int)head_bytes, text, mark, p);
     return result;
 }
+
+/* Where the lines after this one begin: under its text, or under the last column of a table. */
+static size_t hanging_indent(const char *line, size_t length) {
+    size_t start = strspn(line, " ");
+    const char *gap = strstr(line + start, "  ");
+    if (!gap || gap >= line + length) return start;
+    return (size_t)(gap - line) + strspn(gap, " ");
+}
+
+/* Does the paragraph go on from the line before, which ended at `column`, in this one? */
+static bool goes_on(size_t column, const char *line) {
+    enum { NEARLY_FULL = 76 };
+    size_t length = strcspn(line, "\n");
+    return column >= NEARLY_FULL && length > 0 && hanging_indent(line, length) == 0;
+}
+
+void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width) {
+    size_t column = indent, hang = indent;
+    bool joined = false;
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        const char *end = line + length;
+        if (!joined) hang = indent + hanging_indent(line, length);
+        for (const char *word = line; word < end;) {
+            size_t blanks = strspn(word, " "), size = strcspn(word + blanks, " \n");
+            size_t gap = joined && word == line ? 1 : blanks;
+            if (width && column > hang && column + gap + size > width) {
+                fprintf(out, "\n%*s", (int)hang, "");
+                column = hang;
+                gap = 0;
+            }
+            fprintf(out, "%*s%.*s", (int)gap, "", (int)size, word + blanks);
+            column += gap + size;
+            word += blanks + size;
+        }
+        line = *end ? end + 1 : end;
+        joined = width && goes_on(indent + length, line);
+        if (joined || !*line) continue;
+        fprintf(out, "\n%*s", *line == '\n' ? 0 : (int)indent, "");
+        column = indent;
+    }
+    fputc('\n', out);
+}

@@ -4,6 +4,7 @@
 #define MALLOSCOPE_CLI_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* A copy in which nothing can move the cursor, change colours or reverse the reading direction: control
  * characters, bytes that are not UTF-8 and direction marks become \xNN or \u{NNNN}. Where the terminal is not
@@ -16,5 +17,10 @@ size_t text_width(const char *text);
 /* A copy of a clean text in at most `width` columns, with its middle left out if need be. The caller frees
  * it. */
 char *text_shorten(const char *text, size_t width);
+
+/* Prints text that was written for 100 columns in `width` (0 = no limit), wrapped at words: lines that nearly
+ * fill theirs go on in the next, lines that begin with a blank or hold a table do not. The first line begins
+ * at column `indent`, the others are moved there. */
+void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width);
 
 #endif

@@ -1,3 +1,4 @@
+#include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/memory.h"
@@ -22,7 +23,9 @@ struct tree {
 
 static const char about[] =
     "Shows the call tree, from the start of the program down to the allocations.\n" SOURCE_HELP "\n\n"
-    "A node's figure includes those below it. The tree goes one step to the right only where it branches,\n"
+    "A node's figure includes those below it; that of 'peak' is what was live when the whole heap was "
+    "largest.\n"
+    "The tree goes one step to the right only where it branches,\n"
     "so that long chains of single callers stay readable.";
 
 static const char examples[] = "  malloscope tree malloscope.server.4711.mscope\n"
@@ -119,7 +122,9 @@ int command_tree(int argc, char **argv) {
     bool raw_site = false;
     struct option_rule rules[] = {
         {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
-            .help = "which figure to show, largest first (default live):", .choices = sort_names},
+            .help = "which figure to show, largest first (default live,\nor peak if the program has ended "
+                    "and nearly nothing is live):",
+            .choices = sort_names},
         {'m', "min", OPTION_PERCENT, &percent, "PERCENT",
             .help = "leave out what is smaller (default 1; 0 = show all)"},
         {'d', "depth", OPTION_COUNT, &tree.depth, "N", .help = "go down N calls at most (default 0 = all)"},
@@ -130,19 +135,20 @@ int command_tree(int argc, char **argv) {
             .help = "go down into operator new, containers, strdup, ..."},
     };
     struct command_line line = {.name = "tree",
-        .usage = "malloscope tree [OPTION]... FILE|PID",
+        .usage = "malloscope tree [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_source(line.arguments[0], true, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, true, &loaded);
     if (code) return code;
+    if (!rules[0].given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};
     struct view_query query = {.sort = (enum view_sort)tree.sort, .filter = filter, .raw_sites = raw_site};
     struct view_node *root = view_tree_query(loaded.model, loaded.resolver, &query, &problem);
@@ -152,6 +158,9 @@ int command_tree(int argc, char **argv) {
     }
     summary_print(stdout, loaded.model);
     summary_print_notes(stdout, loaded.model, query.sort);
+    advice_print(stdout, &loaded, query.sort);
+    if (!rules[0].given && query.sort != SORT_LIVE)
+        summary_print_order(stdout, "what was live at the heap's peak");
     putchar('\n');
     tree.whole = view_sort_value(&root->figures, query.sort);
     tree.least = tree.whole * percent / 100;

@@ -66,6 +66,13 @@ struct unit_text count_text(double count) {
     return result;
 }
 
+struct unit_text counted_text(double count, const char *noun) {
+    struct unit_text result, number = count_text(count);
+    snprintf(result.text, sizeof result.text, "%.12s %s%s", number.text, noun,
+        strcmp(number.text, "1") == 0 ? "" : "s");
+    return result;
+}
+
 struct unit_text percent_text(double share) {
     struct unit_text result;
     if (!isfinite(share))

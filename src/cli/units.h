@@ -10,11 +10,12 @@ struct unit_text {
     char text[32];
 };
 
-struct unit_text bytes_text(double bytes);       /* "12.3 MiB" */
-struct unit_text bytes_text_short(double bytes); /* "12.3M" */
-struct unit_text count_text(double count);       /* "1,234", from a million on "1.23 M" */
-struct unit_text percent_text(double share);     /* of 1: "12%", "<1%", ">999%" */
-struct unit_text seconds_text(double seconds);   /* "120 µs", "1.25 s", "2 min 05 s", "3 h 20 min" */
+struct unit_text bytes_text(double bytes);                     /* "12.3 MiB" */
+struct unit_text bytes_text_short(double bytes);               /* "12.3M" */
+struct unit_text count_text(double count);                     /* "1,234", from a million on "1.23 M" */
+struct unit_text counted_text(double count, const char *noun); /* "1 allocation", "1,234 allocations" */
+struct unit_text percent_text(double share);                   /* of 1: "12%", "<1%", ">999%" */
+struct unit_text seconds_text(double seconds); /* "120 µs", "1.25 s", "2 min 05 s", "3 h 20 min" */
 
 /* A size of bytes: digits, then nothing, B, K, M, G or T, which may be followed by B or iB. All are powers of
  * 1024. false: not such a size, or too large. */

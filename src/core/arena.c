@@ -1,10 +1,13 @@
 #include "core/arena.h"
 
+#include "core/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,13 +98,19 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
     return atomic_load_explicit(&recording->piece[piece], memory_order_acquire) != 0;
 }
 
-static bool grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
+static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
+    WITHOUT_CANCELLATION;
     int file = open_again(recording);
-    if (file < 0) return false;
-    bool grown = (goal <= reserved || reserve_space(file, reserved, goal) == 0) &&
-                 (is_mapped(recording, piece) || map_piece(recording, file, piece));
+    if (file < 0) return file;
+    int r = goal > reserved ? reserve_space(file, reserved, goal) : 0;
+    if (r == 0 && !is_mapped(recording, piece) && !map_piece(recording, file, piece)) r = -ENOMEM;
     close(file);
-    return grown;
+    return r;
+}
+
+/* What may be different a moment later: no descriptor or no address space was free. */
+static bool may_pass(int error) {
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
 }
 
 /* Makes sure that [start, end) is reserved and mapped. */
@@ -122,8 +131,17 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
         goal = round_up(end > reserved + step ? end : reserved + step, PAGE);
         if (goal > header->size_max) goal = header->size_max;
     }
-    if (!grow(recording, piece, reserved, goal)) {
-        atomic_fetch_or_explicit(&header->flags, RECORDING_NO_GROWTH, memory_order_relaxed);
+    /* After a failure that may pass, it is tried again at every thousandth request. */
+    if (atomic_load_explicit(&recording->retry_in, memory_order_relaxed) > 0) {
+        atomic_fetch_sub_explicit(&recording->retry_in, 1, memory_order_relaxed);
+        return false;
+    }
+    int r = grow(recording, piece, reserved, goal);
+    if (r < 0) {
+        if (may_pass(r))
+            atomic_store_explicit(&recording->retry_in, 1000, memory_order_relaxed);
+        else
+            atomic_fetch_or_explicit(&header->flags, RECORDING_NO_GROWTH, memory_order_relaxed);
         return false;
     }
     while (reserved < goal && !atomic_compare_exchange_weak_explicit(&header->arena_reserved, &reserved, goal,
@@ -236,22 +254,21 @@ void arena_unmap(struct recording *recording) {
 }
 
 void arena_close(struct recording *recording) {
+    WITHOUT_CANCELLATION;
     struct recording_header *header = recording->header;
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
-
-    /* No request beyond the new end can succeed once arena_reserved is lowered; then the file may be cut. */
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
-    uint64_t end;
-    do end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
-    while (end < reserved && !atomic_compare_exchange_weak_explicit(&header->arena_reserved, &reserved, end,
-                                 memory_order_acq_rel, memory_order_acquire));
+    uint64_t end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
     if (end >= reserved) return;
-
     int file = open_again(recording);
     if (file < 0) return;
-    if (atomic_load_explicit(&header->arena_used, memory_order_acquire) <= end &&
-        ftruncate(file, (off_t)end) != 0) {
-        /* the file merely stays larger than it need be */
+    /* Another thread may be about to use what was reserved before: its pages must stay within the file. */
+    if (__libc_single_threaded) {
+        atomic_store_explicit(&header->arena_reserved, end, memory_order_relaxed);
+        if (ftruncate(file, (off_t)end) != 0)
+            atomic_store_explicit(&header->arena_reserved, reserved, memory_order_relaxed);
+    } else {
+        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)end, (off_t)(reserved - end));
     }
     close(file);
 }

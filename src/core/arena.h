@@ -29,6 +29,7 @@ struct recording {
     uint32_t first_shift; /* log2 of the first piece's size */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* address of offset 0 if piece k's mapping reached back to it; 0 = not mapped */
+    _Atomic int32_t retry_in; /* requests until growth is tried again after a failure that may pass */
     dev_t device;
     ino_t inode;
     char path[RECORDING_PATH_MAX]; /* absolute */

@@ -48,20 +48,22 @@ void event_count(struct stack_record *stack, const struct live_entry *entry, boo
     }
 }
 
-bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry) {
+enum event_outcome event_allocate(
+    struct recording *recording, uint64_t address, const struct live_entry *entry) {
     struct recording_header *header = recording->header;
     bool exact = atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT;
     struct live_entry former;
     /* A former entry of this address anywhere in the table: to look for it costs too much where all is
      * recorded. */
-    if (!exact && live_table_remove(recording, address, &former))
-        event_free(recording, &former, entry->birth, UINT32_MAX);
+    bool replaced = !exact && live_table_remove(recording, address, &former);
+    if (replaced) event_free(recording, &former, entry->birth, UINT32_MAX);
     switch (live_table_insert(recording, address, entry, &former)) {
     case LIVE_NO_ROOM:
         counter_add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
-        return false;
+        return EVENT_DROPPED;
     case LIVE_REPLACED:
         event_free(recording, &former, entry->birth, UINT32_MAX);
+        replaced = true;
         break;
     case LIVE_INSERTED:
         break;
@@ -85,7 +87,7 @@ bool event_allocate(struct recording *recording, uint64_t address, const struct 
     }
     timeline_note(recording, entry->birth, live, weight);
     counter_store(&header->last_event, entry->birth);
-    return true;
+    return replaced ? EVENT_REPLACED : EVENT_RECORDED;
 }
 
 bool event_forget(struct recording *recording, uint64_t address, struct live_entry *ret_entry) {
@@ -115,7 +117,7 @@ void event_free(struct recording *recording, const struct live_entry *entry, uin
     counter_add(&stack->freed_objects, objects);
     counter_add(&stack->freed_bytes, weight);
     counter_add(&stack->lifetime[lifetime_bucket(lifetime)], objects);
-    if (lifetime < TEMPORARY_NS && entry->thread == (uint16_t)thread) {
+    if (lifetime < TEMPORARY_NS && thread != UINT32_MAX && entry->thread == (uint16_t)thread) {
         counter_add(&stack->temporary_objects, objects);
         counter_add(&stack->temporary_bytes, weight);
     }

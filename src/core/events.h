@@ -6,7 +6,14 @@
 
 /* Records the block in the live table, and then in the figures of its stack and of the whole heap. A block
  * that finds no room in the live table counts nowhere but as a drop: its free could not be told either. */
-bool event_allocate(struct recording *recording, uint64_t address, const struct live_entry *entry);
+enum event_outcome {
+    EVENT_DROPPED,
+    EVENT_RECORDED,
+    EVENT_REPLACED, /* and a former block at this address, whose free was not seen, is counted as freed */
+};
+
+enum event_outcome event_allocate(
+    struct recording *recording, uint64_t address, const struct live_entry *entry);
 
 /* The part of it that concerns the stack's totals alone. */
 void event_count(struct stack_record *stack, const struct live_entry *entry, bool exact);

@@ -125,7 +125,8 @@ struct recording_header {
     _Atomic uint64_t orphan_bytes; /* exact bytes of threads that have no record */
 };
 
-enum thread_state { THREAD_FREE = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2 };
+/* NEW: not yet filled by the thread it was made for. FREE: may be taken by another. */
+enum thread_state { THREAD_NEW = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2, THREAD_FREE = 3 };
 
 /* A thread and its sampler. `bytes` counts what it allocated up to its last draw; what it allocated since is
  * `interval` minus the countdown in its thread-local storage, at `countdown_address` in the program. */

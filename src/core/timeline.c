@@ -21,11 +21,15 @@ static uint64_t take(_Atomic uint64_t *from) {
 }
 
 /* Merges neighbours. One thread does it; the others lose their point of that moment rather than wait. */
-static void widen(struct timeline *timeline) {
+static void widen(struct timeline *timeline, uint64_t now) {
     uint64_t sequence = atomic_load_explicit(&timeline->sequence, memory_order_acquire);
     if ((sequence & 1) || !atomic_compare_exchange_strong_explicit(&timeline->sequence, &sequence,
                               sequence + 1, memory_order_acq_rel, memory_order_relaxed))
         return;
+    if (now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed) < TIMELINE_BUCKETS) {
+        atomic_store_explicit(&timeline->sequence, sequence, memory_order_release); /* another has done it */
+        return;
+    }
     for (int i = 0; i < TIMELINE_BUCKETS; i++) {
         struct timeline_bucket *into = &timeline->bucket[i];
         if (i >= TIMELINE_BUCKETS / 2) {
@@ -51,7 +55,7 @@ void timeline_note(struct recording *recording, uint64_t now, uint64_t live, uin
     uint64_t place = now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed);
     for (int tries = 0; place >= TIMELINE_BUCKETS; tries++) {
         if (tries > 64) return;
-        widen(timeline);
+        widen(timeline, now);
         place = now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed);
     }
     struct timeline_bucket *bucket = &timeline->bucket[place];

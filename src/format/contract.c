@@ -127,7 +127,8 @@ static void write_csv_text(FILE *out, const char *text) {
     if (quoted) fputc('"', out);
 }
 
-void contract_write_csv_header(FILE *out) {
+void contract_write_csv_header(FILE *out, bool threads) {
+    if (threads) fputs("thread,", out);
     fputs("function,file,line,module", out);
 #define WRITE(name, value) fputs("," #name, out);
     FIGURES(WRITE)
@@ -135,18 +136,26 @@ void contract_write_csv_header(FILE *out) {
     fputc('\n', out);
 }
 
-void contract_write_csv_row(FILE *out, const struct view_row *row) {
+static bool known_of_threads(const char *figure) {
+    return strcmp(figure, "total_bytes") == 0 || strcmp(figure, "samples") == 0;
+}
+
+void contract_write_csv_row(FILE *out, const struct view_row *row, bool threads) {
     const struct figures *figures = &row->figures;
     char text[JSON_NUMBER_SIZE];
 
     write_csv_text(out, row->function);
-    fputc(',', out);
-    write_csv_text(out, row->file);
-    fprintf(out, ",%d,", row->line);
-    write_csv_text(out, row->module);
+    if (threads) {
+        fputs(",,,,", out);
+    } else {
+        fputc(',', out);
+        write_csv_text(out, row->file);
+        fprintf(out, ",%d,", row->line);
+        write_csv_text(out, row->module);
+    }
 #define WRITE(name, value)                                                                                   \
     json_number_text(value, text);                                                                           \
-    fprintf(out, ",%s", text);
+    fprintf(out, ",%s", threads && !known_of_threads(#name) ? "" : text);
     FIGURES(WRITE)
 #undef WRITE
     fputc('\n', out);

@@ -20,8 +20,9 @@ void contract_write_row(struct json *json, const struct view_row *row);
 /* The figures alone, as fields of the object that is open. */
 void contract_write_figures(struct json *json, const struct figures *figures);
 
-/* RFC 4180 with "\n" at the end of a line; unknown text is an empty field. */
-void contract_write_csv_header(FILE *out);
-void contract_write_csv_row(FILE *out, const struct view_row *row);
+/* RFC 4180 with "\n" at the end of a line; what is not known is an empty field. The rows of `threads` have a
+ * column `thread` before the others, of which only few are known. */
+void contract_write_csv_header(FILE *out, bool threads);
+void contract_write_csv_row(FILE *out, const struct view_row *row, bool threads);
 
 #endif

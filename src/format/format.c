@@ -5,14 +5,15 @@
 #include <string.h>
 
 static const struct format formats[] = {
-    {"pprof", "pb.gz", "gzipped profile.proto, for pprof and compatible viewers", pprof_write, true},
-    {"heap", "heap", "pprof's text format, values as estimated", heap_write, false},
-    {"heap_v2", "heap", "pprof's text format, values as sampled: readers rescale them", heap_v2_write, false},
-    {"speedscope", "speedscope.json", "flame graphs in speedscope", speedscope_write, false},
-    {"collapsed", "collapsed", "one line a stack for flame graph scripts", collapsed_write, false},
+    {"pprof", "pb.gz", "gzipped profile.proto, for pprof and compatible viewers", pprof_write, FORMAT_BINARY},
+    {"heap", "heap", "pprof's text format, values as estimated", heap_write, FORMAT_TEXT},
+    {"heap_v2", "heap", "pprof's text format, values as sampled: readers rescale them", heap_v2_write,
+        FORMAT_TEXT},
+    {"speedscope", "speedscope.json", "flame graphs in speedscope", speedscope_write, FORMAT_BULKY},
+    {"collapsed", "collapsed", "one line a stack for flame graph scripts", collapsed_write, FORMAT_TEXT},
     {"json", "json", "everything: totals, processes, modules, threads, timeline, stacks", json_dump_write,
-        false},
-    {"csv", "csv", "one line a site, as report --csv", csv_write, false},
+        FORMAT_BULKY},
+    {"csv", "csv", "one line a site, as report --csv", csv_write, FORMAT_TEXT},
 };
 
 static const char *const value_names[] = {

@@ -34,12 +34,18 @@ struct format_input {
     enum value_kind value;
 };
 
+enum format_kind {
+    FORMAT_TEXT,
+    FORMAT_BULKY, /* text, but for programs: to a terminal only if asked for */
+    FORMAT_BINARY /* never to a terminal */
+};
+
 struct format {
     const char *name;
     const char *extension; /* without a dot: "pb.gz" */
     const char *summary;   /* one line for a list of formats */
     int (*write)(const struct format_input *input, FILE *out, struct problem *problem);
-    bool binary; /* not for a terminal */
+    enum format_kind kind;
 };
 
 /* All formats, in the order in which to list them. */

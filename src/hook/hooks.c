@@ -90,6 +90,13 @@ static void note_unmarked(const void *block) {
     if (begins_page(block)) hook_free_page = hook_free_filtered;
 }
 
+/* Records a sampled block. The filter must not count one that is not in the table, nor one twice. */
+static void record(const void *block, size_t size, caller *at) {
+    enum event_outcome outcome = recorder_sample(block, size, at);
+    if (outcome != EVENT_RECORDED && unmarked != UNMARKED_LOOK_UP && !mark_distance(block))
+        filter_remove(block);
+}
+
 /* Takes a block out of the live table if it is there. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     bool ask = distance || unmarked == UNMARKED_LOOK_UP;
@@ -160,7 +167,7 @@ static void *allocate(struct request request, caller *at) {
     void *block = recorder_marks() ? marked(request) : unmarked_sample(request);
     int error = errno;
     if (block)
-        recorder_sample(block, request.size, at);
+        record(block, request.size, at);
     else
         recorder_refund(request.size);
     errno = error;
@@ -332,7 +339,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     } else {
         if (known) recorder_freed(&old);
         if (sampled && resized && !mark) note_unmarked(resized);
-        if (sampled && resized) recorder_sample(resized, size, at);
+        if (sampled && resized) record(resized, size, at);
     }
     errno = error;
     return resized;

@@ -1,5 +1,6 @@
 #include "hook/recorder.h"
 
+#include "core/cancel.h"
 #include "core/counter.h"
 #include "core/events.h"
 #include "core/live_table.h"
@@ -82,6 +83,12 @@ bool recorder_due(size_t size) {
     return atomic_load_explicit(&recorder.recording.header->active, memory_order_relaxed) != 0;
 }
 
+void recorder_mend_countdown(void) {
+    if (!hook_thread || !is_recording()) return;
+    if (hook_countdown > atomic_load_explicit(&hook_thread->interval, memory_order_relaxed))
+        hook_countdown = 0;
+}
+
 void recorder_refund(size_t size) {
     if (is_recording() && hook_thread) own_add(&hook_thread->bytes, -(uint64_t)size);
 }
@@ -133,14 +140,14 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t n
     return stack;
 }
 
-void recorder_sample(const void *block, size_t size, const struct unwind_registers *caller) {
-    if (!is_recording()) return;
+enum event_outcome recorder_sample(const void *block, size_t size, const struct unwind_registers *caller) {
+    if (!is_recording()) return EVENT_DROPPED;
     live_table_prefetch(&recorder.recording, (uintptr_t)block);
     uint64_t now = clock_now();
     uint32_t stack = recorder.exact ? remember_stack(caller, now) : walk_stack(caller, now, NULL);
     if (stack == UINT32_MAX) {
         drop(DROP_SCRATCH);
-        return;
+        return EVENT_DROPPED;
     }
     struct thread_record *thread = hook_thread;
     struct live_entry entry = {
@@ -150,7 +157,9 @@ void recorder_sample(const void *block, size_t size, const struct unwind_registe
         .stack = stack,
         .thread = (uint16_t)thread->number,
     };
-    if (event_allocate(&recorder.recording, (uintptr_t)block, &entry)) own_add(&thread->samples, 1);
+    enum event_outcome outcome = event_allocate(&recorder.recording, (uintptr_t)block, &entry);
+    if (outcome != EVENT_DROPPED) own_add(&thread->samples, 1);
+    return outcome;
 }
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
@@ -186,6 +195,7 @@ void thread_note_name(struct thread_record *record) {
 }
 
 static bool register_thread(void) {
+    WITHOUT_CANCELLATION;
     struct recording *recording = &recorder.recording;
     int32_t tid = (int32_t)gettid();
     uint32_t number = threads_register(recording, tid, clock_now());

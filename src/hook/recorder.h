@@ -10,6 +10,7 @@
 #define MALLOSCOPE_HOOK_RECORDER_H
 
 #include "core/arena.h"
+#include "core/events.h"
 #include "unwind/unwind.h"
 
 #include <stdbool.h>
@@ -20,8 +21,13 @@ extern __thread uint64_t hook_countdown;
 
 bool recorder_due(size_t size);
 
+/* The entry code takes the size off and, on its way here, puts it back. A signal handler that allocates in
+ * between leaves a countdown below zero: larger than any interval. */
+void recorder_mend_countdown(void);
+
 /* Charges the calling thread for `size` bytes. True: this allocation is to be sampled. */
 static inline bool recorder_take(size_t size) {
+    recorder_mend_countdown();
     if (hook_countdown > size) {
         hook_countdown -= size;
         return false;
@@ -33,7 +39,7 @@ static inline bool recorder_take(size_t size) {
 void recorder_refund(size_t size);
 
 /* Records the block of `size` bytes that was allocated by the code at `caller`. */
-void recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);
+enum event_outcome recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);
 
 /* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as freed
  * (or restored) when the allocator has done its work. */

@@ -1,4 +1,5 @@
 /* The start of recording in a process. */
+#include "core/cancel.h"
 #include "core/events.h"
 #include "core/live_table.h"
 #include "core/modules.h"
@@ -109,7 +110,8 @@ static int make_recording(const struct options *options, uint64_t start, char *p
 
 static void end_thread(void *value) {
     struct thread_record *record = value;
-    if (!is_recording() || record != hook_thread) return;
+    bool ours = is_recording() && atomic_load_explicit(recorder.owner, memory_order_relaxed);
+    if (!ours || record != hook_thread) return;
     thread_note_name(record);
     thread_flush(record);
     memo_free();
@@ -129,6 +131,7 @@ void start_recording(void) {
     int stage = NOT_STARTED;
     if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+    WITHOUT_CANCELLATION;
 
     int error = errno;
     recorder.rate = options.rate;

@@ -166,7 +166,7 @@ static bool load_threads(struct builder *builder, const struct snapshot *snapsho
     struct table_cursor cursor = {0};
     for (const struct thread_record *record;
          (record = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
-        if (record->state == THREAD_FREE) continue;
+        if (record->state == THREAD_FREE || record->state == THREAD_NEW) continue;
         if (!builder_grow(
                 &model->threads, &builder->thread_capacity, model->thread_count, 1, sizeof *model->threads))
             return false;

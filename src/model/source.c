@@ -17,10 +17,11 @@
 static const char SUFFIX[] = ".mscope";
 
 static const char *become_owner(void) {
-    return geteuid() == 0 ? "root may not do that here: a container, a namespace or a security module forbids "
-                            "it; run this where the program was started"
-                          : "a recording and a process can be read by their owner: run this as that user, or "
-                            "as root with sudo";
+    return geteuid() == 0
+               ? "root may not do that here: a container, a namespace or a security module forbids "
+                 "it; run this where the program was started"
+               : "a recording and a process can be read by their owner: run this as that user, or "
+                 "as root with sudo";
 }
 
 static bool has_suffix(const char *name) {

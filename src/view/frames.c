@@ -39,17 +39,20 @@ void source_frames_free(struct source_frames *frames) {
 
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     if (raw_sites) return 0;
-    size_t fallback = frames->count;
+    size_t none = frames->count, wrapper = none, library = none;
     for (size_t i = 0; i < frames->count; i++) {
         const struct source_frame *frame = &frames->frames[i];
-        enum plumbing verdict =
-            plumbing_of(frame->symbol->function, frame->module ? frame->module->path : NULL);
-        if (verdict == PLUMBING_ALWAYS) continue;
-        if (verdict == PLUMBING_NOT && (frame->symbol->line > 0 || fallback == frames->count)) return i;
-        if (verdict == PLUMBING_NOT) break;
-        if (fallback == frames->count) fallback = i;
+        const char *function = frame->symbol->function;
+        enum plumbing verdict = plumbing_of(function, frame->module ? frame->module->path : NULL);
+        if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
+        if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
+        if (verdict != PLUMBING_NOT) continue;
+        if (frame->symbol->line > 0) return i;
+        bool is_named = function[0] != '[';
+        if (library == none && (is_named || wrapper == none)) return i;
+        break;
     }
-    return fallback < frames->count ? fallback : 0;
+    return library != none ? library : wrapper != none ? wrapper : 0;
 }
 
 int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {

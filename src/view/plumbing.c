@@ -9,7 +9,8 @@
  *
  * What is always skipped are the allocation functions themselves. The standard libraries are skipped when
  * that leads to a source line: `std::vector::push_back` is of no help where the program's own line is known,
- * and of much help where it is not. */
+ * and of much help where it is not. Wrappers of malloc are skipped when that leads to any function that has a
+ * name. */
 static const struct rule {
     const char *function;
     const char *module; /* what the name of the function's file starts with, NULL = any file */
@@ -51,6 +52,42 @@ static const struct rule {
     {"*getline", "libc.so", PLUMBING_IF_SOURCE},
     {"*getdelim", "libc.so", PLUMBING_IF_SOURCE},
     {"*realpath*", "libc.so", PLUMBING_IF_SOURCE},
+    /* What programs and libraries wrap malloc in: GNU, Perl, GLib, Python, OpenSSL, SQLite */
+    {"Perl_safesys*", NULL, PLUMBING_IF_NAMED},
+    {"xmalloc", NULL, PLUMBING_IF_NAMED},
+    {"xzalloc", NULL, PLUMBING_IF_NAMED},
+    {"xcalloc", NULL, PLUMBING_IF_NAMED},
+    {"xpalloc", NULL, PLUMBING_IF_NAMED},
+    {"xrealloc*", NULL, PLUMBING_IF_NAMED},
+    {"xn*alloc", NULL, PLUMBING_IF_NAMED},
+    {"x2*alloc", NULL, PLUMBING_IF_NAMED},
+    {"xstrdup", NULL, PLUMBING_IF_NAMED},
+    {"xstrndup", NULL, PLUMBING_IF_NAMED},
+    {"xmemdup*", NULL, PLUMBING_IF_NAMED},
+    {"xasprintf", NULL, PLUMBING_IF_NAMED},
+    {"g_malloc*", NULL, PLUMBING_IF_NAMED},
+    {"g_try_malloc*", NULL, PLUMBING_IF_NAMED},
+    {"g_realloc*", NULL, PLUMBING_IF_NAMED},
+    {"g_try_realloc*", NULL, PLUMBING_IF_NAMED},
+    {"g_strdup*", NULL, PLUMBING_IF_NAMED},
+    {"g_strndup", NULL, PLUMBING_IF_NAMED},
+    {"g_memdup*", NULL, PLUMBING_IF_NAMED},
+    {"g_slice_alloc*", NULL, PLUMBING_IF_NAMED},
+    {"PyMem_*lloc", NULL, PLUMBING_IF_NAMED},
+    {"_PyMem_*lloc", NULL, PLUMBING_IF_NAMED},
+    {"PyObject_*lloc", NULL, PLUMBING_IF_NAMED},
+    {"_PyObject_*lloc", NULL, PLUMBING_IF_NAMED},
+    {"_PyObject_New*", NULL, PLUMBING_IF_NAMED},
+    {"_PyObject_GC_New*", NULL, PLUMBING_IF_NAMED},
+    {"PyType_GenericAlloc", NULL, PLUMBING_IF_NAMED},
+    {"CRYPTO_*alloc", NULL, PLUMBING_IF_NAMED},
+    {"CRYPTO_strdup", NULL, PLUMBING_IF_NAMED},
+    {"CRYPTO_strndup", NULL, PLUMBING_IF_NAMED},
+    {"CRYPTO_memdup", NULL, PLUMBING_IF_NAMED},
+    {"sqlite3*Malloc*", NULL, PLUMBING_IF_NAMED},
+    {"sqlite3*Realloc*", NULL, PLUMBING_IF_NAMED},
+    {"sqlite3_malloc*", NULL, PLUMBING_IF_NAMED},
+    {"sqlite3_realloc*", NULL, PLUMBING_IF_NAMED},
 };
 
 static bool in_module(const char *path, const char *start) {
@@ -60,11 +97,16 @@ static bool in_module(const char *path, const char *start) {
     return strncmp(slash ? slash + 1 : path, start, strlen(start)) == 0;
 }
 
+/* Most names differ in what comes before the first wildcard, which fnmatch is slow to find out. */
+static bool matches(const char *pattern, const char *skeleton) {
+    return strncmp(pattern, skeleton, strcspn(pattern, "*\\")) == 0 && fnmatch(pattern, skeleton, 0) == 0;
+}
+
 enum plumbing plumbing_of(const char *function, const char *module) {
     char skeleton[512];
     plumbing_skeleton(function, skeleton, sizeof skeleton);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (in_module(module, rules[i].module) && fnmatch(rules[i].function, skeleton, 0) == 0)
+        if (in_module(module, rules[i].module) && matches(rules[i].function, skeleton))
             return rules[i].verdict;
     return PLUMBING_NOT;
 }

@@ -1,5 +1,5 @@
 /* Plumbing: the functions between a line of the program and malloc that nobody means when asking "who
- * allocated this?": operator new, allocators, the standard containers, strdup.
+ * allocated this?": operator new, allocators, the standard containers, strdup, xmalloc.
  *
  * Names are compared as skeletons: without template arguments, parameters and return type, and with Rust's
  * `<Type as Trait>::method` as `Type::method`. */
@@ -11,6 +11,7 @@
 enum plumbing {
     PLUMBING_NOT,
     PLUMBING_ALWAYS,    /* never a site while there is a frame outside it */
+    PLUMBING_IF_NAMED,  /* a site unless a frame outside has a name */
     PLUMBING_IF_SOURCE, /* a site unless the first frame outside has a source line */
 };
 

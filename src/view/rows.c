@@ -11,7 +11,7 @@ double view_sort_value(const struct figures *figures, enum view_sort sort) {
     case SORT_LIVE:
         return figures->live_bytes.value;
     case SORT_PEAK:
-        return figures->peak_bytes;
+        return figures->at_peak_bytes.value;
     case SORT_TOTAL:
         return figures->total_bytes.value;
     case SORT_ALLOCS:

@@ -9,6 +9,7 @@
 #include "symbol/symbol.h"
 
 enum view_by { BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_THREAD, BY_STACK };
+/* SORT_PEAK: what was live when the whole heap was largest, which adds up. */
 enum view_sort { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_ALLOCS, SORT_TEMPORARY };
 
 /* What is asked for. */

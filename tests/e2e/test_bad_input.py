@@ -200,7 +200,7 @@ def test_dump_does_not_overwrite(folder, good):
         ["frobnicate"], ["report"], ["report", "--frobnicate", "x"], ["report", "--by", "colour", "x"],
         ["report", "-n", "many", "x"], ["run"], ["run", "--rate", "fast", "--", "true"], ["run", "--rate", "0", "--", "true"],
         ["run", "--rate", "-5", "--", "true"], ["export", "x", "--format", "fax"], ["report", "x", "--filter", "("],
-        ["report", "a", "b"],
+        ["dump", "x", "b", "-o", "c"],
     ],
     ids=" ".join,
 )

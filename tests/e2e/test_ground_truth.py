@@ -119,7 +119,7 @@ def test_groupings_add_up_to_the_same(build, record):
 
 
 @pytest.mark.parametrize("key, figure", [
-    ("live", "live_bytes"), ("peak", "peak_bytes"), ("total", "total_bytes"), ("allocs", "total_objects"),
+    ("live", "live_bytes"), ("peak", "at_peak_bytes"), ("total", "total_bytes"), ("allocs", "total_objects"),
     ("temp", "temporary_objects"),
 ])
 def test_rows_are_sorted_as_asked(build, record, key, figure):

@@ -2,6 +2,7 @@
 #include "check.h"
 #include "cli/options.h"
 #include "cli/sheet.h"
+#include "cli/site_text.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/units.h"
@@ -29,6 +30,9 @@ static void counts_percents_and_times_are_short(void) {
     CHECK_TEXT(count_text(999999.4).text, "999,999");
     CHECK_TEXT(count_text(1234567).text, "1.23 M");
     CHECK_TEXT(count_text(2.5e9).text, "2.50 G");
+    CHECK_TEXT(counted_text(0, "sample").text, "0 samples");
+    CHECK_TEXT(counted_text(1.2, "sample").text, "1 sample");
+    CHECK_TEXT(counted_text(2e6, "temporary allocation").text, "2.00 M temporary allocations");
     CHECK_TEXT(percent_text(0).text, "0%");
     CHECK_TEXT(percent_text(0.001).text, "<1%");
     CHECK_TEXT(percent_text(0.999).text, ">99%");
@@ -115,6 +119,46 @@ static void long_names_lose_their_middle(void) {
         }
 }
 
+static void check_wrapped(const char *text, size_t indent, size_t width, const char *expected) {
+    char *printed;
+    size_t length;
+    FILE *out = open_memstream(&printed, &length);
+    text_print_wrapped(out, text, indent, width);
+    fclose(out);
+    CHECK_TEXT(printed, expected);
+    free(printed);
+}
+
+static void help_wraps_where_the_terminal_is_narrow(void) {
+    const char *full =
+        "seventy-six columns or more make this line one that goes on in the next of them,\nas here.";
+    check_wrapped(full, 0, 0,
+        "seventy-six columns or more make this line one that goes on in the next of "
+        "them,\nas here.\n");
+    check_wrapped(full, 0, 50,
+        "seventy-six columns or more make this line one\n"
+        "that goes on in the next of them, as here.\n");
+    check_wrapped("short\nlines\n\nstay", 2, 50, "short\n  lines\n\n  stay\n");
+    check_wrapped("LIVE  what has not been freed", 0, 16, "LIVE  what has\n      not been\n      freed\n");
+    check_wrapped("averyverylongword", 0, 4, "averyverylongword\n");
+    check_wrapped("one two", 4, 8, "one\n    two\n");
+}
+
+static void check_place(const char *function, const char *module, const char *place) {
+    struct place_text text = site_text(function, NULL, 0, module);
+    CHECK_TEXT(text.name, function);
+    CHECK_TEXT(text.place ? text.place : "", place);
+    place_text_free(&text);
+}
+
+static void only_an_address_says_its_module(void) {
+    check_place("main", "/bin/program", "program");
+    check_place("[program+0x12]", "/bin/program", "");
+    check_place("ls_main", "/bin/ls", "ls");
+    check_place("[program+0x12]", "/bin/pro", "pro");
+    check_place("[cut]", NULL, "");
+}
+
 static void slips_of_the_finger_are_recognised(void) {
     const char *const names[] = {"run", "report", "tree", "export", "leaks"};
     CHECK_TEXT(nearest_spelling("rnu", names, 5), "run");
@@ -174,6 +218,8 @@ int main(void) {
     sizes_are_read_strictly();
     escapes_of_a_terminal_are_harmless();
     long_names_lose_their_middle();
+    help_wraps_where_the_terminal_is_narrow();
+    only_an_address_says_its_module();
     slips_of_the_finger_are_recognised();
     tables_fit_every_width();
     return check_result();

@@ -336,14 +336,22 @@ static void rows_are_written_as_the_contract_says(void) {
     size_t length;
 
     FILE *out = open_memstream(&line, &length);
-    contract_write_csv_header(out);
-    contract_write_csv_row(out, &row);
+    contract_write_csv_header(out, false);
+    contract_write_csv_row(out, &row, false);
     fclose(out);
     CHECK(strncmp(line,
               "function,file,line,module,live_bytes,live_error,live_objects,peak_bytes,at_peak_bytes,"
               "total_bytes,total_objects,frees,temporary_objects,samples,",
               140) == 0);
     CHECK(strstr(line, "\n\"say \"\"a, b\"\"\",,3,/bin/demo,3000,0,3,4000,4000,5000,5,2,0,5,"));
+    free(line);
+
+    out = open_memstream(&line, &length);
+    contract_write_csv_header(out, true);
+    contract_write_csv_row(out, &row, true);
+    fclose(out);
+    CHECK(strncmp(line, "thread,function,file,line,module,live_bytes,", 44) == 0);
+    CHECK(strstr(line, "\n\"say \"\"a, b\"\"\",,,,,,,,,,5000,,,,5,,"));
     free(line);
 
     struct json json;

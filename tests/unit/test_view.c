@@ -8,7 +8,20 @@
 
 static struct model_module program = {.path = "/bin/program"}, library = {.path = "/lib/libx.so"};
 
-enum { MAIN_10, MAIN_20, PARSE, TEMPLATE_INT, TEMPLATE_LONG, NEW, VECTOR, HIDDEN, CUT, INLINED };
+enum {
+    MAIN_10,
+    MAIN_20,
+    PARSE,
+    TEMPLATE_INT,
+    TEMPLATE_LONG,
+    NEW,
+    VECTOR,
+    HIDDEN,
+    CUT,
+    INLINED,
+    WRAPPER,
+    NAMED
+};
 
 static const struct name {
     struct symbol symbols[2];
@@ -27,6 +40,8 @@ static const struct name {
     [INLINED] = {{{"std::vector<int>::resize(unsigned long)", NULL, "vector.h", 99, 1, true},
                      {"load", NULL, "load.c", 33, 30, false}},
         2, &program},
+    [WRAPPER] = {{{"xmalloc", NULL, NULL, 0, 0, false}}, 1, &program},
+    [NAMED] = {{{"work", NULL, NULL, 0, 0, false}}, 1, &program},
 };
 
 struct symbol_list resolver_look_up(
@@ -229,6 +244,48 @@ static void trees_hold_everything_below_a_node(void) {
     view_tree_free(root);
 }
 
+static const char *site_of(const uint64_t *words, uint32_t count) {
+    struct source_frames frames = {0};
+    struct model_stack stack = {.frames = words, .frame_count = count};
+    CHECK(source_frames_expand(&frames, NULL, &stack));
+    const char *function = frames.frames[source_frames_site(&frames, false)].symbol->function;
+    source_frames_free(&frames);
+    return function;
+}
+
+static void a_wrapper_of_malloc_gives_way_to_any_name(void) {
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER, NAMED, MAIN_10}, 3), "work");
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER, WRAPPER, PARSE}, 3), "parse");
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER, HIDDEN, NAMED}, 3), "xmalloc");
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER, CUT}, 2), "xmalloc");
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER}, 1), "xmalloc");
+    /* A container is kept where its caller has no line, and is a better site than the wrapper. */
+    CHECK_TEXT(
+        site_of((const uint64_t[]){WRAPPER, VECTOR, NAMED}, 3), "std::vector<int>::resize(unsigned long)");
+    CHECK_TEXT(
+        site_of((const uint64_t[]){WRAPPER, VECTOR, HIDDEN}, 3), "std::vector<int>::resize(unsigned long)");
+    CHECK_TEXT(site_of((const uint64_t[]){WRAPPER, VECTOR, MAIN_10}, 3), "main");
+}
+
+/* What a site held when the heap was largest adds up; its own peak does not. */
+static void the_peak_is_that_of_the_heap(void) {
+    stacks[0].figures.at_peak_bytes.value = 10;
+    stacks[2].figures.at_peak_bytes.value = 70;
+    stacks[4].figures.at_peak_bytes.value = 20;
+    stacks[4].figures.peak_bytes = 500;
+    struct view_query query = {BY_SITE, SORT_PEAK, NULL, false};
+    struct view_rows rows;
+    CHECK(view_rows_query(&model, NULL, &query, &rows, NULL) == 0);
+    CHECK_TEXT(rows.rows[0].function, "fill<int>");
+    CHECK_TEXT(rows.rows[1].function, "main");
+    CHECK_EQUAL(view_sort_value(&rows.sum, SORT_PEAK), 100);
+    view_rows_free(&rows);
+    struct view_node *root = view_tree_query(&model, NULL, &query, NULL);
+    CHECK_EQUAL(view_sort_value(&root->figures, SORT_PEAK), 100);
+    CHECK_EQUAL(view_sort_value(&root->children[0].figures, SORT_PEAK), 100);
+    view_tree_free(root);
+}
+
 /* The two stacks of parse had their peaks at different times: 120 and 250, while the heap never held more
  * than 300. */
 static void no_row_peaks_above_the_heap(void) {
@@ -265,6 +322,8 @@ int main(void) {
     a_filter_remembers_more_symbols_than_it_starts_with();
     threads_show_their_exact_bytes();
     trees_hold_everything_below_a_node();
+    a_wrapper_of_malloc_gives_way_to_any_name();
+    the_peak_is_that_of_the_heap();
     no_row_peaks_above_the_heap();
     stacks_without_frames_have_a_name();
     for (size_t i = 0; i < model.stack_count; i++) free((void *)stacks[i].frames);

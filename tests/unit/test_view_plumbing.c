@@ -73,6 +73,18 @@ static void the_standard_library_is_skipped_when_that_leads_to_a_line(void) {
     CHECK(plumbing_of("getline", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_IF_SOURCE);
 }
 
+static void wrappers_of_malloc_are_skipped_when_that_leads_to_a_name(void) {
+    static const char *const wrappers[] = {"xmalloc", "xnrealloc", "xstrdup", "Perl_safesysrealloc",
+        "g_malloc0_n", "g_strdup_printf", "PyMem_RawMalloc", "_PyMem_RawCalloc", "PyObject_Malloc",
+        "_PyObject_GC_NewVar", "CRYPTO_zalloc", "sqlite3DbMallocRawNN", "sqlite3_malloc64", "sqlite3Malloc"};
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+        CHECK(plumbing_of(wrappers[i], "/bin/any") == PLUMBING_IF_NAMED);
+    static const char *const others[] = {"xml_load", "xmallocator", "my_xmalloc", "g_main_loop_run",
+        "PyObject_Call", "PyMem_Free", "CRYPTO_new_ex_data", "sqlite3_exec", "Perl_sv_grow"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(plumbing_of(others[i], "/bin/any") == PLUMBING_NOT);
+}
+
 static void the_programs_own_functions_are_sites(void) {
     CHECK(plumbing_of("strdup", "/home/me/program") == PLUMBING_NOT);
     CHECK(plumbing_of("getline", NULL) == PLUMBING_NOT);
@@ -89,6 +101,7 @@ int main(void) {
     broken_names_do_no_harm();
     allocation_functions_are_always_skipped();
     the_standard_library_is_skipped_when_that_leads_to_a_line();
+    wrappers_of_malloc_are_skipped_when_that_leads_to_a_name();
     the_programs_own_functions_are_sites();
     return check_result();
 }

@@ -1,0 +1,95 @@
+#include "cli/advice.h"
+#include "cli/memory.h"
+#include "cli/summary.h"
+#include "format/text.h"
+#include "view/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Symbols */
+
+#define LARGE_SHARE 0.10
+
+struct tally {
+    const struct model *model;
+    double *nameless; /* by module: bytes whose site has no name */
+    double python_bytes, python_objects;
+};
+
+static bool is_nameless(const struct source_frame *site) {
+    return site->module && site->module->path[0] == '/' && site->symbol->function[0] == '[';
+}
+
+/* Modules of one file count as one: the first of them. */
+static size_t first_of_file(const struct model *model, const struct model_module *module) {
+    for (size_t i = 0; i < model->module_count; i++)
+        if (strcmp(model->modules[i].path, module->path) == 0) return i;
+    return (size_t)(module - model->modules);
+}
+
+static bool comes_from_a_package(const char *path) {
+    return strncmp(path, "/usr/local/", 11) != 0 &&
+           (strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/lib", 4) == 0 || strncmp(path, "/bin", 4) == 0);
+}
+
+static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
+    cleanup_text char *packaged = NULL, *own = NULL;
+    for (size_t i = 0; i < tally->model->module_count; i++) {
+        if (!(tally->nameless[i] > LARGE_SHARE * whole)) continue;
+        const char *path = tally->model->modules[i].path;
+        char **list = comes_from_a_package(path) ? &packaged : &own;
+        char *longer = format_text("%s%s%s", *list ? *list : "", *list ? ", " : "", text_base_name(path));
+        free(*list);
+        *list = longer;
+    }
+    if (packaged) {
+        cleanup_text char *text = format_text("no symbols for %s: install %s, or set DEBUGINFOD_URLS",
+            packaged, strchr(packaged, ',') ? "their -dbgsym packages" : "its -dbgsym package");
+        summary_wrap(out, "note:", text);
+    }
+    if (own) {
+        cleanup_text char *text = format_text("no symbols for %s: build with -g, and do not strip", own);
+        summary_wrap(out, "note:", text);
+    }
+}
+
+/* Python */
+
+/* Python's allocator hands only what is larger than this on to malloc. */
+#define PYTHON_SMALL 512
+
+static bool is_python(const char *path) {
+    const char *name = text_base_name(path);
+    return strncmp(name, "libpython", 9) == 0 || strncmp(name, "python2", 7) == 0 ||
+           strncmp(name, "python3", 7) == 0 || strcmp(name, "python") == 0;
+}
+
+/* With PYTHONMALLOC=malloc most of what comes from Python is small. */
+static void advise_python(FILE *out, const struct tally *tally) {
+    if (tally->python_objects <= 0 || tally->python_bytes / tally->python_objects < PYTHON_SMALL) return;
+    summary_wrap(out, "note:",
+        "Python's own allocator takes most objects' memory directly from the kernel (mmap): record with "
+        "PYTHONMALLOC=malloc to see them");
+}
+
+void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
+    const struct model *model = loaded->model;
+    struct tally tally = {model, allocate((model->module_count + 1) * sizeof(double)), 0, 0};
+    struct source_frames frames = {0};
+    for (size_t i = 0; i < model->stack_count; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        if (!source_frames_expand(&frames, loaded->resolver, stack)) break;
+        const struct source_frame *site = &frames.frames[source_frames_site(&frames, false)];
+        if (is_nameless(site))
+            tally.nameless[first_of_file(model, site->module)] += view_sort_value(&stack->figures, sort);
+        if (frames.frames[0].module && is_python(frames.frames[0].module->path)) {
+            tally.python_bytes += stack->figures.total_bytes.value;
+            tally.python_objects += stack->figures.total_objects.value;
+        }
+    }
+    source_frames_free(&frames);
+    advise_symbols(out, &tally, view_sort_value(&model->totals.sum, sort));
+    advise_python(out, &tally);
+    free(tally.nameless);
+}
