@@ -20,11 +20,14 @@
 
 	.text
 
+/* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
 .macro function name
-	.globl	\name
+	.globl	\name, ours_\name
+	.hidden	ours_\name
 	.type	\name, @function
 	.p2align 4
 \name:
+ours_\name:
 	.cfi_startproc
 .endm
 

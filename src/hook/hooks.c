@@ -346,6 +346,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
 }
 
 void *hook_reallocarray(void *block, size_t count, size_t size, caller *at) {
+    if (real_ready() && real_is_shadowed()) return real.reallocarray(block, count, size);
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
         errno = ENOMEM;

@@ -1,9 +1,13 @@
 #include "hook/operators.h"
 
+#include "hook/mark.h"
 #include "hook/real.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 void *hook_new_by_malloc(size_t size);
 void *hook_new_by_program(size_t size);
@@ -28,15 +32,53 @@ static const char *const new_name[] = {OPERATORS_NEW(NAME)};
 static const char *const delete_name[] = {OPERATORS_DELETE(NAME)};
 #undef NAME
 
+#define DECLARE(form, name) extern char ours_##name[]; /* entry.S */
+OPERATORS_NEW(DECLARE)
+OPERATORS_DELETE(DECLARE)
+#undef DECLARE
+#define ADDRESS(form, name) ours_##name,
+static char *const our_new[] = {OPERATORS_NEW(ADDRESS)};
+static char *const our_delete[] = {OPERATORS_DELETE(ADDRESS)};
+#undef ADDRESS
+
+bool operators_are_replaced(void) {
+    for (unsigned form = 0; form < NEW_FORMS; form++)
+        if (dlsym(RTLD_DEFAULT, new_name[form]) != our_new[form]) return true;
+    for (unsigned form = 0; form < DELETE_FORMS; form++)
+        if (dlsym(RTLD_DEFAULT, delete_name[form]) != our_delete[form]) return true;
+    return false;
+}
+
+/* The dynamic linker passes over a symbol whose value is 0. Nobody can have been bound to this one: at the
+ * start there was no C++ code. */
+static void withdraw(const char *address) {
+    Dl_info info;
+    ElfW(Sym) * symbol;
+    if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) return;
+    uintptr_t page = (uintptr_t)symbol & ~(uintptr_t)PAGE_MASK, end = (uintptr_t)(symbol + 1);
+    if (mprotect((void *)page, end - page, PROT_READ | PROT_WRITE) != 0) return;
+    symbol->st_value = 0;
+    mprotect((void *)page, end - page, PROT_READ);
+}
+
 void operators_are(enum operators whose) {
     whose_they_are = whose;
-    if (whose == BY_MALLOC) return;
-    for (unsigned form = 0; form < NEW_FORMS; form++)
-        *(void **)&hook_next_new[form] = dlsym(RTLD_NEXT, new_name[form]);
-    hook_new_plain[0] = hook_new_by_program;
-    hook_new_plain[1] = hook_new_array_by_program;
-    for (unsigned form = 0; form < DELETE_FORMS; form++)
-        *(void **)&hook_delete[form] = dlsym(RTLD_NEXT, delete_name[form]);
+    switch (whose) {
+    case BY_MALLOC:
+        break;
+    case WITHDRAWN:
+        for (unsigned form = 0; form < NEW_FORMS; form++) withdraw(our_new[form]);
+        for (unsigned form = 0; form < DELETE_FORMS; form++) withdraw(our_delete[form]);
+        break;
+    case BY_PROGRAM:
+        for (unsigned form = 0; form < NEW_FORMS; form++)
+            *(void **)&hook_next_new[form] = dlsym(RTLD_NEXT, new_name[form]);
+        for (unsigned form = 0; form < DELETE_FORMS; form++)
+            *(void **)&hook_delete[form] = dlsym(RTLD_NEXT, delete_name[form]);
+        hook_new_plain[0] = hook_new_by_program;
+        hook_new_plain[1] = hook_new_array_by_program;
+        break;
+    }
 }
 
 enum operators operators_whose(void) {

@@ -7,7 +7,12 @@
  * memory is short the one behind us is asked, which calls the new-handler and throws BY_PROGRAM  a library of
  * the program has its own: called as they are, and not recorded here (what they get from malloc is)
  *
- * Operators that the executable itself defines come before ours and never get here. */
+ *   WITHDRAWN   no C++ library is there at the start. What is loaded later shall find its own operators
+ * first: ours are taken out of our symbol table
+ *
+ * A program may define some of the forms and rely on the C++ library's others to call them. So ours serve
+ * only if every form that the program would find is ours, and every form behind ours the C++ library's or the
+ * allocator's. */
 #ifndef MALLOSCOPE_HOOK_OPERATORS_H
 #define MALLOSCOPE_HOOK_OPERATORS_H
 
@@ -41,12 +46,16 @@
 
 #ifndef __ASSEMBLER__
 
+#include <stdbool.h>
 #include <stddef.h>
 
-enum operators { BY_MALLOC, BY_PROGRAM };
+enum operators { BY_MALLOC, BY_PROGRAM, WITHDRAWN };
 
-/* Says whose they are. BY_MALLOC needs no look-up. */
+/* Says whose they are. */
 void operators_are(enum operators whose);
+
+/* Would the program, by any form's name, find another function than ours? */
+bool operators_are_replaced(void);
 
 enum operators operators_whose(void);
 

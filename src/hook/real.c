@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static struct {
     _Atomic int stage;
     char module[4096];
     struct maps_reader maps;
-    bool is_libc;
+    bool is_libc, is_shadowed;
     _Atomic size_t early_used;
     char early[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
 } state;
@@ -55,13 +56,11 @@ static bool is_cpp_library(const char *path) {
     return strstr(path, "/libstdc++.") || strstr(path, "/libc++.");
 }
 
-/* Looks through the mapped files: who serves malloc, and is there a C++ library? */
-static void look_around(bool *ret_cpp) {
+/* Looks through the mapped files for the one that serves malloc. */
+static void find_module(void) {
     struct maps_line line;
-    *ret_cpp = false;
     if (!maps_open(&state.maps)) return;
     while (maps_next(&state.maps, &line)) {
-        if (is_cpp_library(line.path)) *ret_cpp = true;
         if (!inside(&line, (void *)real.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
         state.is_libc = family_is_libc(&line);
@@ -69,17 +68,29 @@ static void look_around(bool *ret_cpp) {
     maps_close(&state.maps);
 }
 
-static enum operators whose_operators(const void *operator_new) {
+/* The program has a malloc of its own that comes before ours: what is behind us is not what it uses. */
+static bool is_shadowed(void) {
+    extern char ours_malloc[], ours_free[], ours_calloc[], ours_realloc[]; /* entry.S */
+    return dlsym(RTLD_DEFAULT, "malloc") != ours_malloc || dlsym(RTLD_DEFAULT, "free") != ours_free ||
+           dlsym(RTLD_DEFAULT, "calloc") != ours_calloc || dlsym(RTLD_DEFAULT, "realloc") != ours_realloc;
+}
+
+static enum operators whose_operators(void) {
+    void *next_new = dlsym(RTLD_NEXT, "_Znwm"), *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
+    if (!next_new || !next_delete) {
+        dlerror(); /* the program must not find ours */
+        return WITHDRAWN;
+    }
+    if (state.is_shadowed || operators_are_replaced() || !maps_open(&state.maps)) return BY_PROGRAM;
     struct maps_line line;
-    enum operators whose = BY_MALLOC;
-    if (!operator_new || !maps_open(&state.maps)) return BY_MALLOC;
+    int known = 0;
     while (maps_next(&state.maps, &line)) {
-        if (!inside(&line, operator_new)) continue;
-        bool same = strcmp(line.path, state.module) == 0; /* the allocator's: its free takes what they give */
-        whose = same || is_cpp_library(line.path) ? BY_MALLOC : BY_PROGRAM;
+        /* The allocator's free takes what its operator new gives. */
+        if (!is_cpp_library(line.path) && strcmp(line.path, state.module) != 0) continue;
+        known += inside(&line, next_new) + inside(&line, next_delete);
     }
     maps_close(&state.maps);
-    return whose;
+    return known == 2 ? BY_MALLOC : BY_PROGRAM;
 }
 
 static void resolve(void) {
@@ -93,9 +104,9 @@ static void resolve(void) {
     if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
 
     real = found;
-    bool cpp;
-    look_around(&cpp);
-    if (cpp) operators_are(whose_operators(dlsym(RTLD_NEXT, "_Znwm")));
+    find_module();
+    state.is_shadowed = is_shadowed();
+    operators_are(whose_operators());
 }
 
 bool real_ready(void) {
@@ -111,6 +122,9 @@ bool real_ready(void) {
 
 const char *real_module(void) {
     return state.module;
+}
+bool real_is_shadowed(void) {
+    return state.is_shadowed;
 }
 bool real_is_libc(void) {
     return state.is_libc;

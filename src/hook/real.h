@@ -29,7 +29,8 @@
     X(void *, memalign, (size_t, size_t))                                                                    \
     X(void *, valloc, (size_t))                                                                              \
     X(void *, pvalloc, (size_t))                                                                             \
-    X(size_t, malloc_usable_size, (void *))
+    X(size_t, malloc_usable_size, (void *))                                                                  \
+    X(void *, reallocarray, (void *, size_t, size_t))
 
 /* The entry code (entry.S) jumps through malloc, calloc, free and realloc: see hooks.c for who is behind
  * them. */
@@ -48,6 +49,9 @@ bool real_ready(void);
 /* Path of the file in which malloc lies, and whether that is the C library with the whole family in it. */
 const char *real_module(void);
 bool real_is_libc(void);
+
+/* The executable brings a malloc of its own: nothing of its heap can be recorded. */
+bool real_is_shadowed(void);
 
 /* A zeroed block of the early heap: never given back. NULL only when the kernel has no memory. */
 void *early_allocate(size_t alignment, size_t size);

@@ -149,6 +149,8 @@ void start_recording(void) {
     int r = 0;
     if (getauxval(AT_SECURE))
         r = -EPERM;
+    else if (real_is_shadowed())
+        r = -ENOTSUP;
     else if (!options.is_root && !options.follow)
         r = -ECANCELED;
     else if (strlen(options.output) >= sizeof recorder.pattern)
