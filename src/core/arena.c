@@ -193,58 +193,6 @@ int arena_create(
     return 0;
 }
 
-/* Maps every piece again, from `file` or as private memory. */
-static int map_again(struct recording *recording, int file, int flags) {
-    for (uint32_t piece = 0; piece < ARENA_PIECES; piece++) {
-        if (!is_mapped(recording, piece)) continue;
-        uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
-        void *base = recording_at(recording, start);
-        if (mmap(base, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE | MAP_FIXED, file,
-                file < 0 ? 0 : (off_t)start) == MAP_FAILED)
-            return -errno;
-    }
-    return 0;
-}
-
-static int write_pieces(struct recording *recording, int file, uint64_t used) {
-    for (uint64_t done = 0; done < used;) {
-        uint32_t piece = arena_piece(recording, done);
-        uint64_t end = piece_end(recording, piece) < used ? piece_end(recording, piece) : used;
-        if (!is_mapped(recording, piece)) { /* nothing was placed there */
-            done = end;
-            continue;
-        }
-        ssize_t written = pwrite(file, recording_at(recording, done), end - done, (off_t)done);
-        if (written > 0)
-            done += (uint64_t)written;
-        else if (written == 0 || errno != EINTR)
-            return written ? -errno : -ENOSPC;
-    }
-    return 0;
-}
-
-int arena_fork(struct recording *recording, const char *path) {
-    struct recording_header *header = recording->header;
-    uint64_t used = atomic_load_explicit(&header->arena_used, memory_order_acquire);
-    uint64_t reserve = round_up(used, PAGE);
-    struct stat status;
-    int file = create_file(path, reserve, &status);
-    if (file < 0) return file;
-    int r = write_pieces(recording, file, used);
-    if (r == 0) r = map_again(recording, file, MAP_SHARED);
-    if (r < 0) unlink(path);
-    close(file);
-    if (r < 0) return r;
-    now_in(recording, path, &status);
-    atomic_store_explicit(&header->arena_used, used, memory_order_relaxed);
-    atomic_store_explicit(&header->arena_reserved, reserve, memory_order_release);
-    return 0;
-}
-
-void arena_detach(struct recording *recording) {
-    map_again(recording, -1, MAP_PRIVATE | MAP_ANONYMOUS);
-}
-
 void arena_unmap(struct recording *recording) {
     for (uint32_t piece = ARENA_PIECES; piece-- > 0;)
         if (is_mapped(recording, piece)) {

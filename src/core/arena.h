@@ -51,13 +51,7 @@ static inline void *recording_at(const struct recording *recording, uint64_t off
 int arena_create(
     struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max);
 
-/* Copies the recording into the new file `path` and maps that in its place, at the same addresses. The former
- * file is not written to any more. Returns 0 or a negative errno: call arena_detach then. */
-int arena_fork(struct recording *recording, const char *path);
-
-/* Puts private memory in place of the file: nothing that is written from now on reaches it. */
-void arena_detach(struct recording *recording);
-
+/* The writer lets go of it. The file stays. */
 void arena_unmap(struct recording *recording);
 
 /* `size` zeroed bytes, aligned to `alignment` (a power of two); their offset, or 0 when the arena is full. */

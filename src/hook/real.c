@@ -71,8 +71,8 @@ static void find_module(void) {
 /* The program has a malloc of its own that comes before ours: what is behind us is not what it uses. */
 static bool is_shadowed(void) {
     extern char ours_malloc[], ours_free[], ours_calloc[], ours_realloc[]; /* entry.S */
-    return dlsym(RTLD_DEFAULT, "malloc") != ours_malloc || dlsym(RTLD_DEFAULT, "free") != ours_free ||
-           dlsym(RTLD_DEFAULT, "calloc") != ours_calloc || dlsym(RTLD_DEFAULT, "realloc") != ours_realloc;
+    return is_defined_before("malloc", ours_malloc) || is_defined_before("free", ours_free) ||
+           is_defined_before("calloc", ours_calloc) || is_defined_before("realloc", ours_realloc);
 }
 
 static enum operators whose_operators(void) {

@@ -96,7 +96,11 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     threads_start(recording);
     modules_start(recording);
     live_table_start(recording, recorder.exact ? BUCKETS_EXACT : BUCKETS_SAMPLED);
-    if (!stack_table_start(recording) || !timeline_start(recording)) return -ENOSPC;
+    if (!stack_table_start(recording) || !timeline_start(recording)) {
+        unlink(recording->path);
+        arena_unmap(recording);
+        return -ENOSPC;
+    }
     header->executable = note_executable(recording);
     header->command_line = note_command_line(recording);
     header->allocator = arena_text(recording, real_module(), strlen(real_module()));
@@ -106,6 +110,16 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     atomic_thread_fence(memory_order_release);
     memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
     return 0;
+}
+
+int start_child_recording(const struct recording_header *parent) {
+    static char path[RECORDING_PATH_MAX];
+    struct options options = {.output = recorder.pattern, .size_max = parent->size_max};
+    uint64_t start = parent->start_monotonic, realtime = parent->start_realtime;
+    int r = make_recording(&options, start, path);
+    /* Time goes on as in the parent: the blocks that are inherited were born in it. */
+    if (r == 0) recorder.recording.header->start_realtime = realtime;
+    return r;
 }
 
 static void end_thread(void *value) {

@@ -1,4 +1,5 @@
-/* The recorder's state, shared by the files that make up the recorder: recorder.c, start.c and process.c. */
+/* The recorder's state, shared by the files that make up the recorder: recorder.c, start.c, fork.c and
+ * process.c. */
 #ifndef MALLOSCOPE_HOOK_STATE_H
 #define MALLOSCOPE_HOOK_STATE_H
 
@@ -36,7 +37,11 @@ static inline bool is_recording(void) {
 /* NOT_STARTED to RECORDING or OFF (start.c). */
 void start_recording(void);
 
-/* A child process begins: makes it a recording of its own, or ends recording in it (process.c). */
+/* A recording for this process, which `parent`'s process has forked (start.c). Returns 0 or a negative errno.
+ */
+int start_child_recording(const struct recording_header *parent);
+
+/* A child process begins: makes it a recording of its own, or ends recording in it (fork.c). */
 void process_begin_child(void);
 bool process_watch_forks(void);
 

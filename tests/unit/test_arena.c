@@ -103,28 +103,6 @@ static void check_pieces(void) {
     fixture_free(recording);
 }
 
-static void check_fork_copies(void) {
-    struct recording *recording = fixture_recording(8 << 20);
-    uint64_t offset = arena_text(recording, "kept", 4);
-    char first[RECORDING_PATH_MAX], second[RECORDING_PATH_MAX + 8];
-    strcpy(first, recording->path);
-    snprintf(second, sizeof second, "%s.child", first);
-    void *base = recording->header;
-    CHECK_EQUAL(arena_fork(recording, first), -EEXIST);
-    CHECK_EQUAL(arena_fork(recording, second), 0);
-    CHECK(recording->header == base);
-    CHECK_TEXT(recording_at(recording, offset), "kept");
-    strcpy(recording_at(recording, offset), "mine");
-    FILE *parent = fopen(first, "r");
-    char text[5] = "";
-    CHECK(fseek(parent, (long)offset, SEEK_SET) == 0 && fread(text, 4, 1, parent) == 1);
-    CHECK_TEXT(text, "kept");
-    fclose(parent);
-    CHECK(arena_allocate(recording, 3 << 20, 8) != 0);
-    unlink(first);
-    fixture_free(recording);
-}
-
 int main(void) {
     check_growth();
     check_close_trims();
@@ -133,6 +111,5 @@ int main(void) {
     check_file_size_limit();
     check_address_space_limit();
     check_pieces();
-    check_fork_copies();
     return check_result();
 }
