@@ -1,0 +1,50 @@
+"""Programs that do what few do, and must run as they do without the recorder."""
+
+import pytest
+
+import harness
+from harness import malloscope, stats
+
+RATES = ["exact", "64", "512K"]
+
+
+def same_as_plain(command, folder, rate):
+    plain = harness.run(command, expect=None)
+    option = ["--exact"] if rate == "exact" else ["--rate", rate]
+    result = malloscope("run", "-q", *option, "-o", folder / "%e.%p.mscope", "--", *command, expect=None)
+    assert (result.returncode, result.stdout) == (plain.returncode, plain.stdout), result.stderr.decode()
+    return result
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_some_operators_replaced(build, folder, rate):
+    same_as_plain([build("some_operators.cpp", "-std=c++17", "-O1")], folder, rate)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_plugin_with_operators_of_its_own(build, folder, rate):
+    plugin = build("plugin_operators.cpp", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wl,-Bsymbolic")
+    same_as_plain([build("plugin_host.c", "-ldl"), plugin], folder, rate)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_own_malloc_in_a_followed_child(build, folder, rate):
+    """`run` refuses it by name; as a shell's child it is left alone."""
+    program = build("own_malloc.c", "-O1")
+    result = same_as_plain(["/bin/sh", "-c", f"'{program}'; exit $?"], folder, rate)
+    assert b"cannot record" not in result.stderr
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_malloc_is_no_cancellation_point(build, folder, rate):
+    result = same_as_plain([build("cancelled.c", "-O1", "-pthread")], folder, rate)
+    assert result.stdout == b"20 finished\n"
+
+
+def test_child_inherits_what_was_live_at_the_fork(build, folder):
+    same_as_plain([build("fork_while_freeing.c", "-O1")], folder, "exact")
+    totals = [stats(path)["totals"] for path in folder.glob("*.mscope")]
+    parent, child = sorted(totals, key=lambda total: -total["frees"])
+    assert parent["frees"] >= 50000 and parent["inherited_bytes"] == 0
+    assert child["live_objects"] >= 50000 and child["frees"] == 0
+    assert child["inherited_bytes"] == child["live_bytes"] >= 5_000_000

@@ -1,0 +1,22 @@
+/* The child inherits all blocks; the parent frees them at once. The child's recording must not notice. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCKS 50000
+
+int main(void) {
+    static void *block[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) block[i] = malloc(100);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(100000);
+        _exit(0);
+    }
+    for (int i = 0; i < BLOCKS; i++) free(block[i]);
+    int status;
+    waitpid(child, &status, 0);
+    printf("child ended with %d\n", status);
+    return 0;
+}
