@@ -155,6 +155,12 @@ static int check_options(struct run *run, const struct option_rule *rate) {
     if (run->depth && (run->depth < DEPTH_LEAST || run->depth > DEPTH_MOST))
         return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
             "a stack of %llu frames cannot be kept", (unsigned long long)run->depth);
+    bool exact = run->exact || run->rate == 1;
+    uint64_t least =
+        exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* room for the first tables and some growth */
+    if (run->size_max && run->size_max < least)
+        return message_error(PROBLEM_USAGE, "leave --max-size out: the recording grows only as it needs to",
+            "--max-size must be at least %s%s", bytes_text((double)least).text, exact ? " with --exact" : "");
     return 0;
 }
 
@@ -187,7 +193,7 @@ int command_run(int argc, char **argv) {
             .help = "keep N frames of a stack (default 256, at most 4096)",
             .environment = "MALLOSCOPE_DEPTH"},
         {0, "max-size", OPTION_SIZE, &run.size_max, "N",
-            .help = "let the recording grow up to N bytes (default 4G)",
+            .help = "let the recording grow up to N bytes (default 4G, at least 2M,\nwith --exact 16M)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
             .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},

@@ -184,6 +184,10 @@ void summary_print(FILE *out, const struct model *model) {
             counted_text((double)totals->sum.samples, "sample").text);
     else if (!summary_is_incomplete(model))
         pieces_add(&pieces, "exact, every allocation recorded");
+    if (totals->drops_total)
+        pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
+    else
+        pieces_add(&pieces, "no drops");
     pieces_add(&pieces, "recorder %s", bytes_text((double)totals->recorder_bytes).text);
     bool is_good = health->complete >= 0.95 && health->confidence && strcmp(health->confidence, "high") == 0;
     if (totals->sum.samples && !is_good)

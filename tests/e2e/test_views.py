@@ -64,7 +64,7 @@ def test_the_summary_of_run_says_where_to_go_on(views, folder):
 
 def test_an_exact_recording_with_drops_does_not_claim_to_be_complete(views, folder):
     path = folder / "small.mscope"
-    result = malloscope("run", "--exact", "--max-size", "1M", "-o", path, "--", views, 300000)
+    result = malloscope("run", "--exact", "--max-size", "16M", "-o", path, "--", views, 3000000)
     totals = harness.stats(path)["totals"]
     missing = 1 - totals["total_bytes"] / totals["exact_total_bytes"]
     assert totals["drops"] > 0 and missing > 0.1
