@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define INDEX_FIRST_LOG 10
+#define PROBE_MAX       128 /* places that a search visits */
 #define STACKS_MOST     (UINT32_MAX - 1)
 
 static _Atomic uint32_t index_growing; /* 1 while a thread of this process builds a larger index */
@@ -45,20 +46,22 @@ static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t f
     for (uint64_t stack = from; stack < to; stack++) {
         struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
         if (!__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE)) continue;
-        uint32_t empty = 0;
-        for (uint64_t place = record->hash & mask; !atomic_compare_exchange_strong_explicit(
-                 &places[place], &empty, (uint32_t)stack + 1, memory_order_release, memory_order_relaxed);
-             place = (place + 1) & mask)
-            empty = 0;
+        uint64_t place = record->hash & mask, tries = 0;
+        for (uint32_t empty = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++, empty = 0)
+            if (atomic_compare_exchange_strong_explicit(
+                    &places[place], &empty, (uint32_t)stack + 1, memory_order_release, memory_order_relaxed))
+                break;
     }
     return to;
 }
 
-/* Twice the size leaves half of the places empty: index_put always finds one. */
+/* At most half full, so that a place is near. A stack that finds none is only added again the next time. */
 static void index_grow(struct recording *recording, uint64_t word) {
     if (atomic_exchange_explicit(&index_growing, 1, memory_order_acquire)) return;
     struct recording_header *header = recording->header;
     uint64_t bits = (word & 0xff) + 1, offset = 0;
+    while (UINT64_C(1) << bits < 2 * atomic_load_explicit(&header->stacks.count, memory_order_relaxed))
+        bits++;
     if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word)
         offset = arena_allocate(recording, sizeof(uint32_t) << bits, 64);
     if (offset) {
@@ -100,24 +103,29 @@ uint32_t stack_table_intern(
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     uint32_t added = STACK_DROPPED;
 
-    for (uint64_t place = hash & mask, tries = 0; tries <= mask; place = (place + 1) & mask, tries++) {
+    for (uint64_t place = hash & mask, tries = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++) {
         uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
         if (found == 0) {
             if (added == STACK_DROPPED) added = add_stack(recording, frames, count, flags, hash);
             if (added == STACK_DROPPED) break;
             if (atomic_compare_exchange_strong_explicit(
-                    &places[place], &found, added + 1, memory_order_release, memory_order_acquire)) {
-                if (added > mask / 2) index_grow(recording, word);
-                *ret_new = true;
-                return added;
-            }
+                    &places[place], &found, added + 1, memory_order_release, memory_order_acquire))
+                break;
             /* Another thread took the place: perhaps with the same stack, and ours stays without figures. */
         }
         struct stack_record *record = stack_table_get(recording, found - 1);
         if (record->hash == hash && same_frames(recording, record, frames, count)) return found - 1;
     }
-    atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
-    return STACK_DROPPED;
+    /* No place near its own: the index is crowded because the thread that makes a larger one is held up. The
+     * stack is added all the same, and that thread will find it. */
+    if (added == STACK_DROPPED) added = add_stack(recording, frames, count, flags, hash);
+    if (added == STACK_DROPPED) {
+        atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
+        return STACK_DROPPED;
+    }
+    if (added > mask / 2) index_grow(recording, word);
+    *ret_new = true;
+    return added;
 }
 
 bool stack_table_start(struct recording *recording) {
