@@ -90,10 +90,6 @@ enum event_outcome event_allocate(
     return replaced ? EVENT_REPLACED : EVENT_RECORDED;
 }
 
-bool event_forget(struct recording *recording, uint64_t address, struct live_entry *ret_entry) {
-    return live_table_remove(recording, address, ret_entry);
-}
-
 void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry) {
     struct live_entry former;
     if (live_table_insert(recording, address, entry, &former) == LIVE_NO_ROOM)

@@ -18,13 +18,10 @@ enum event_outcome event_allocate(
 /* The part of it that concerns the stack's totals alone. */
 void event_count(struct stack_record *stack, const struct live_entry *entry, bool exact);
 
-/* Takes the block out of the live table, without touching the figures. False when it was not sampled. */
-bool event_forget(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
-
-/* Puts back what event_forget took: the block lives on (a failed realloc). */
+/* Puts back what was taken out of the live table: the block lives on (a failed realloc). */
 void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry);
 
-/* The figures after a block that event_forget took has been freed by `thread` at `now`. */
+/* The figures after a block that was taken out of the live table has been freed by `thread` at `now`. */
 void event_free(struct recording *recording, const struct live_entry *entry, uint64_t now, uint32_t thread);
 
 #endif

@@ -30,8 +30,7 @@ static void own_add(_Atomic uint64_t *counter, uint64_t value) {
         counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
 }
 
-/* ---- the decision ----------------------------------------------------------------------------------------
- */
+/* ---- the decision ---- */
 
 static uint64_t draw(struct thread_record *thread) {
     uint64_t interval = sampler_draw(thread->random, recorder.rate);
@@ -108,8 +107,7 @@ void recorder_start(void) {
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
 }
 
-/* ---- the sample ------------------------------------------------------------------------------------------
- */
+/* ---- the sample ---- */
 
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
 static uint32_t walk_stack(
@@ -171,7 +169,7 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     /* In exact mode nearly all are found: the time is asked for while the table's lines are on their way. */
     live_table_prefetch(&recorder.recording, (uintptr_t)block);
     if (recorder.exact) ret_forgotten->now = clock_now();
-    bool found = event_forget(&recorder.recording, (uintptr_t)block, &ret_forgotten->entry);
+    bool found = live_table_remove(&recorder.recording, (uintptr_t)block, &ret_forgotten->entry);
     if (found && !recorder.exact) ret_forgotten->now = clock_now();
     if (!found && recorder.exact) counter_add(&recorder.recording.header->unknown_frees, 1);
     return found;
@@ -187,8 +185,7 @@ void recorder_restore(const void *block, const struct forgotten *forgotten) {
     event_restore(&recorder.recording, (uintptr_t)block, &forgotten->entry);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 void thread_note_name(struct thread_record *record) {
     prctl(PR_GET_NAME, record->name);
