@@ -100,24 +100,13 @@ void *operators_next(unsigned form, size_t size, size_t second, size_t third) {
     return hook_next_new[form](size, second, third);
 }
 
-/* The C++ library may have been loaded for a plug-in alone: then it is not behind us in the order of symbols.
- */
-static new_function find_failing(unsigned form) {
-    new_function function;
-    *(void **)&function = dlsym(RTLD_NEXT, new_name[form]);
-    static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
-    for (size_t i = 0; !function && i < sizeof libraries / sizeof *libraries; i++) {
-        void *library = dlopen(libraries[i], RTLD_NOLOAD | RTLD_LAZY);
-        if (library) *(void **)&function = dlsym(library, new_name[form]);
-    }
-    return function;
-}
-
+/* Ours serve only where there is one behind them. */
 void *operators_fail(unsigned form, size_t size, size_t second, size_t third) {
-    new_function next = find_failing(form);
+    new_function next;
+    *(void **)&next = dlsym(RTLD_NEXT, new_name[form]);
     if (next) return next(size, second, third);
     if (form & 2) return NULL; /* the nothrow forms */
-    abort();                   /* a C++ program without a C++ library cannot throw */
+    abort();                   /* an older C++ library without this form: there is nobody to throw */
 }
 
 void *hook_new_failed(size_t size) {
