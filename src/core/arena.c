@@ -59,8 +59,7 @@ uint64_t arena_text(struct recording *recording, const char *text, size_t length
     return offset;
 }
 
-/* ---- growth: several threads may do it at once; reserving a range twice does no harm
- * ----------------------- */
+/* ---- growth: several threads may do it at once; reserving a range twice does no harm ---- */
 
 static int open_again(const struct recording *recording) {
     struct stat status;
@@ -150,8 +149,7 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     return true;
 }
 
-/* ---- beginning and end
- * ------------------------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 /* A new file with `reserve` bytes of space. Returns its descriptor or a negative errno. */
 static int create_file(const char *path, uint64_t reserve, struct stat *ret_status) {

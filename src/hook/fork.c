@@ -36,8 +36,7 @@ struct inheritance {
 
 static __thread struct inheritance *inheritance;
 
-/* ---- in the parent ---------------------------------------------------------------------------------------
- */
+/* ---- in the parent ---- */
 
 static uint64_t live_capacity(const struct recording_header *header, uint64_t segments) {
     return segments ? ((uint64_t)header->live.first << segments) * LIVE_SLOTS : 0;
@@ -85,8 +84,7 @@ static void drop_inheritance(void) {
     inheritance = NULL;
 }
 
-/* ---- in the child ----------------------------------------------------------------------------------------
- */
+/* ---- in the child ---- */
 
 static void inherit_block(struct recording *parent, const struct inherited *inherited) {
     struct recording *recording = &recorder.recording;

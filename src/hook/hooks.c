@@ -21,8 +21,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 typedef const struct unwind_registers caller;
 
 static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct real, free) == REAL_FREE &&
@@ -81,8 +79,7 @@ void hook_before_dlopen(const char *path, int mode) {
     if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
-/* ---- allocation ------------------------------------------------------------------------------------------
- */
+/* ---- allocation ---- */
 
 static void note_unmarked(const void *block) {
     if (unmarked == UNMARKED_LOOK_UP) return;
@@ -187,8 +184,7 @@ void *hook_calloc(size_t count, size_t size, caller *at) {
     return allocate((struct request){.family = CALLOC, .alignment = 0, .size = total}, at);
 }
 
-/* ---- the aligned ones: what they say about bad alignments is the allocator's business
- * ---------------------- */
+/* ---- the aligned ones: what they say about bad alignments is the allocator's business ---- */
 
 static bool is_power_of_two(size_t value) {
     return value && (value & (value - 1)) == 0;
@@ -230,8 +226,7 @@ void *hook_pvalloc(size_t size, caller *at) {
         at);
 }
 
-/* ---- C++ --------------------------------------------------------------------------------------------------
- */
+/* ---- C++ ---- */
 
 void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form) {
     struct request request = {.family = MALLOC, .size = size};
@@ -244,8 +239,7 @@ void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned fo
     return block ? block : operators_fail(form, size, second, third);
 }
 
-/* ---- free -------------------------------------------------------------------------------------------------
- */
+/* ---- free ---- */
 
 void hook_free(void *block) {
     if (!block) return;
@@ -281,8 +275,7 @@ size_t hook_malloc_usable_size(void *block) {
     return real.malloc_usable_size ? real.malloc_usable_size((char *)block - distance) - distance : 0;
 }
 
-/* ---- realloc: nothing is decided before the allocator has succeeded
- * ---------------------------------------- */
+/* ---- realloc: nothing is decided before the allocator has succeeded ---- */
 
 static void *move_early(void *block, size_t size, caller *at) {
     size_t old = early_size(block);

@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* For functions that the program calls; everything else in the library is hidden. */
+#define EXPORT __attribute__((visibility("default")))
+
 /* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
 enum unmarked {
     UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */

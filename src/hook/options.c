@@ -61,8 +61,7 @@ bool options_read(struct options *ret_options) {
     return true;
 }
 
-/* ---- the name of the recording --------------------------------------------------------------------------
- */
+/* ---- the name of the recording ---- */
 
 struct text {
     char *at, *end;

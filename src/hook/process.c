@@ -1,5 +1,6 @@
 /* The end of the process: what lives in thread-local storage goes into the recording. */
 #include "core/memory.h"
+#include "hook/hooks.h"
 #include "hook/recorder.h"
 #include "hook/state.h"
 
@@ -47,7 +48,6 @@ __attribute__((destructor)) static void end_process(void) {
 }
 
 /* exit() comes by the destructor above; these skip it. */
-#define EXPORT __attribute__((visibility("default")))
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 

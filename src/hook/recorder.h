@@ -1,8 +1,7 @@
 /* The recorder in the program: decides which allocations are sampled and puts them into the recording.
  *
- *     NOT_STARTED ──► STARTING ──► RECORDING ──► OFF
- *                         └───────────────────────┘  the recording could not be made, or a child is not
- * followed
+ *     NOT_STARTED ──► STARTING ──► RECORDING ──► OFF   (a child that is not followed)
+ *                         └───────────────────────┘     (the recording could not be made)
  *
  * It starts with the first allocation that is asked about. In every stage the program's allocations are
  * served. */
@@ -55,11 +54,10 @@ void recorder_restore(const void *block, const struct forgotten *forgotten);
 /* Starts now instead of at the first allocation. */
 void recorder_start(void);
 
-/* The program ends (or a thread does): figures that live in thread-local storage go into the recording. */
+/* The program ends: figures that live in thread-local storage go into the recording. */
 void recorder_finish(void);
 
-/* Are sampled blocks marked (mark.h)? Otherwise every free has to look into the live table. Known once
- * started. */
+/* Are sampled blocks marked (mark.h)? Otherwise they stay as the allocator gave them. Known once started. */
 bool recorder_marks(void);
 /* False if they were not marked anyway. */
 bool recorder_stop_marking(void);
