@@ -1,6 +1,5 @@
 /* The live table: finds what is live, nothing else, after any amount of churn, from any number of threads.
- * With an argument it does that many insertions and removals of churn (the test suite uses a few million,
- * `./dev test` a thousand million). */
+ * With an argument it makes that many replacements of churn instead of two million. */
 #include "check.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
@@ -135,8 +134,7 @@ static void check_churn(uint64_t operations) {
     fixture_free(recording);
 }
 
-/* ---- threads: each works on addresses of its own, some handed to the next one to be removed there
- * ---------- */
+/* ---- threads: each works on addresses of its own, some handed to the next one to be removed there ---- */
 
 enum { THREADS = 8, ROUNDS = 200000, HELD = 500 };
 
