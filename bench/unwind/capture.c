@@ -3,10 +3,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "../../tests/unit/test_unwind.h"
+#include "descend.h"
 
 #ifdef HAVE_LIBUNWIND
 #define UNW_LOCAL_ONLY
@@ -14,12 +13,6 @@
 #endif
 
 #define ROUNDS 801 /* short ones, so that most are not interrupted */
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
 
 static uint32_t walked;
 
@@ -71,12 +64,7 @@ static const struct way {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-static int ascending(const void *a, const void *b) {
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
-}
-
-static void measure(int depth) {
+static void at_depth(int depth) {
     static double mean[WAYS][ROUNDS];
     uint32_t frames[WAYS];
     for (int round = 0; round < ROUNDS; round++)
@@ -91,37 +79,6 @@ static void measure(int depth) {
         printf("%-16s depth %2d  %3u frames %9.1f ns  (best %.1f)\n", ways[way].name, depth, frames[way],
             mean[way][ROUNDS / 2], mean[way][0]);
     }
-}
-
-/* Functions of different shapes, so that not all frames have one rule. */
-typedef void descend_function(int depth, int left);
-static descend_function plain, with_room, with_registers;
-static descend_function *const shapes[] = {plain, with_room, with_registers};
-
-static void descend(int depth, int left) {
-    if (left <= 0)
-        measure(depth);
-    else
-        shapes[left % 3](depth, left - 1);
-}
-
-static __attribute__((noinline)) void plain(int depth, int left) {
-    descend(depth, left);
-    __asm__ volatile("" ::: "memory");
-}
-
-static __attribute__((noinline)) void with_room(int depth, int left) {
-    char room[100];
-    memset(room, left, sizeof room);
-    __asm__ volatile("" ::"r"(room) : "memory");
-    descend(depth, left);
-    __asm__ volatile("" ::: "memory");
-}
-
-static __attribute__((noinline)) void with_registers(int depth, int left) {
-    __asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory");
-    descend(depth, left);
-    __asm__ volatile("" ::: "memory");
 }
 
 int main(void) {
