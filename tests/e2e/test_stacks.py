@@ -78,6 +78,29 @@ def test_stacks_reach_the_start_of_their_thread(build, folder, start, name):
         assert samples["coroutine"] == 5 * C_ROUNDS * size, "five allocations a round are made in coroutines"
 
 
+def test_signal_handlers_and_coroutines(build, record):
+    """A handler's stack goes on with what the signal interrupted, on whichever stack; a coroutine's ends where it begins."""
+    program = build("stacks.c", "-O0")
+    whole = dump(record(program, 1))
+    found = collections.Counter()
+    for stack in whole["stacks"]:
+        frames = [whole["frames"][number] for number in stack["frames"]]
+        assert stack["complete"]
+        found[tuple(frame["function"] for frame in frames if frame["module"] == str(program))] += stack["samples"]
+    handler = ("allocate", "recursion", "recursion", "recursion", "on_signal")
+    both_stacks = 2
+    for names, count in {
+        ("allocate", "on_fault", "read_at_once", *["fault"] * 4, "signals", "main", "_start"): both_stacks,
+        (*handler, "signals", "main", "_start"): both_stacks,
+        (*handler, "on_outer_signal", "signals", "main", "_start"): both_stacks,
+        (*handler, "outer_coroutine"): 1,
+        ("allocate", "outer_coroutine"): 1,
+        ("allocate", "recursion", "inner_coroutine"): 1,
+        ("allocate", "recursion", "recursion", "inner_coroutine"): 1,
+    }.items():
+        assert found[names] == count, f"{found[names]} instead of {count}: {' < '.join(names)}"
+
+
 IN_GDB = Path(__file__).parent / "stacks_in_gdb.py"
 
 # Where gdb goes on although the stack has ended, with the reason, and in how many samples it may.
@@ -127,6 +150,7 @@ def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
     assert result.exists(), (output + complaint).decode(errors="replace")
     seen = json.loads(result.read_text())
     assert seen["exit_code"] == 0, (output + complaint).decode(errors="replace")
+    assert seen["stacks"], "gdb never stopped: does the recorder still have the SAMPLING_POINT of stacks_in_gdb.py?"
 
     whole = dump(recording)
     assert whole["totals"]["samples"] >= SAMPLES and whole["totals"]["drops"] == 0
