@@ -1,6 +1,5 @@
 #include "core/arena.h"
-
-#include "core/cancel.h"
+#include "core/unnoticed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +97,7 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
 }
 
 static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
-    WITHOUT_CANCELLATION;
+    UNNOTICED;
     int file = open_again(recording);
     if (file < 0) return file;
     int r = goal > reserved ? reserve_space(file, reserved, goal) : 0;
@@ -200,7 +199,7 @@ void arena_unmap(struct recording *recording) {
 }
 
 void arena_close(struct recording *recording) {
-    WITHOUT_CANCELLATION;
+    UNNOTICED;
     struct recording_header *header = recording->header;
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);

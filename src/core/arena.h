@@ -23,9 +23,16 @@
 
 #define ARENA_PIECES 40
 
+/* Where a table's segments lie in this process (table.h). 0 = not asked for yet. */
+struct table_map {
+    _Atomic(uintptr_t) origin[SEGMENTS_MAX];
+};
+
 /* A recording as its writer holds it. */
 struct recording {
     struct recording_header *header;
+    struct timeline *timeline; /* where header->timeline lies */
+    struct table_map stacks, live;
     uint32_t first_shift; /* log2 of the first piece's size */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* address of offset 0 if piece k's mapping reached back to it; 0 = not mapped */

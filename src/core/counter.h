@@ -1,9 +1,9 @@
 /* Atomic updates that cost nothing extra in a program with one thread.
  *
- * There the bus need not be locked: a single read-modify-write instruction is whole with regard to signal
- * handlers, the only other writers. libc says whether there ever was a second thread. A thread made by a bare
- * clone() is not noticed: such a program may lose counts. All are relaxed: the counters are sums that nobody
- * orders anything by. */
+ * There (`alone`) the bus need not be locked: a single read-modify-write instruction is whole with regard to
+ * signal handlers, the only other writers. libc says whether there ever was a second thread. A thread made by
+ * a bare clone() is not noticed: such a program may lose counts. All are relaxed: the counters are sums that
+ * nobody orders anything by. */
 #ifndef MALLOSCOPE_CORE_COUNTER_H
 #define MALLOSCOPE_CORE_COUNTER_H
 
@@ -20,23 +20,44 @@ static inline void counter_store(_Atomic uint64_t *counter, uint64_t value) {
     atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
+/* To be asked once for an event. */
+static inline bool counter_alone(void) {
+    return __libc_single_threaded;
+}
+
 /* Returns the new value. Subtract by adding the negative. */
-static inline uint64_t counter_add(_Atomic uint64_t *counter, uint64_t value) {
+static inline uint64_t counter_add(bool alone, _Atomic uint64_t *counter, uint64_t value) {
 #if defined(__x86_64__)
-    if (__libc_single_threaded) {
-        uint64_t old = value;
-        __asm__ volatile("xaddq %0, %1" : "+r"(old), "+m"(*counter) : : "cc");
-        return old + value;
+    if (alone) {
+        __asm__ volatile("addq %1, %0" : "+m"(*counter) : "re"(value) : "cc");
+        return counter_load(counter);
     }
 #endif
     return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
 }
 
+/* Compare and swap on a word that only one thread and its signal handlers write. */
+static inline bool counter_exchange(_Atomic uint64_t *word, uint64_t *seen, uint64_t value) {
+#if defined(__x86_64__)
+    bool same;
+    __asm__ volatile("cmpxchgq %3, %1" : "=@cce"(same), "+m"(*word), "+a"(*seen) : "r"(value) : "memory");
+    return same;
+#else
+    return atomic_compare_exchange_weak_explicit(
+        word, seen, value, memory_order_relaxed, memory_order_relaxed);
+#endif
+}
+
+/* For a counter that only one thread writes: a signal handler's addition in between may be lost. */
+static inline void counter_add_own(_Atomic uint64_t *counter, uint64_t value) {
+    counter_store(counter, counter_load(counter) + value);
+}
+
 /* Raises `maximum` to `value`. True if it was lower. */
-static inline bool counter_raise(_Atomic uint64_t *maximum, uint64_t value) {
+static inline bool counter_raise(bool alone, _Atomic uint64_t *maximum, uint64_t value) {
     uint64_t seen = counter_load(maximum);
     while (seen < value) {
-        if (__libc_single_threaded) {
+        if (alone) {
             counter_store(maximum, value);
             return true;
         }

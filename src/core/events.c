@@ -1,7 +1,6 @@
 #include "core/events.h"
 
 #include "core/counter.h"
-#include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
 #include "core/timeline.h"
@@ -34,93 +33,74 @@ static void save_peak(struct recording_header *header, struct stack_record *stac
     counter_store(&stack->saved_objects, objects);
 }
 
-void event_count(struct stack_record *stack, const struct live_entry *entry, bool exact) {
-    uint64_t objects = sampler_objects(entry->size, entry->weight);
-    counter_add(&stack->alloc_objects, objects);
-    counter_add(&stack->alloc_bytes, entry->weight);
-    if (exact) return;
-    double size = (double)entry->size, w = (double)entry->weight / BYTE_ONE, n = (double)objects / OBJECT_ONE;
-    counter_add(&stack->samples, 1);
-    counter_add(&stack->sampled_bytes, entry->size);
-    if (w > size) {
-        add_real(&stack->bytes_variance, w * (w - size));
+static __attribute__((noinline)) void count_sample(
+    struct stack_record *stack, uint64_t size, uint64_t weight, uint64_t objects) {
+    double s = (double)size, w = (double)weight / BYTE_ONE, n = (double)objects / OBJECT_ONE;
+    counter_add(false, &stack->samples, 1);
+    counter_add(false, &stack->sampled_bytes, size);
+    if (w > s) {
+        add_real(&stack->bytes_variance, w * (w - s));
         add_real(&stack->objects_variance, n * (n - 1));
     }
 }
 
-enum event_outcome event_allocate(
-    struct recording *recording, uint64_t address, const struct live_entry *entry) {
+void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {
     struct recording_header *header = recording->header;
-    bool exact = atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT;
-    struct live_entry former;
-    /* A former entry of this address anywhere in the table: to look for it costs too much where all is
-     * recorded. */
-    bool replaced = !exact && live_table_remove(recording, address, &former);
-    if (replaced) event_free(recording, &former, entry->birth, UINT32_MAX);
-    switch (live_table_insert(recording, address, entry, &former)) {
-    case LIVE_NO_ROOM:
-        counter_add(&header->drops[address & ~LIVE_KEY_MASK ? DROP_ADDRESS : DROP_LIVE_TABLE], 1);
-        return EVENT_DROPPED;
-    case LIVE_REPLACED:
-        event_free(recording, &former, entry->birth, UINT32_MAX);
-        replaced = true;
-        break;
-    case LIVE_INSERTED:
-        break;
-    }
-    struct stack_record *stack = stack_table_get(recording, entry->stack);
-    uint64_t weight = entry->weight, objects = sampler_objects(entry->size, weight);
+    struct stack_record *stack = stack_table_get(recording, sample->stack);
+    uint64_t rate = header->rate, weight = sampler_weight(sample->size, rate);
+    uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, weight);
+    bool alone = counter_alone();
 
+    timeline_note(recording, thread, sample->birth);
     save_peak(header, stack);
-    event_count(stack, entry, exact);
-    uint64_t stack_bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
-    if (counter_raise(&stack->peak_bytes, stack_bytes))
-        counter_store(
-            &stack->peak_objects, counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects));
+    uint64_t stack_objects = counter_add(alone, &stack->alloc_objects, objects);
+    uint64_t stack_bytes =
+        counter_add(alone, &stack->alloc_bytes, weight) - counter_load(&stack->freed_bytes);
+    if (counter_raise(alone, &stack->peak_bytes, stack_bytes))
+        counter_store(&stack->peak_objects, stack_objects - counter_load(&stack->freed_objects));
+    if (rate != 1) count_sample(stack, sample->size, weight, objects);
 
-    uint64_t live_objects = counter_add(&header->live_objects, objects);
-    uint64_t live = counter_add(&header->live_bytes, weight);
-    if (counter_raise(&header->peak_bytes, live)) {
-        counter_store(&header->peak_objects, live_objects);
-        counter_store(&header->peak_time, entry->birth);
-        counter_add(&header->peak_epoch, 1);
+    uint64_t live = counter_add(alone, &header->live_bytes, weight);
+    if (counter_raise(alone, &header->peak_bytes, live)) {
+        counter_store(&header->peak_time, sample->birth);
+        counter_add(alone, &header->peak_epoch, 1);
     }
-    timeline_note(recording, entry->birth, live, weight);
-    counter_store(&header->last_event, entry->birth);
-    return replaced ? EVENT_REPLACED : EVENT_RECORDED;
+    timeline_grow(recording, thread, live, weight, alone);
 }
 
-void event_restore(struct recording *recording, uint64_t address, const struct live_entry *entry) {
-    struct live_entry former;
-    if (live_table_insert(recording, address, entry, &former) == LIVE_NO_ROOM)
-        counter_add(&recording->header->drops[DROP_LIVE_TABLE], 1);
+void event_inherit(struct recording *recording, const struct live_entry *entry) {
+    struct recording_header *header = recording->header;
+    struct stack_record *stack = stack_table_get(recording, entry->stack);
+    uint64_t weight = sampler_weight(entry->size, header->rate);
+    stack->alloc_bytes += weight;
+    stack->alloc_objects += sampler_objects(entry->size, weight);
+    header->live_bytes += weight;
 }
 
-static int lifetime_bucket(uint64_t nanoseconds) {
-    uint64_t microseconds = nanoseconds / 1000;
-    if (microseconds == 0) return 0;
-    int bucket = (63 - __builtin_clzll(microseconds)) / 2 + 1;
+static unsigned lifetime_bucket(uint64_t nanoseconds) {
+    uint64_t units = nanoseconds >> LIFETIME_SHIFT;
+    if (units == 0) return 0;
+    unsigned bucket = (63 - (unsigned)__builtin_clzll(units)) / 2 + 1;
     return bucket < LIFETIME_BUCKETS ? bucket : LIFETIME_BUCKETS - 1;
 }
 
-void event_free(struct recording *recording, const struct live_entry *entry, uint64_t now, uint32_t thread) {
+void event_free(
+    struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now) {
     struct recording_header *header = recording->header;
-    struct stack_record *stack = stack_table_get(recording, entry->stack);
-    uint64_t weight = entry->weight, objects = sampler_objects(entry->size, weight);
-    uint64_t lifetime = now > entry->birth ? now - entry->birth : 0;
+    struct stack_record *stack = stack_table_get(recording, sample->stack);
+    uint64_t rate = header->rate, weight = sampler_weight(sample->size, rate);
+    uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, weight);
+    unsigned lifetime = lifetime_bucket(now > sample->birth ? now - sample->birth : 0);
+    bool alone = counter_alone();
 
+    if (thread)
+        timeline_note(recording, thread, now);
+    else
+        counter_store(&header->last_event, now);
     save_peak(header, stack);
-    counter_add(&stack->freed_objects, objects);
-    counter_add(&stack->freed_bytes, weight);
-    counter_add(&stack->lifetime[lifetime_bucket(lifetime)], objects);
-    if (lifetime < TEMPORARY_NS && thread != UINT32_MAX && entry->thread == (uint16_t)thread) {
-        counter_add(&stack->temporary_objects, objects);
-        counter_add(&stack->temporary_bytes, weight);
-    }
-    if (!(atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_EXACT))
-        counter_add(&stack->freed_samples, 1);
-
-    counter_add(&header->live_objects, -objects);
-    timeline_note(recording, now, counter_add(&header->live_bytes, -weight), 0);
-    counter_store(&header->last_event, now);
+    counter_add(alone, &stack->freed_objects, objects);
+    counter_add(alone, &stack->freed_bytes, weight);
+    counter_add(alone, &stack->lifetime[lifetime], objects);
+    if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight);
+    counter_add(alone, &header->live_bytes, -weight);
 }

@@ -1,160 +1,149 @@
 #include "core/live_table.h"
 
-#include "core/table.h"
+#include "core/counter.h"
 
-#define PROBE_MAX  16 /* buckets that a search visits in a segment */
-#define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
+#include <assert.h>
+#include <string.h>
 
-static uint64_t hash(uint64_t address) {
-    uint64_t h = address * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 32);
+#define SPARE_MOST 256u /* free slots that a thread keeps to itself */
+#define SLOTS_MOST (UINT32_MAX - LIVE_FIRST)
+
+/* The head of a list: the number of its first slot plus one in the lower half, 0 for none; in the upper half
+ * a count of removals, without which a list that was changed and changed back would be taken for unchanged.
+ */
+#define HEAD_SLOT(head)    ((uint32_t)(head))
+#define HEAD_REMOVAL       (UINT64_C(1) << 32)
+#define HEAD_COUNT(head)   ((head) & ~(HEAD_REMOVAL - 1))
+#define HEAD(count, first) (HEAD_COUNT(count) | (first))
+
+/* A free slot's links, as in a head: the next one of its chain, and of a chain's first slot the next chain.
+ */
+struct links {
+    uint32_t next, next_chain;
+};
+static_assert(sizeof(struct links) == sizeof(uint64_t), "they take the place of the size");
+
+static struct links *links_of(struct live_entry *entry) {
+    return (struct links *)&entry->size;
+}
+static struct links *links_at(struct recording *recording, uint32_t number) {
+    return links_of(live_at(recording, number - 1));
 }
 
-static struct live_bucket *segment_buckets(
-    struct recording *recording, uint32_t segment, uint64_t *ret_mask) {
-    struct table *table = &recording->header->live;
-    *ret_mask = ((uint64_t)table->first << segment) - 1;
-    return recording_at(recording, atomic_load_explicit(&table->segment[segment], memory_order_acquire));
+void live_table_start(struct recording *recording) {
+    table_start(&recording->header->live, sizeof(struct live_entry), LIVE_FIRST);
 }
 
-void live_table_start(struct recording *recording, uint32_t first_buckets) {
-    struct table *table = &recording->header->live;
-    table_start(table, sizeof(struct live_bucket), first_buckets);
-    if (table_segment(recording, table, 0)) atomic_store_explicit(&table->count, 1, memory_order_release);
+/* ---- the pool ---- */
+
+static __attribute__((noinline)) void pool_give(struct recording *recording, uint32_t chain) {
+    _Atomic uint64_t *pool = &recording->header->live_pool;
+    uint64_t head = atomic_load_explicit(pool, memory_order_relaxed);
+    do links_at(recording, chain)->next_chain = HEAD_SLOT(head);
+    /* Release: the links are seen by who takes the chain. */
+    while (!atomic_compare_exchange_weak_explicit(
+        pool, &head, HEAD(head, chain), memory_order_release, memory_order_relaxed));
 }
 
-void live_table_prefetch(struct recording *recording, uint64_t address) {
-    uint64_t mask, count = atomic_load_explicit(&recording->header->live.count, memory_order_relaxed);
-    if (count == 0) return;
-    struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count - 1, &mask);
-    struct live_bucket *bucket = &buckets[hash(address) & mask];
-    __builtin_prefetch(bucket->key, 1);
-    __builtin_prefetch(bucket->entry, 1);
+static uint32_t pool_take(struct recording *recording) {
+    _Atomic uint64_t *pool = &recording->header->live_pool;
+    uint64_t head = atomic_load_explicit(pool, memory_order_acquire), rest;
+    do {
+        if (!HEAD_SLOT(head)) return 0;
+        /* Another thread may take the chain and use its slots meanwhile: then the head has changed, and what
+         * was read here is not used. */
+        uint32_t *next = &links_at(recording, HEAD_SLOT(head))->next_chain;
+        rest = HEAD(head + HEAD_REMOVAL, __atomic_load_n(next, __ATOMIC_RELAXED));
+    } while (!atomic_compare_exchange_weak_explicit(
+        pool, &head, rest, memory_order_acquire, memory_order_acquire));
+    return HEAD_SLOT(head);
 }
 
-/* A key word without its generation, for comparing. */
-static uint64_t bare(uint64_t word) {
-    return word << 16;
+/* ---- a thread's list ---- */
+
+/* Puts the chain from `first` to `last` in front of the list. */
+static void list_put(struct thread_record *thread, uint32_t first, struct links *last) {
+    uint64_t head = counter_load(&thread->spare);
+    do last->next = HEAD_SLOT(head);
+    while (!counter_exchange(&thread->spare, &head, HEAD(head, first)));
 }
 
-#define GENERATION (LIVE_KEY_MASK + 1)
+/* Slots that nobody has used: the first one is the result, the others go to the thread's list. */
+static uint32_t make_slots(struct recording *recording, struct thread_record *thread) {
+    uint64_t first = table_append_many(recording, &recording->header->live, LIVE_FIRST, SLOTS_MOST);
+    if (first == UINT64_MAX) return LIVE_NONE;
+    struct live_entry *entry = live_at(recording, (uint32_t)first);
+    for (uint32_t i = 1; i < LIVE_FIRST - 1; i++) links_of(&entry[i])->next = (uint32_t)first + i + 2;
+    list_put(thread, (uint32_t)first + 2, links_of(&entry[LIVE_FIRST - 1]));
+    thread->spare_count += LIVE_FIRST - 1;
+    return (uint32_t)first;
+}
 
-/* Takes the slot that holds `address` already, or the first empty one: the caller owns it until it stores the
- * key. */
-static int claim_slot(struct live_bucket *bucket, uint64_t address, uint64_t *ret_word) {
-    for (int slot = 0; slot < LIVE_SLOTS; slot++) {
-        uint64_t word = atomic_load_explicit(&bucket->key[slot], memory_order_relaxed);
-        if (bare(word) == bare(address)) {
-            *ret_word = word;
+static __attribute__((noinline)) uint32_t take_elsewhere(
+    struct recording *recording, struct thread_record *thread) {
+    uint32_t chain = pool_take(recording);
+    if (!chain) return make_slots(recording, thread);
+    struct links *last = links_at(recording, chain);
+    uint32_t rest = last->next;
+    for (; last->next; thread->spare_count++) last = links_at(recording, last->next);
+    if (rest) list_put(thread, rest, last);
+    return chain - 1;
+}
+
+uint32_t live_take(struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry) {
+    uint64_t head = counter_load(&thread->spare), rest;
+    uint32_t slot;
+    do {
+        slot = HEAD_SLOT(head) - 1;
+        if (slot == LIVE_NONE) {
+            slot = take_elsewhere(recording, thread);
+            if (slot != LIVE_NONE) *ret_entry = live_at(recording, slot);
             return slot;
         }
-        if (bare(word) != 0) continue;
-        /* Acquire: what the slot's former owner read of the entry came before its release of the slot. */
-        uint64_t filling = (word & ~LIVE_KEY_MASK) + GENERATION + LIVE_FILLING;
-        if (atomic_compare_exchange_strong_explicit(
-                &bucket->key[slot], &word, filling, memory_order_acquire, memory_order_relaxed)) {
-            *ret_word = filling;
-            return slot;
-        }
-    }
-    return -1;
+        *ret_entry = live_at(recording, slot);
+        rest = HEAD(head + HEAD_REMOVAL, links_of(*ret_entry)->next);
+    } while (!counter_exchange(&thread->spare, &head, rest));
+    thread->spare_count--;
+    return slot;
 }
 
-/* Tries the `probes` buckets from the home bucket on. On failure the overflow counts are as before. */
-static enum live_insertion insert_into(struct live_bucket *buckets, uint64_t mask, uint64_t address,
-    const struct live_entry *entry, struct live_entry *ret_former, int probes) {
-    uint64_t home = hash(address) & mask;
-    int passed = 0;
-    for (; passed < probes; passed++) {
-        struct live_bucket *bucket = &buckets[(home + (uint64_t)passed) & mask];
-        uint64_t word;
-        int slot = claim_slot(bucket, address, &word);
-        if (slot >= 0) {
-            enum live_insertion done = LIVE_INSERTED;
-            if (bare(word) == bare(address)) {
-                done = LIVE_REPLACED;
-                *ret_former = bucket->entry[slot];
-                word += GENERATION;
-                /* Whoever reads the old entry must find its key gone: the same order as for an empty slot. */
-                atomic_store_explicit(
-                    &bucket->key[slot], (word & ~LIVE_KEY_MASK) | LIVE_FILLING, memory_order_relaxed);
-                atomic_thread_fence(memory_order_release);
-                while (passed-- > 0) /* it has been counted where it was passed over */
-                    atomic_fetch_sub_explicit(
-                        &buckets[(home + (uint64_t)passed) & mask].overflow, 1, memory_order_relaxed);
-            }
-            bucket->entry[slot] = *entry;
-            /* Release: whoever reads the key sees the whole entry. */
-            atomic_store_explicit(
-                &bucket->key[slot], (word & ~LIVE_KEY_MASK) | address, memory_order_release);
-            return done;
-        }
-        atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
-    }
-    while (passed-- > 0)
-        atomic_fetch_sub_explicit(
-            &buckets[(home + (uint64_t)passed) & mask].overflow, 1, memory_order_relaxed);
-    return LIVE_NO_ROOM;
+__attribute__((noinline)) void live_give_all(struct recording *recording, struct thread_record *thread) {
+    uint64_t head = counter_load(&thread->spare);
+    do
+        if (!HEAD_SLOT(head)) return;
+    while (!counter_exchange(&thread->spare, &head, HEAD(head + HEAD_REMOVAL, 0)));
+    thread->spare_count = 0;
+    pool_give(recording, HEAD_SLOT(head));
 }
 
-/* Opens a segment twice as large as the newest, or finds it opened by another thread. */
-static struct live_bucket *open_segment(struct recording *recording, uint64_t count, uint64_t *ret_mask) {
+void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot) {
+    struct links *links = links_at(recording, slot + 1);
+    if (!thread) {
+        links->next = 0;
+        pool_give(recording, slot + 1);
+        return;
+    }
+    list_put(thread, slot + 1, links);
+    if (++thread->spare_count > SPARE_MOST) live_give_all(recording, thread);
+}
+
+/* ---- fork ---- */
+
+bool live_inherit(struct recording *recording, const struct live_entry *copy, uint64_t count) {
     struct table *table = &recording->header->live;
-    if (count >= SEGMENTS_MAX || !table_segment(recording, table, (uint32_t)count)) return NULL;
-    uint64_t seen = count;
-    atomic_compare_exchange_strong_explicit(
-        &table->count, &seen, count + 1, memory_order_acq_rel, memory_order_acquire);
-    return segment_buckets(recording, (uint32_t)count, ret_mask);
-}
-
-enum live_insertion live_table_insert(struct recording *recording, uint64_t address,
-    const struct live_entry *entry, struct live_entry *ret_former) {
-    struct table *table = &recording->header->live;
-    uint64_t count = atomic_load_explicit(&table->count, memory_order_acquire);
-    if ((address & ~LIVE_KEY_MASK) || count == 0) return LIVE_NO_ROOM;
-
-    uint64_t mask;
-    struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count - 1, &mask);
-    enum live_insertion done = insert_into(buckets, mask, address, entry, ret_former, PROBE_GROW);
-    if (done) return done;
-
-    buckets = open_segment(recording, count, &mask);
-    if (buckets) done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
-    /* No room to grow: what has been freed in any segment will do. */
-    for (count = atomic_load_explicit(&table->count, memory_order_acquire); !done && count-- > 0;) {
-        buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        done = insert_into(buckets, mask, address, entry, ret_former, PROBE_MAX);
+    for (uint64_t made = 0; made < count; made += LIVE_FIRST)
+        if (table_append_many(recording, table, LIVE_FIRST, SLOTS_MOST) == UINT64_MAX) return false;
+    uint32_t chain = 0, length = 0;
+    for (uint32_t slot = 0; slot < count; slot++) {
+        struct live_entry *entry = live_entry(recording, slot);
+        memcpy(entry, &copy[slot], sizeof *entry);
+        if (live_address(entry)) continue;
+        links_of(entry)->next = chain;
+        chain = slot + 1;
+        if (++length < LIVE_FIRST) continue;
+        pool_give(recording, chain);
+        chain = length = 0;
     }
-    return done;
-}
-
-static bool remove_from(
-    struct live_bucket *buckets, uint64_t mask, uint64_t address, struct live_entry *ret_entry) {
-    uint64_t home = hash(address) & mask, wanted = bare(address);
-    for (int passed = 0; passed < PROBE_MAX; passed++) {
-        struct live_bucket *bucket = &buckets[(home + (uint64_t)passed) & mask];
-        for (int slot = 0; slot < LIVE_SLOTS; slot++) {
-            uint64_t word = atomic_load_explicit(&bucket->key[slot], memory_order_acquire);
-            if (bare(word) != wanted) continue;
-            *ret_entry = bucket->entry[slot];
-            /* Release: the entry has been read before another may fill the slot. */
-            atomic_store_explicit(&bucket->key[slot], word & ~LIVE_KEY_MASK, memory_order_release);
-            while (passed-- > 0)
-                atomic_fetch_sub_explicit(
-                    &buckets[(home + (uint64_t)passed) & mask].overflow, 1, memory_order_relaxed);
-            return true;
-        }
-        if (atomic_load_explicit(&bucket->overflow, memory_order_relaxed) == 0) return false;
-    }
-    return false;
-}
-
-bool live_table_remove(struct recording *recording, uint64_t address, struct live_entry *ret_entry) {
-    uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
-    while (count-- > 0) {
-        uint64_t mask;
-        struct live_bucket *buckets = segment_buckets(recording, (uint32_t)count, &mask);
-        if (remove_from(buckets, mask, address, ret_entry)) return true;
-    }
-    return false;
+    if (chain) pool_give(recording, chain);
+    return true;
 }

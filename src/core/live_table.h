@@ -1,45 +1,68 @@
-/* The live table: which sampled blocks are allocated now.
+/* The live table: the sampled blocks that are allocated now, a slot for each.
  *
- * Open addressing over buckets of six slots, one cache line of keys each:
+ * A block's slot is known by its number: it stands in the mark in front of the block (hook/mark.h), or is
+ * found by the block's address (address_index.h). So to insert or to remove a block is to write one entry;
+ * nothing is searched for.
  *
- *     bucket 17            bucket 18            bucket 19
- *     [a b c d e f] 2  ──► [g h i j k l] 1  ──► [m . . . . .] 0
- *                  │
- *                  └ overflow: two entries that belong here live further on
+ *     thread's list   17 ─► 4 ─► 9                free slots, last in first out: the next one is in the cache
+ *     pool            [64 ─► 65 ─► …] ─► [31 ─► …]   chains that threads gave up or that were just made
  *
- * A search begins at the bucket an address hashes to and goes on only while `overflow` is not zero. An
- * insertion that finds a bucket full raises its overflow before it moves on; the removal lowers it again
- * after the slot is empty. So there are no tombstones: after any amount of churn the table is as if it had
- * just been filled with what is live, and a miss is one cache line for as long as buckets do not overflow.
- *
- * When an insertion has to go far, a new segment of twice the size is opened and takes all further
- * insertions; a search looks into the segments from the newest to the oldest.
- *
- * What makes this safe without locks: an address is inserted by the thread that malloc gave it to, before
- * anyone else can know it, and removed by the thread that frees it, before the allocator can give it out
- * again. So two operations never work on the same address at once; they only compete for slots. */
+ * A thread that frees more than it allocates gives its list to the pool when it gets long; one that has none
+ * takes a chain from there, or makes new slots. A thread's list is changed by that thread and by its signal
+ * handlers only; the pool by all, with compare and swap. */
 #ifndef MALLOSCOPE_CORE_LIVE_TABLE_H
 #define MALLOSCOPE_CORE_LIVE_TABLE_H
 
 #include "core/arena.h"
+#include "core/table.h"
 
-void live_table_start(struct recording *recording, uint32_t first_buckets);
+#define LIVE_NONE  UINT32_MAX
+#define LIVE_FIRST 64u /* slots in the first segment, and made at once */
 
-/* Fetches the place of `address` into the cache: it will be inserted or removed in a moment. */
-void live_table_prefetch(struct recording *recording, uint64_t address);
+void live_table_start(struct recording *recording);
 
-enum live_insertion {
-    LIVE_NO_ROOM, /* or the address has more than 48 bits: the sample must be dropped */
-    LIVE_INSERTED,
-    LIVE_REPLACED, /* the address was there: its former block was freed by a way that we do not see */
-};
+/* A free slot that the caller now owns, and its entry; or LIVE_NONE when there is no room. */
+uint32_t live_take(struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry);
 
-/* A former entry of the same address is noticed only where the new one is put; then it goes to `*ret_former`.
- */
-enum live_insertion live_table_insert(struct recording *recording, uint64_t address,
-    const struct live_entry *entry, struct live_entry *ret_former);
+/* The entry of a slot. */
+static inline struct live_entry *live_at(struct recording *recording, uint32_t slot) {
+    return table_mapped(
+        recording, &recording->header->live, &recording->live, LIVE_FIRST, sizeof(struct live_entry), slot);
+}
 
-/* Takes `address` out. False when it is not in the table. */
-bool live_table_remove(struct recording *recording, uint64_t address, struct live_entry *ret_entry);
+/* The same, and NULL for a number that never was a slot. */
+static inline struct live_entry *live_entry(struct recording *recording, uint32_t slot) {
+    struct table *table = &recording->header->live;
+    if (slot >= atomic_load_explicit(&table->count, memory_order_relaxed)) return NULL;
+    return live_at(recording, slot);
+}
+
+/* Publishes an entry whose other fields have been filled: from now on readers count it. */
+static inline void live_publish(struct live_entry *entry, uint64_t address) {
+    /* Release: who reads the key sees the whole entry. */
+    atomic_store_explicit(&entry->key, entry->birth << 48 | address, memory_order_release);
+}
+
+static inline uint64_t live_address(const struct live_entry *entry) {
+    return atomic_load_explicit(&entry->key, memory_order_relaxed) & LIVE_KEY_MASK;
+}
+
+/* Readers count it no more; its other fields stay until the slot is given back. Nothing is read: the entry
+ * may be far from the cache. */
+static inline void live_withdraw(struct live_entry *entry) {
+    atomic_store_explicit(&entry->key, 0, memory_order_relaxed);
+    /* The key is seen gone before any of what will be written over the entry. */
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Gives back a slot whose entry is withdrawn. `thread` is the caller's record, NULL if it has none. */
+void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot);
+
+/* Gives the thread's whole list to the pool: it ends. */
+void live_give_all(struct recording *recording, struct thread_record *thread);
+
+/* Takes over the table of a parent process: `copy` is its first `count` entries as they were at some moment,
+ * of which those whose key is 0 are free. False when there is no room. */
+bool live_inherit(struct recording *recording, const struct live_entry *copy, uint64_t count);
 
 #endif

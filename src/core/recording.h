@@ -84,22 +84,23 @@ struct recording_header {
     _Atomic uint32_t flags;
     int32_t pid;
     int32_t parent_pid;
-    uint32_t depth_max;       /* frames kept of a stack */
-    _Atomic uint64_t active;  /* (c) 0 = allocations are not sampled; frees still are */
-    uint64_t rate;            /* mean bytes between samples; 1 = exact */
-    uint64_t start_realtime;  /* ns since the epoch */
-    uint64_t start_monotonic; /* ns, CLOCK_MONOTONIC */
-    _Atomic uint64_t last_event;
-    uint64_t seed; /* given by MALLOSCOPE_SEED, 0 = from the kernel */
+    uint32_t depth_max;          /* frames kept of a stack */
+    _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
+    uint64_t rate;               /* mean bytes between samples; 1 = exact */
+    uint64_t start_realtime;     /* ns since the epoch */
+    uint64_t start_monotonic;    /* ns, CLOCK_MONOTONIC */
+    _Atomic uint64_t last_event; /* ns; or later, by the threads' records */
+    uint64_t seed;               /* given by MALLOSCOPE_SEED, 0 = from the kernel */
 
     uint64_t size_max; /* the arena never grows beyond this */
     _Atomic uint64_t arena_used;
     _Atomic uint64_t arena_reserved;
 
-    struct table threads; /* struct thread_record */
-    struct table stacks;  /* struct stack_record; entry 0 is "[dropped]" */
-    struct table modules; /* struct module_record */
-    struct table live;    /* struct live_bucket; `count` is the number of segments in use */
+    struct table threads;       /* struct thread_record */
+    struct table stacks;        /* struct stack_record; entry 0 is "[dropped]" */
+    struct table modules;       /* struct module_record */
+    struct table live;          /* struct live_entry; `count` is the number of slots made so far */
+    _Atomic uint64_t live_pool; /* chains of free slots that no thread holds (live_table.c) */
 
     /* Index of the stack table: open addressing over stack numbers + 1. A grown index replaces the former
      * one; the word holds its offset in the upper 56 bits and log2 of its size in the lower 8. */
@@ -112,15 +113,14 @@ struct recording_header {
     uint64_t command_line; /* arguments separated by ARGUMENT_END */
     uint64_t allocator;    /* path of the module that serves malloc */
 
-    /* Global figures, weighted. The heap's peak is that of the estimated live bytes. */
-    _Atomic uint64_t live_bytes;
-    _Atomic uint64_t live_objects;
+    /* Figures of the whole heap, weighted, in a cache line of their own: every event writes here. The peak is
+     * that of the estimated live bytes. */
+    _Alignas(64) _Atomic uint64_t live_bytes;
     _Atomic uint64_t peak_bytes;
-    _Atomic uint64_t peak_objects;
     _Atomic uint64_t peak_time;
     _Atomic uint64_t peak_epoch; /* number of times a new peak was set */
 
-    _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
+    _Alignas(64) _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
     _Atomic uint64_t drops[DROP_KINDS];
     _Atomic uint64_t orphan_bytes; /* exact bytes of threads that have no record */
 };
@@ -143,51 +143,58 @@ struct thread_record {
     uint64_t random[4];
     uint64_t stack_low, stack_high; /* bounds of the stack that was last walked */
     uint64_t number;                /* of this record in the table */
+
+    /* What the thread adds to the timeline, when it has its next event in another bucket. */
+    _Atomic uint64_t last_event;
+    _Atomic uint64_t events, events_noted;
+    _Atomic uint64_t allocated, allocated_noted; /* BYTE_ONE, weighted */
+    uint64_t moment;                             /* the bucket of its last event */
+
+    _Atomic uint64_t spare; /* its free slots of the live table (live_table.c) */
+    uint64_t spare_count;   /* about how many they are */
 };
 
-#define LIFETIME_BUCKETS 16
-
-/* Lifetimes are counted on a log scale: bucket 0 holds those under 1 µs, bucket b those under 4^b µs. */
+/* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b times
+ * as much. A block is temporary if it lives for less than about a millisecond: buckets 0 to 5. */
+#define LIFETIME_BUCKETS  16
+#define LIFETIME_SHIFT    10
+#define TEMPORARY_BUCKETS 6
 
 enum stack_flag {
     STACK_COMPLETE = 1 << 0, /* the walk reached the start of the thread */
     STACK_CUT = 1 << 1,      /* deeper than depth_max */
 };
 
-/* A distinct call stack and everything that is known about the allocations made from it. */
+/* A distinct call stack and everything that is known about the allocations made from it. What every event
+ * touches comes first, by cache lines: what allocations count, what frees count, lifetimes. */
 struct stack_record {
-    uint64_t hash;
-    uint64_t frames; /* offset of `frame_count` frame words, leaf first */
-    uint32_t frame_count;
-    uint32_t flags;
-
-    _Atomic uint64_t samples;       /* allocations sampled; in exact mode left at 0: alloc_objects says it */
-    _Atomic uint64_t sampled_bytes; /* their plain sizes; likewise */
-    _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
-    _Atomic uint64_t alloc_bytes;   /* BYTE_ONE */
-    uint64_t inherited_objects;     /* the part of these that a forked child took over as live */
-    uint64_t inherited_bytes;
-    _Atomic uint64_t freed_objects;
-    _Atomic uint64_t freed_bytes;
-    _Atomic uint64_t freed_samples;
-    _Atomic uint64_t temporary_objects; /* freed by the same thread within TEMPORARY_NS */
-    _Atomic uint64_t temporary_bytes;
-    _Atomic uint64_t bytes_variance;   /* bits of a double, of alloc_bytes in bytes² */
-    _Atomic uint64_t objects_variance; /* bits of a double, of alloc_objects */
-
-    _Atomic uint64_t peak_bytes; /* this stack's own peak */
+    _Alignas(64) _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
+    _Atomic uint64_t alloc_bytes;                /* BYTE_ONE */
+    _Atomic uint64_t peak_bytes;                 /* this stack's own peak */
     _Atomic uint64_t peak_objects;
-
     /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing
      * has changed here since that peak and the live figures are those of the peak. */
     _Atomic uint64_t peak_epoch;
     _Atomic uint64_t saved_bytes;
     _Atomic uint64_t saved_objects;
+    _Atomic uint64_t samples; /* allocations sampled; in exact mode left at 0: alloc_objects says it */
 
+    _Atomic uint64_t freed_objects;
+    _Atomic uint64_t freed_bytes;
+    _Atomic uint64_t temporary_bytes;            /* of the temporary ones */
     _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects, OBJECT_ONE */
-};
 
-#define TEMPORARY_NS 1000000u /* a block that lives for less than a millisecond is temporary */
+    _Atomic uint64_t sampled_bytes;    /* plain sizes of the samples; in exact mode left at 0 */
+    _Atomic uint64_t bytes_variance;   /* bits of a double, of alloc_bytes in bytes² */
+    _Atomic uint64_t objects_variance; /* bits of a double, of alloc_objects */
+    uint64_t inherited_objects;        /* the part of alloc_* that a forked child took over as live */
+    uint64_t inherited_bytes;
+
+    uint64_t hash;
+    uint64_t frames; /* offset of `frame_count` frame words, leaf first */
+    uint32_t frame_count;
+    uint32_t flags;
+};
 
 /* A frame is one word: what it is in the top 8 bits, its value in the lower 48. */
 #define FRAME_KIND_SHIFT 56
@@ -212,31 +219,20 @@ struct module_record {
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 
-#define LIVE_SLOTS 6
-
-/* A live sample. */
+/* A live sample, or a free slot for one. The key word holds the block's address in its lower 48 bits, and in
+ * its upper 16 the lower ones of its birth, which are others at the next use of the slot: a reader that finds
+ * the word unchanged has read one whole entry. Key 0 is a free slot, whose `size` links it to others
+ * (live_table.c). */
 struct live_entry {
-    uint64_t size;   /* as asked for */
-    uint64_t weight; /* size / p, BYTE_ONE */
-    uint64_t birth;  /* ns */
+    _Atomic uint64_t key;
+    uint64_t size;  /* as asked for */
+    uint64_t birth; /* ns */
     uint32_t stack;
     uint16_t thread; /* low bits of the thread's number */
     uint16_t heap;
 };
 
-/* Four cache lines. A key word holds an address in its lower 48 bits and a generation in its upper 16, which
- * grows with each use of the slot: a reader that finds the word unchanged has read one whole entry. Value 0
- * is an empty slot, 1 one that is being filled. `overflow` counts the entries that passed this bucket because
- * it was full: where it is zero a search ends. */
-struct live_bucket {
-    _Atomic uint64_t key[LIVE_SLOTS];
-    _Atomic uint32_t overflow;
-    uint32_t reserved[3];
-    struct live_entry entry[LIVE_SLOTS];
-};
-
 #define LIVE_KEY_MASK ((UINT64_C(1) << 48) - 1)
-#define LIVE_FILLING  1u
 
 #define TIMELINE_BUCKETS 512
 
@@ -248,7 +244,8 @@ struct timeline_bucket {
 };
 
 /* The heap over time. Bucket i covers [i << shift, (i + 1) << shift) ns. When the last bucket is passed,
- * neighbours merge and the width doubles. `sequence` is odd while that is under way. */
+ * neighbours merge and the width doubles. `sequence` is odd while that is under way. What a thread did since
+ * it came to its bucket is still in its record. */
 struct timeline {
     _Atomic uint64_t sequence;
     _Atomic uint64_t shift;
@@ -256,7 +253,8 @@ struct timeline {
 };
 
 static_assert(sizeof(struct recording_header) <= 4096, "the header fits its page");
-static_assert(sizeof(struct live_bucket) == 256, "a bucket is four cache lines");
+static_assert(sizeof(struct live_entry) == 32, "two entries fill a cache line");
+static_assert(sizeof(struct stack_record) % 64 == 0, "stacks do not share cache lines");
 static_assert(sizeof(struct thread_record) % 64 == 0, "threads do not share cache lines");
 
 #endif

@@ -67,8 +67,7 @@ uint64_t sampler_draw(uint64_t state[4], uint64_t rate) {
     return (uint64_t)interval + 1;
 }
 
-uint64_t sampler_weight(uint64_t size, uint64_t rate) {
-    if (rate <= 1 || size == 0) return size * BYTE_ONE;
+uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate) {
     double p = one_minus_exp((double)size / (double)rate);
     return (uint64_t)((double)size / p * BYTE_ONE + 0.5);
 }

@@ -21,7 +21,11 @@ uint64_t random_next(uint64_t state[4]);
 uint64_t sampler_draw(uint64_t state[4], uint64_t rate);
 
 /* size / p in BYTE_ONE. Rate 1 is exact mode: the size itself. */
-uint64_t sampler_weight(uint64_t size, uint64_t rate);
+__attribute__((noinline)) uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate);
+
+static inline uint64_t sampler_weight(uint64_t size, uint64_t rate) {
+    return rate <= 1 || size == 0 ? size * BYTE_ONE : sampler_weight_sampled(size, rate);
+}
 
 /* 1 / p in OBJECT_ONE, from size and weight. A block of no bytes is one object. */
 static inline uint64_t sampler_objects(uint64_t size, uint64_t weight) {

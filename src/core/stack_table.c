@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define STACKS_FIRST    256
 #define INDEX_FIRST_LOG 10
 #define PROBE_MAX       128 /* places that a search visits */
 #define STACKS_MOST     (UINT32_MAX - 1)
@@ -24,7 +25,8 @@ static uint64_t hash_frames(const uint64_t *frames, uint32_t count) {
 }
 
 struct stack_record *stack_table_get(struct recording *recording, uint32_t stack) {
-    return table_entry(recording, &recording->header->stacks, stack);
+    return table_mapped(recording, &recording->header->stacks, &recording->stacks, STACKS_FIRST,
+        sizeof(struct stack_record), stack);
 }
 
 static bool same_frames(
@@ -130,7 +132,7 @@ uint32_t stack_table_intern(
 
 bool stack_table_start(struct recording *recording) {
     struct recording_header *header = recording->header;
-    table_start(&header->stacks, sizeof(struct stack_record), 256);
+    table_start(&header->stacks, sizeof(struct stack_record), STACKS_FIRST);
     uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << INDEX_FIRST_LOG, 64);
     if (!offset || table_append(recording, &header->stacks, 1) != STACK_DROPPED) return false;
     atomic_store_explicit(&header->stack_index, offset << 8 | INDEX_FIRST_LOG, memory_order_release);

@@ -5,6 +5,15 @@ void table_start(struct table *table, uint32_t entry_size, uint32_t first) {
     table->first = first;
 }
 
+uintptr_t table_map_segment(
+    const struct recording *recording, struct table *table, struct table_map *map, uint32_t segment) {
+    uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
+    uint64_t before = ((uint64_t)table->first << segment) - table->first;
+    uintptr_t origin = (uintptr_t)recording_at(recording, offset) - before * table->entry_size;
+    atomic_store_explicit(&map->origin[segment], origin, memory_order_release);
+    return origin;
+}
+
 uint64_t table_segment(struct recording *recording, struct table *table, uint32_t segment) {
     if (segment >= SEGMENTS_MAX) return 0;
     uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
@@ -19,12 +28,16 @@ uint64_t table_segment(struct recording *recording, struct table *table, uint32_
     return offset;
 }
 
-uint64_t table_append(struct recording *recording, struct table *table, uint64_t most) {
+uint64_t table_append_many(struct recording *recording, struct table *table, uint64_t many, uint64_t most) {
     uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
     do {
         if (count >= most || !table_segment(recording, table, table_place(table, count).segment))
             return UINT64_MAX;
     } while (!atomic_compare_exchange_weak_explicit(
-        &table->count, &count, count + 1, memory_order_acq_rel, memory_order_relaxed));
+        &table->count, &count, count + many, memory_order_acq_rel, memory_order_relaxed));
     return count;
+}
+
+uint64_t table_append(struct recording *recording, struct table *table, uint64_t most) {
+    return table_append_many(recording, table, 1, most);
 }

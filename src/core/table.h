@@ -22,11 +22,27 @@ static inline void *table_entry(const struct recording *recording, struct table 
     return recording_at(recording, offset + place.index * table->entry_size);
 }
 
+__attribute__((noinline)) uintptr_t table_map_segment(
+    const struct recording *recording, struct table *table, struct table_map *map, uint32_t segment);
+
+/* The same for a table whose `first` and entry size the compiler knows, in a few instructions: the map holds,
+ * for each segment, where entry 0 would be if the segment reached back to it. */
+static inline void *table_mapped(const struct recording *recording, struct table *table,
+    struct table_map *map, uint32_t first, uint32_t entry_size, uint64_t entry) {
+    uint32_t segment = (uint32_t)(63 - __builtin_clzll(entry + first)) - (uint32_t)__builtin_ctz(first);
+    uintptr_t origin = atomic_load_explicit(&map->origin[segment], memory_order_acquire);
+    if (__builtin_expect(!origin, 0)) origin = table_map_segment(recording, table, map, segment);
+    return (void *)(origin + entry * entry_size);
+}
+
 /* Makes segment `segment` if it is not there. Its offset, or 0 when the arena is full. */
 uint64_t table_segment(struct recording *recording, struct table *table, uint32_t segment);
 
 /* A new zeroed entry. Its number, or UINT64_MAX when the arena or the limit `most` is reached. */
 uint64_t table_append(struct recording *recording, struct table *table, uint64_t most);
+
+/* The same for `many` entries in a row: a power of two, the same at each call, and at most `first`. */
+uint64_t table_append_many(struct recording *recording, struct table *table, uint64_t many, uint64_t most);
 
 void table_start(struct table *table, uint32_t entry_size, uint32_t first);
 

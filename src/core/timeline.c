@@ -10,6 +10,7 @@ bool timeline_start(struct recording *recording) {
     struct timeline *timeline = recording_at(recording, offset);
     atomic_store_explicit(&timeline->shift, FIRST_SHIFT, memory_order_relaxed);
     recording->header->timeline = offset;
+    recording->timeline = timeline;
     return true;
 }
 
@@ -50,17 +51,42 @@ static void widen(struct timeline *timeline, uint64_t now) {
     atomic_store_explicit(&timeline->sequence, sequence + 2, memory_order_release);
 }
 
-void timeline_note(struct recording *recording, uint64_t now, uint64_t live, uint64_t allocated) {
-    struct timeline *timeline = recording_at(recording, recording->header->timeline);
-    uint64_t place = now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed);
+static struct timeline_bucket *bucket_of(struct timeline *timeline, uint64_t now) {
+    uint64_t place = now >> counter_load(&timeline->shift);
     for (int tries = 0; place >= TIMELINE_BUCKETS; tries++) {
-        if (tries > 64) return;
+        if (tries > 64) return NULL;
         widen(timeline, now);
-        place = now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed);
+        place = now >> counter_load(&timeline->shift);
     }
-    struct timeline_bucket *bucket = &timeline->bucket[place];
+    return &timeline->bucket[place];
+}
+
+/* Adds what has come to `counter` since `noted`. */
+static void pass_on(_Atomic uint64_t *counter, _Atomic uint64_t *noted, _Atomic uint64_t *to) {
+    uint64_t now = counter_load(counter);
+    counter_add(counter_alone(), to, now - counter_load(noted));
+    counter_store(noted, now);
+}
+
+void timeline_flush(struct recording *recording, struct thread_record *thread) {
+    if (counter_load(&thread->events) == counter_load(&thread->events_noted)) return;
+    struct timeline_bucket *bucket = bucket_of(recording->timeline, counter_load(&thread->last_event));
+    if (!bucket) return;
+    pass_on(&thread->events, &thread->events_noted, &bucket->events);
+    pass_on(&thread->allocated, &thread->allocated_noted, &bucket->allocated);
+    counter_store(&bucket->live_last, counter_load(&recording->header->live_bytes));
+}
+
+void timeline_turn(struct recording *recording, struct thread_record *thread, uint64_t now) {
+    timeline_flush(recording, thread);
+    struct timeline *timeline = recording->timeline;
+    uint64_t live = counter_load(&recording->header->live_bytes);
+    struct timeline_bucket *bucket = bucket_of(timeline, now);
+    if (!bucket) return;
+    thread->moment = (uint64_t)(bucket - timeline->bucket);
     counter_store(&bucket->live_last, live);
-    counter_raise(&bucket->live_max, live);
-    counter_add(&bucket->events, 1);
-    if (allocated) counter_add(&bucket->allocated, allocated);
+    counter_raise(counter_alone(), &bucket->live_max, live);
+    /* The event that is about to be counted, ahead of the others: it shows that the bucket is in use. */
+    counter_add(counter_alone(), &bucket->events, 1);
+    counter_add_own(&thread->events_noted, 1);
 }

@@ -1,7 +1,6 @@
 #include "hook/clock.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <time.h>
 
 /* From counter `ticks` at time `time` on, for `span` ticks, a tick takes `speed` / 2^32 ns. */
@@ -9,13 +8,16 @@ struct course {
     uint64_t ticks, time, speed, span;
 };
 
+#define COURSES 16 /* who is held up while reading one finds it unchanged until as many others were made */
+
 static struct {
     uint64_t start;
     uint64_t first_ticks, first_time;
-    _Atomic uint32_t version; /* course[version % 2] is in use; the other one is being made */
+    _Atomic(const struct course *) current;
     _Atomic uint32_t busy;
-    struct course course[2];
-} state;
+    uint32_t made;
+    struct course course[COURSES];
+} state = {.current = &state.course[0]};
 
 #define SECOND         UINT64_C(1000000000)
 #define MEASURE_LEAST  (SECOND / 500) /* ns before the counter's speed is known well enough */
@@ -37,32 +39,29 @@ static void measure(uint64_t ticks, uint64_t time) {
     uint64_t elapsed_ticks = ticks - state.first_ticks, elapsed = time - state.first_time;
     if (elapsed < MEASURE_LEAST || elapsed_ticks > UINT64_MAX / 2) return;
     if (atomic_exchange_explicit(&state.busy, 1, memory_order_acquire)) return;
-    uint32_t version = atomic_load_explicit(&state.version, memory_order_relaxed) + 1;
     uint64_t span = elapsed_ticks / 8, second = (uint64_t)((__uint128_t)elapsed_ticks * SECOND / elapsed);
-    state.course[version % 2] = (struct course){
+    struct course *course = &state.course[++state.made % COURSES];
+    *course = (struct course){
         .ticks = ticks,
         .time = time,
         .speed = (uint64_t)(((__uint128_t)elapsed << 32) / elapsed_ticks),
         .span = span < second ? span : second,
     };
-    atomic_store_explicit(&state.version, version, memory_order_release);
+    atomic_store_explicit(&state.current, course, memory_order_release);
     atomic_store_explicit(&state.busy, 0, memory_order_release);
 }
 
-static uint64_t ask_and_measure(void) {
+static __attribute__((noinline)) uint64_t ask_and_measure(void) {
     uint64_t before = ticks_now(), time = ask(), after = ticks_now();
     if (after - before < QUESTION_TICKS) measure(before + (after - before) / 2, time);
     return time;
 }
 
 uint64_t clock_now(void) {
-    uint32_t version = atomic_load_explicit(&state.version, memory_order_acquire);
-    struct course course = state.course[version % 2];
-    uint64_t passed = ticks_now() - course.ticks;
-    /* Whoever was held up here while the course was changed twice may have read a mixture. */
-    bool whole = atomic_load_explicit(&state.version, memory_order_acquire) == version;
-    if (passed < course.span && whole)
-        return course.time + (uint64_t)(((__uint128_t)passed * course.speed) >> 32);
+    const struct course *course = atomic_load_explicit(&state.current, memory_order_acquire);
+    uint64_t passed = ticks_now() - course->ticks;
+    if (__builtin_expect(passed < course->span, 1))
+        return course->time + (uint64_t)(((__uint128_t)passed * course->speed) >> 32);
     return ask_and_measure();
 }
 

@@ -4,7 +4,8 @@
  * block is a little larger and begins behind its mark; its base is what the allocator knows. Otherwise it
  * stays where the allocator put it.
  *
- * errno is kept: the recorder's own system calls must not show. */
+ * errno stays as the allocator leaves it: the recorder restores it around its own system calls (unnoticed.h).
+ */
 #include "hook/hooks.h"
 #include "core/arena.h"
 #include "hook/filter.h"
@@ -87,92 +88,94 @@ static void note_unmarked(const void *block) {
     if (begins_page(block)) hook_free_page = hook_free_filtered;
 }
 
-/* Records a sampled block. The filter must not count one that is not in the table, nor one twice. */
-static void record(const void *block, size_t size, caller *at) {
-    enum event_outcome outcome = recorder_sample(block, size, at);
-    if (outcome != EVENT_RECORDED && unmarked != UNMARKED_LOOK_UP && !mark_distance(block))
-        filter_remove(block);
+/* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor
+ * one twice. */
+static void record_unmarked(const void *block, size_t size, caller *at) {
+    note_unmarked(block);
+    enum outcome outcome = recorder_sample_unmarked(block, size, at);
+    if (outcome != OUTCOME_RECORDED && unmarked != UNMARKED_LOOK_UP) filter_remove(block);
+}
+
+static void record_marked(void *block, uint64_t distance, size_t size, caller *at) {
+    struct sample sample = recorder_sample(block, size, at);
+    mark_set(block, distance, &sample);
 }
 
 /* Takes a block out of the live table if it is there. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
-    bool ask = distance || unmarked == UNMARKED_LOOK_UP;
-    if (!ask && !atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
-    if (!recorder_forget(block, ret_forgotten)) return false;
-    if (!ask) filter_remove(block);
+    if (distance) return recorder_forget(block, ret_forgotten);
+    if (unmarked == UNMARKED_LOOK_UP) return recorder_forget_unmarked(block, ret_forgotten);
+    if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
+    if (!recorder_forget_unmarked(block, ret_forgotten)) return false;
+    filter_remove(block);
     return true;
 }
 
 enum family { MALLOC, CALLOC, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, VALLOC, PVALLOC };
 
-struct request {
-    enum family family;
-    size_t alignment; /* 0: whatever malloc gives */
-    size_t size;
-};
-
 /* By the function that the program called: an allocator may serve some of them and leave others to the C
  * library. */
-static void *plain(struct request request) {
-    switch (request.family) {
+static inline void *plain(enum family family, size_t alignment, size_t size) {
+    switch (family) {
     case MALLOC:
-        return real.malloc(request.size);
+        return real.malloc(size);
     case CALLOC:
-        return real.calloc(1, request.size);
+        return real.calloc(1, size);
     case ALIGNED_ALLOC:
-        return real.aligned_alloc(request.alignment, request.size);
+        return real.aligned_alloc(alignment, size);
     case MEMALIGN:
-        return real.memalign(request.alignment, request.size);
+        return real.memalign(alignment, size);
     case VALLOC:
-        return real.valloc(request.size);
+        return real.valloc(size);
     case PVALLOC:
-        return real.pvalloc(request.size);
+        return real.pvalloc(size);
     case POSIX_MEMALIGN:
         break;
     }
     void *block;
-    int error = real.posix_memalign(&block, request.alignment, request.size);
+    int error = real.posix_memalign(&block, alignment, size);
     if (error == 0) return block;
     errno = error;
     return NULL;
 }
 
-/* A sampled block that stays as it is: the filter has to know it. */
-static void *unmarked_sample(struct request request) {
-    void *block = plain(request);
-    if (block) note_unmarked(block);
-    return block;
-}
-
-static void *marked(struct request request) {
-    if (request.alignment > PAGE_MASK) return unmarked_sample(request); /* it cannot have a mark in front */
-    struct request larger = request;
-    size_t alignment = request.alignment > MARK_ROOM ? request.alignment : MARK_ROOM;
-    if (__builtin_add_overflow(request.size, 2 * alignment, &larger.size)) larger.size = SIZE_MAX;
-    if (request.alignment && request.alignment < sizeof(void *)) larger.alignment = sizeof(void *);
-    void *base = plain(larger);
+/* A block behind room for a mark. Alignment 0 is whatever malloc gives. */
+static inline void *behind_room(enum family family, size_t alignment, size_t size, uint64_t *ret_distance) {
+    size_t room = alignment > MARK_ROOM ? alignment : MARK_ROOM, total, most;
+    if (alignment && alignment < sizeof(void *)) alignment = sizeof(void *);
+    if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
+    char *base = plain(family, alignment, total);
     if (!base) return NULL;
-    void *block = mark_place(base, alignment);
-    mark_set(block, (uint64_t)((char *)block - (char *)base));
+    if (begins_page(base + room)) { /* one in 128: take another one that need not */
+        char *larger = __builtin_add_overflow(total, room, &most) ? NULL : plain(family, alignment, most);
+        real.free(base);
+        if (!larger) return NULL;
+        base = larger;
+    }
+    char *block = mark_place(base, room);
+    *ret_distance = (uint64_t)(block - base);
     return block;
 }
 
-static void *allocate(struct request request, caller *at) {
-    if (!real_ready()) return early_allocate(request.alignment, request.size);
-    if (!recorder_take(request.size)) return plain(request);
+static inline void *allocate(enum family family, size_t alignment, size_t size, caller *at) {
+    if (!real_ready()) return early_allocate(alignment, size);
+    if (!recorder_take(size)) return plain(family, alignment, size);
 
-    void *block = recorder_marks() ? marked(request) : unmarked_sample(request);
-    int error = errno;
-    if (block)
-        record(block, request.size, at);
+    /* What is aligned to pages cannot have a mark in front. */
+    bool mark = recorder_marks() && alignment <= PAGE_MASK;
+    uint64_t distance;
+    void *block = mark ? behind_room(family, alignment, size, &distance) : plain(family, alignment, size);
+    if (!block)
+        recorder_refund(size);
+    else if (mark)
+        record_marked(block, distance, size, at);
     else
-        recorder_refund(request.size);
-    errno = error;
+        record_unmarked(block, size, at);
     return block;
 }
 
 void *hook_malloc(size_t size, caller *at) {
-    return allocate((struct request){.family = MALLOC, .alignment = 0, .size = size}, at);
+    return allocate(MALLOC, 0, size, at);
 }
 
 void *hook_calloc(size_t count, size_t size, caller *at) {
@@ -181,7 +184,7 @@ void *hook_calloc(size_t count, size_t size, caller *at) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate((struct request){.family = CALLOC, .alignment = 0, .size = total}, at);
+    return allocate(CALLOC, 0, total, at);
 }
 
 /* ---- the aligned ones: what they say about bad alignments is the allocator's business ---- */
@@ -193,8 +196,7 @@ static bool is_power_of_two(size_t value) {
 int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
     int error = errno;
-    void *block =
-        allocate((struct request){.family = POSIX_MEMALIGN, .alignment = alignment, .size = size}, at);
+    void *block = allocate(POSIX_MEMALIGN, alignment, size, at);
     errno = error;
     if (!block) return ENOMEM;
     *ret = block;
@@ -203,16 +205,16 @@ int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
 
 void *hook_aligned_alloc(size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) && real_ready()) return real.aligned_alloc(alignment, size);
-    return allocate((struct request){.family = ALIGNED_ALLOC, .alignment = alignment, .size = size}, at);
+    return allocate(ALIGNED_ALLOC, alignment, size, at);
 }
 
 void *hook_memalign(size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) && real_ready()) return real.memalign(alignment, size);
-    return allocate((struct request){.family = MEMALIGN, .alignment = alignment, .size = size}, at);
+    return allocate(MEMALIGN, alignment, size, at);
 }
 
 void *hook_valloc(size_t size, caller *at) {
-    return allocate((struct request){.family = VALLOC, .alignment = PAGE_MASK + 1, .size = size}, at);
+    return allocate(VALLOC, PAGE_MASK + 1, size, at);
 }
 
 void *hook_pvalloc(size_t size, caller *at) {
@@ -221,21 +223,16 @@ void *hook_pvalloc(size_t size, caller *at) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate(
-        (struct request){.family = PVALLOC, .alignment = PAGE_MASK + 1, .size = rounded & ~(size_t)PAGE_MASK},
-        at);
+    return allocate(PVALLOC, PAGE_MASK + 1, rounded & ~(size_t)PAGE_MASK, at);
 }
 
 /* ---- C++ ---- */
 
 void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form) {
-    struct request request = {.family = MALLOC, .size = size};
-    if (form >= 4) {
-        request.family = POSIX_MEMALIGN;
-        request.alignment = second > sizeof(void *) ? second : sizeof(void *);
-    }
     if (real_ready() && operators_whose() == BY_PROGRAM) return operators_next(form, size, second, third);
-    void *block = allocate(request, at);
+    void *block = form < 4
+                      ? allocate(MALLOC, 0, size, at)
+                      : allocate(POSIX_MEMALIGN, second > sizeof(void *) ? second : sizeof(void *), size, at);
     return block ? block : operators_fail(form, size, second, third);
 }
 
@@ -246,10 +243,8 @@ void hook_free(void *block) {
     uint64_t distance = mark_distance(block);
     if (distance == DISTANCE_EARLY || !real_ready()) return;
     if (distance) mark_clear(block);
-    int error = errno;
     struct forgotten forgotten;
     if (forget(block, distance, &forgotten)) recorder_freed(&forgotten);
-    errno = error;
     real.free((char *)block - distance);
 }
 
@@ -284,27 +279,30 @@ static void *move_early(void *block, size_t size, caller *at) {
     return moved;
 }
 
-/* Moves a marked block's contents so that the block neither begins a page nor leaves its piece of memory. */
-static void *settle(char *base, uint64_t distance, size_t size) {
-    void *block = mark_place(base, MARK_ROOM);
-    uint64_t settled = (uint64_t)((char *)block - base);
-    if (settled != distance) memmove(block, base + distance, size);
-    mark_set(block, settled);
-    return block;
-}
-
-/* Resizes a block that is marked, or is to be. Marks stay on a block that is not sampled any more: they do no
- * harm. */
-static void *resize_marked(void *block, uint64_t distance, size_t size) {
+/* Resizes a block that is marked, or is to be, and moves its contents so that it neither begins a page nor
+ * leaves its piece of memory. The result is yet to be marked. */
+static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
-    size_t room = distance > MARK_SPACE ? distance : MARK_SPACE, total;
+    size_t room = distance > 2 * MARK_ROOM ? distance : 2 * MARK_ROOM, total;
     size_t usable = real.malloc_usable_size(base) - distance;
     if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
-    if (distance) mark_clear(block);
     char *resized = real.realloc(base, total);
-    if (resized) return settle(resized, distance, usable < size ? usable : size);
-    if (distance) mark_set(block, distance);
-    return NULL;
+    if (!resized) return NULL;
+    char *settled = mark_place(resized, MARK_ROOM);
+    *ret_distance = (uint64_t)(settled - resized);
+    if (*ret_distance != distance) memmove(settled, resized + distance, usable < size ? usable : size);
+    return settled;
+}
+
+/* The allocator could not resize: all is as before. */
+static void restore(void *block, uint64_t distance, const struct forgotten *old) {
+    if (distance) {
+        if (old) recorder_restore(block, old);
+        mark_set(block, distance, old ? &old->sample : &(struct sample){.slot = LIVE_NONE});
+    } else if (old) {
+        recorder_restore_unmarked(block, old);
+        note_unmarked(block);
+    }
 }
 
 void *hook_realloc(void *block, size_t size, caller *at) {
@@ -320,21 +318,22 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     bool mark = distance || (sampled && recorder_marks());
 
     struct forgotten old;
-    int error = errno;
     bool known = forget(block, distance, &old);
-    errno = error;
-    void *resized = mark && size ? resize_marked(block, distance, size) : real.realloc(block, size);
-    error = errno;
+    if (distance) mark_clear(block);
+    uint64_t settled = 0;
+    void *resized = mark && size ? resize_marked(block, distance, size, &settled) : real.realloc(block, size);
     if (!resized && size) {
-        if (known) recorder_restore(block, &old);
-        if (known && !distance) note_unmarked(block);
+        restore(block, distance, known ? &old : NULL);
         if (sampled) recorder_refund(size);
     } else {
         if (known) recorder_freed(&old);
-        if (sampled && resized && !mark) note_unmarked(resized);
-        if (sampled && resized) record(resized, size, at);
+        if (sampled && resized && settled)
+            record_marked(resized, settled, size, at);
+        else if (sampled && resized)
+            record_unmarked(resized, size, at);
+        else if (settled) /* the mark stays on a block that is not sampled any more: it does no harm */
+            mark_set(resized, settled, &(struct sample){.slot = LIVE_NONE});
     }
-    errno = error;
     return resized;
 }
 

@@ -1,9 +1,10 @@
-/* The mark that sampled blocks carry, so that free() can tell them from others with one compare.
+/* The mark that sampled blocks carry, so that free() can tell them from others with one compare and finds
+ * what it has to know beside the block.
  *
- *     base                        block
- *      │ ...        check   MARK   │ what the program got
- *      └────────────────────────── ┘
- *        16 or 32 bytes, or the alignment asked for
+ *     base                                                               block
+ *      │ ...   distance:16 birth:48   check:16 size:48   slot:32 stack:32   MARK │ what the program got
+ *      └─────────────────────────────────────────────────────────────────────────┘
+ *        32 or 64 bytes, or the alignment asked for
  *
  * The word before a block belongs to the allocator (glibc keeps the chunk's size there) or to the block
  * before it; neither is likely to be MARK, and `check`, which depends on the block's address, settles it. A
@@ -19,32 +20,43 @@
 
 #ifndef __ASSEMBLER__
 
+#include "core/events.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define MARK_ROOM  16u /* bytes that a mark takes */
-#define MARK_SPACE 32u /* what a sampled block of ordinary alignment asks for on top */
+#define MARK_ROOM sizeof(struct mark)
 
 struct mark {
-    uint64_t check;
+    uint64_t birth_and_distance; /* the birth in units of 2^BIRTH_SHIFT ns */
+    uint64_t size_and_check;
+    uint64_t stack_and_slot;
     uint64_t mark;
 };
+
+#define BIRTH_SHIFT 4
 
 static inline bool begins_page(const void *block) {
     return ((uintptr_t)block & PAGE_MASK) == 0;
 }
 
-static inline uint64_t mark_check(const void *block, uint64_t distance) {
-    return ((uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15) & ~UINT64_C(0xffff)) | distance;
+/* Depends on all of the mark and on where it is. */
+static inline uint64_t mark_check(const struct mark *mark) {
+    uint64_t sum =
+        mark->birth_and_distance ^ mark->stack_and_slot ^ mark->size_and_check >> 16 ^ (uintptr_t)mark;
+    return sum * UINT64_C(0x9e3779b97f4a7c15) >> 48;
 }
 
 #define DISTANCE_EARLY 1u /* in place of a distance: a block of the early heap (real.h), never given back */
 
-/* Marks the block that begins `distance` bytes (16 to 65535) after its base. */
-static inline void mark_set(void *block, uint64_t distance) {
+/* Marks the block that begins `distance` bytes (32 to 65535) after its base. */
+static inline void mark_set(void *block, uint64_t distance, const struct sample *sample) {
     struct mark *mark = (struct mark *)block - 1;
-    mark->check = mark_check(block, distance);
+    mark->birth_and_distance = sample->birth >> BIRTH_SHIFT << 16 | distance;
+    mark->size_and_check = sample->size << 16;
+    mark->stack_and_slot = (uint64_t)sample->stack << 32 | sample->slot;
+    mark->size_and_check |= mark_check(mark);
     mark->mark = (uint64_t)(int64_t)MARK_IMMEDIATE;
 }
 
@@ -52,16 +64,28 @@ static inline void mark_set(void *block, uint64_t distance) {
 static inline uint64_t mark_distance(const void *block) {
     const struct mark *mark = (const struct mark *)block - 1;
     if (begins_page(block) || mark->mark != (uint64_t)(int64_t)MARK_IMMEDIATE) return 0;
-    uint64_t distance = mark->check & 0xffff;
-    return mark->check == mark_check(block, distance) ? distance : 0;
+    return (mark->size_and_check & 0xffff) == mark_check(mark) ? mark->birth_and_distance & 0xffff : 0;
+}
+
+/* What was marked, at a moment up to `now`. */
+static inline struct sample mark_sample(const void *block, uint64_t now) {
+    const struct mark *mark = (const struct mark *)block - 1;
+    uint64_t birth = mark->birth_and_distance >> 16;
+    uint64_t age = ((now >> BIRTH_SHIFT) - birth) & ((UINT64_C(1) << 48) - 1);
+    return (struct sample){
+        .size = mark->size_and_check >> 16,
+        .birth = now - (age << BIRTH_SHIFT),
+        .stack = (uint32_t)(mark->stack_and_slot >> 32),
+        .slot = (uint32_t)mark->stack_and_slot,
+    };
 }
 
 static inline void mark_clear(void *block) {
     ((struct mark *)block - 1)->mark = 0;
 }
 
-/* Where a marked block of alignment `alignment` (16 to 2048) goes in a piece of memory that begins at `base`.
- */
+/* Where a marked block of alignment `alignment` (32 to 2048) goes in a piece of memory that begins at `base`:
+ * `alignment` bytes further on, or twice as many. */
 static inline void *mark_place(void *base, size_t alignment) {
     char *block = (char *)base + alignment;
     return begins_page(block) ? block + alignment : block;

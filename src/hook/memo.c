@@ -1,5 +1,7 @@
 #include "hook/memo.h"
 
+#include "core/unnoticed.h"
+
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -13,13 +15,17 @@ struct memo_set {
 
 static __thread struct memo_set *memo;
 
+static __attribute__((noinline, cold)) bool make_memo(void) {
+    UNNOTICED;
+    void *memory = mmap(NULL, sizeof(struct memo_set) << SETS_LOG, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    memo = memory;
+    return true;
+}
+
 static struct memo_set *set_of(const struct unwind_registers *registers) {
-    if (!memo) {
-        void *memory = mmap(NULL, sizeof(struct memo_set) << SETS_LOG, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) return NULL;
-        memo = memory;
-    }
+    if (!memo && !make_memo()) return NULL;
     uint64_t hash = (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15);
     return &memo[hash >> (64 - SETS_LOG)];
 }

@@ -1,10 +1,10 @@
 /* The end of the process: what lives in thread-local storage goes into the recording. */
 #include "core/memory.h"
+#include "core/unnoticed.h"
 #include "hook/hooks.h"
 #include "hook/recorder.h"
 #include "hook/state.h"
 
-#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,11 +20,11 @@ static void flush_other(struct thread_record *record) {
 }
 
 void recorder_finish(void) {
-    if (!is_recording() || !atomic_load_explicit(recorder.owner, memory_order_relaxed)) return;
+    if (!is_recording()) return;
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
     if (header->pid != getpid()) return; /* a vforked child, in its parent's memory */
-    int error = errno;
+    UNNOTICED;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
         struct thread_record *record = threads_get(recording, (uint32_t)i);
@@ -37,7 +37,6 @@ void recorder_finish(void) {
     if (hook_thread) thread_note_name(hook_thread);
     atomic_store_explicit(&header->last_event, now, memory_order_relaxed);
     arena_close(recording);
-    errno = error;
 }
 
 __attribute__((constructor)) static void begin_process(void) {

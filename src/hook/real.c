@@ -130,11 +130,10 @@ bool real_is_libc(void) {
     return state.is_libc;
 }
 
-/* In front of the mark stands the size. A block that begins a page could not be marked, so none is given out.
- */
+/* The mark holds the size. A block that begins a page could not be marked, so none is given out. */
 void *early_allocate(size_t alignment, size_t size) {
     size_t needed;
-    if (alignment < 32) alignment = 32;
+    if (alignment < MARK_ROOM) alignment = MARK_ROOM;
     if (alignment > 2048 || __builtin_add_overflow(size, 3 * alignment, &needed)) goto no_memory;
     needed = (needed + 15) & ~(size_t)15;
 
@@ -149,8 +148,7 @@ void *early_allocate(size_t alignment, size_t size) {
     }
     char *block =
         mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);
-    memcpy(block - 32, &size, sizeof size);
-    mark_set(block, DISTANCE_EARLY);
+    mark_set(block, DISTANCE_EARLY, &(struct sample){.size = size});
     return block;
 
 no_memory:
@@ -159,7 +157,5 @@ no_memory:
 }
 
 size_t early_size(const void *block) {
-    size_t size;
-    memcpy(&size, (const char *)block - 32, sizeof size);
-    return size;
+    return mark_sample(block, 0).size;
 }

@@ -1,12 +1,13 @@
 #include "hook/recorder.h"
 
-#include "core/cancel.h"
 #include "core/counter.h"
 #include "core/events.h"
 #include "core/live_table.h"
 #include "core/modules.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
+#include "core/unnoticed.h"
+#include "hook/mark.h"
 #include "hook/memo.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
@@ -18,23 +19,18 @@
 
 __thread uint64_t hook_countdown;
 __thread struct thread_record *hook_thread;
-struct recorder recorder;
+static _Atomic uint32_t nobody;
+struct recorder recorder = {.owner = &nobody};
 
 static void drop(enum drop kind) {
-    atomic_fetch_add_explicit(&recorder.recording.header->drops[kind], 1, memory_order_relaxed);
-}
-
-/* Only the owner writes its record: plain sums, relaxed because a reader may look at any time. */
-static void own_add(_Atomic uint64_t *counter, uint64_t value) {
-    atomic_store_explicit(
-        counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
+    counter_add(false, &recorder.recording.header->drops[kind], 1);
 }
 
 /* ---- the decision ---- */
 
 static uint64_t draw(struct thread_record *thread) {
     uint64_t interval = sampler_draw(thread->random, recorder.rate);
-    atomic_store_explicit(&thread->interval, interval, memory_order_relaxed);
+    counter_store(&thread->interval, interval);
     return interval;
 }
 
@@ -45,21 +41,25 @@ static void publish_countdown(uint64_t countdown) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* Where this process does not record, or not yet: whether it does now. */
+static __attribute__((noinline, cold)) bool begin_recording(bool may_start) {
+    int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
+    if (stage == NOT_STARTED && may_start) start_recording();
+    if (stage == RECORDING) process_begin_child();
+    if (atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) hook_countdown = UINT64_MAX;
+    return is_recording();
+}
+
+static __attribute__((noinline, cold)) bool begin_thread(size_t size) {
+    if (register_thread()) return true;
+    atomic_fetch_add_explicit(&recorder.recording.header->orphan_bytes, size, memory_order_relaxed);
+    return false;
+}
+
 bool recorder_due(size_t size) {
-    if (!is_recording()) {
-        if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
-        if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == OFF) hook_countdown = UINT64_MAX;
-        if (!is_recording()) return false;
-    }
-    if (!atomic_load_explicit(recorder.owner, memory_order_relaxed)) {
-        process_begin_child();
-        if (!is_recording()) return false;
-    }
-    if (!hook_thread) {
-        if (!register_thread()) {
-            atomic_fetch_add_explicit(&recorder.recording.header->orphan_bytes, size, memory_order_relaxed);
-            return false;
-        }
+    if (!is_recording() && !begin_recording(true)) return false;
+    if (__builtin_expect(!hook_thread, 0)) {
+        if (!begin_thread(size)) return false;
         if (!recorder.exact) {
             publish_countdown(draw(hook_thread));
             if (hook_countdown > size) {
@@ -70,26 +70,25 @@ bool recorder_due(size_t size) {
     }
     struct thread_record *thread = hook_thread;
     if (recorder.exact) {
-        own_add(&thread->bytes, size);
+        counter_add_own(&thread->bytes, size);
     } else {
-        uint64_t used = atomic_load_explicit(&thread->interval, memory_order_relaxed) - hook_countdown + size;
+        uint64_t used = counter_load(&thread->interval) - hook_countdown + size;
         /* A reader adds what the countdown has consumed of the interval. While the two do not fit, the
          * countdown is larger than any interval: it then tries again. */
         publish_countdown(UINT64_MAX);
-        own_add(&thread->bytes, used);
+        counter_add_own(&thread->bytes, used);
         publish_countdown(draw(thread));
     }
-    return atomic_load_explicit(&recorder.recording.header->active, memory_order_relaxed) != 0;
+    return counter_load(&recorder.recording.header->active) != 0;
 }
 
 void recorder_mend_countdown(void) {
-    if (!hook_thread || !is_recording()) return;
-    if (hook_countdown > atomic_load_explicit(&hook_thread->interval, memory_order_relaxed))
+    if (hook_thread && is_recording() && hook_countdown > counter_load(&hook_thread->interval))
         hook_countdown = 0;
 }
 
 void recorder_refund(size_t size) {
-    if (is_recording() && hook_thread) own_add(&hook_thread->bytes, -(uint64_t)size);
+    if (is_recording() && hook_thread) counter_add_own(&hook_thread->bytes, -(uint64_t)size);
 }
 
 bool recorder_marks(void) {
@@ -110,7 +109,7 @@ void recorder_start(void) {
 /* ---- the sample ---- */
 
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
-static uint32_t walk_stack(
+static __attribute__((noinline)) uint32_t walk_stack(
     const struct unwind_registers *caller, uint64_t now, struct unwind_trace *ret_trace) {
     struct thread_record *thread = hook_thread;
     uint32_t buffer;
@@ -138,51 +137,137 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t n
     return stack;
 }
 
-enum event_outcome recorder_sample(const void *block, size_t size, const struct unwind_registers *caller) {
-    if (!is_recording()) return EVENT_DROPPED;
-    live_table_prefetch(&recorder.recording, (uintptr_t)block);
+/* Puts a block into the live table. */
+static bool insert(const void *block, struct sample *sample) {
+    struct live_entry *entry;
+    if ((uintptr_t)block & ~LIVE_KEY_MASK) {
+        drop(DROP_ADDRESS);
+        return false;
+    }
+    sample->slot = live_take(&recorder.recording, hook_thread, &entry);
+    if (sample->slot == LIVE_NONE) {
+        drop(DROP_LIVE_TABLE);
+        return false;
+    }
+    entry->size = sample->size;
+    entry->birth = sample->birth;
+    entry->stack = sample->stack;
+    entry->thread = (uint16_t)hook_thread->number;
+    entry->heap = 0;
+    live_publish(entry, (uintptr_t)block);
+    return true;
+}
+
+static bool capture(size_t size, const struct unwind_registers *caller, struct sample *ret_sample) {
     uint64_t now = clock_now();
     uint32_t stack = recorder.exact ? remember_stack(caller, now) : walk_stack(caller, now, NULL);
-    if (stack == UINT32_MAX) {
-        drop(DROP_SCRATCH);
-        return EVENT_DROPPED;
+    *ret_sample = (struct sample){.size = size, .birth = now, .stack = stack, .slot = LIVE_NONE};
+    if (stack == UINT32_MAX) drop(DROP_SCRATCH);
+    return stack != UINT32_MAX;
+}
+
+static void count_allocation(const struct sample *sample) {
+    event_allocate(&recorder.recording, hook_thread, sample);
+    counter_add_own(&hook_thread->samples, 1);
+}
+
+/* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
+ * costs. */
+__attribute__((flatten)) struct sample recorder_sample(
+    const void *block, size_t size, const struct unwind_registers *caller) {
+    struct sample sample = {.slot = LIVE_NONE};
+    if (is_recording() && capture(size, caller, &sample) && insert(block, &sample)) count_allocation(&sample);
+    return sample;
+}
+
+/* ---- the free ---- */
+
+/* Takes a block out of the live table, but for the slot. */
+static bool withdraw(const void *block, uint32_t slot) {
+    if (slot == LIVE_NONE) return false;
+    struct live_entry *entry = live_at(&recorder.recording, slot);
+    /* In a child the slot may be another's: of a block that another thread of the parent allocated during the
+     * fork. Elsewhere the entry is not looked at: it may be far from the cache. */
+    if (__builtin_expect(recorder.is_child, 0)) {
+        entry = live_entry(&recorder.recording, slot);
+        if (!entry || live_address(entry) != (uintptr_t)block) return false;
     }
-    struct thread_record *thread = hook_thread;
-    struct live_entry entry = {
-        .size = size,
-        .weight = sampler_weight(size, recorder.rate),
-        .birth = now,
-        .stack = stack,
-        .thread = (uint16_t)thread->number,
-    };
-    enum event_outcome outcome = event_allocate(&recorder.recording, (uintptr_t)block, &entry);
-    if (outcome != EVENT_DROPPED) own_add(&thread->samples, 1);
-    return outcome;
+    live_withdraw(entry);
+    return true;
 }
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
-    if (!is_recording()) return false;
-    if (!atomic_load_explicit(recorder.owner, memory_order_relaxed)) {
-        process_begin_child();
-        if (!is_recording()) return false;
-    }
-    /* In exact mode nearly all are found: the time is asked for while the table's lines are on their way. */
-    live_table_prefetch(&recorder.recording, (uintptr_t)block);
-    if (recorder.exact) ret_forgotten->now = clock_now();
-    bool found = live_table_remove(&recorder.recording, (uintptr_t)block, &ret_forgotten->entry);
-    if (found && !recorder.exact) ret_forgotten->now = clock_now();
-    if (!found && recorder.exact) counter_add(&recorder.recording.header->unknown_frees, 1);
-    return found;
+    if (!is_recording() && !begin_recording(false)) return false;
+    ret_forgotten->now = clock_now();
+    ret_forgotten->sample = mark_sample(block, ret_forgotten->now);
+    return withdraw(block, ret_forgotten->sample.slot);
 }
 
-void recorder_freed(const struct forgotten *forgotten) {
-    /* A thread that has no record cannot be the one that allocated the block. */
-    uint32_t number = hook_thread ? (uint32_t)hook_thread->number : UINT32_MAX;
-    event_free(&recorder.recording, &forgotten->entry, forgotten->now, number);
+__attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
+    event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
+    live_give(&recorder.recording, hook_thread, forgotten->sample.slot);
 }
 
 void recorder_restore(const void *block, const struct forgotten *forgotten) {
-    event_restore(&recorder.recording, (uintptr_t)block, &forgotten->entry);
+    live_publish(live_at(&recorder.recording, forgotten->sample.slot), (uintptr_t)block);
+}
+
+/* ---- blocks without marks ---- */
+
+/* Takes the block that the index knew at this address out of the live table. */
+static bool forget_slot(const void *block, uint32_t slot, struct forgotten *ret_forgotten) {
+    struct live_entry *entry = slot == INDEX_NONE ? NULL : live_entry(&recorder.recording, slot);
+    if (!entry || live_address(entry) != (uintptr_t)block) return false;
+    ret_forgotten->sample =
+        (struct sample){.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
+    live_withdraw(entry);
+    return true;
+}
+
+/* The address of a block whose free was not seen is given out again: it counts as freed now. */
+static bool end_former(const void *block, uint32_t slot, uint64_t now) {
+    struct forgotten former = {.now = now};
+    if (!forget_slot(block, slot, &former)) return false;
+    recorder_freed(&former);
+    return true;
+}
+
+enum outcome recorder_sample_unmarked(const void *block, size_t size, const struct unwind_registers *caller) {
+    struct sample sample;
+    uint64_t address = (uintptr_t)block;
+    if (!is_recording()) return OUTCOME_DROPPED;
+    index_prefetch(&recorder.index, address);
+    if (!capture(size, caller, &sample)) return OUTCOME_DROPPED;
+    /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
+    uint32_t former = recorder.exact ? INDEX_NONE : index_remove(&recorder.index, address);
+    bool replaced = end_former(block, former, sample.birth);
+    if (!insert(block, &sample)) return OUTCOME_DROPPED;
+    if (!index_insert(&recorder.index, address, sample.slot, &former)) {
+        live_withdraw(live_at(&recorder.recording, sample.slot));
+        live_give(&recorder.recording, hook_thread, sample.slot);
+        drop(DROP_LIVE_TABLE);
+        return OUTCOME_DROPPED;
+    }
+    replaced |= end_former(block, former, sample.birth);
+    count_allocation(&sample);
+    return replaced ? OUTCOME_REPLACED : OUTCOME_RECORDED;
+}
+
+bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten) {
+    if (!is_recording() && !begin_recording(false)) return false;
+    index_prefetch(&recorder.index, (uintptr_t)block);
+    ret_forgotten->now = clock_now(); /* while the line is on its way */
+    uint32_t slot = index_remove(&recorder.index, (uintptr_t)block);
+    if (forget_slot(block, slot, ret_forgotten)) return true;
+    if (recorder.exact) counter_add(false, &recorder.recording.header->unknown_frees, 1);
+    return false;
+}
+
+void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten) {
+    uint32_t former;
+    recorder_restore(block, forgotten);
+    if (!index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
+        drop(DROP_LIVE_TABLE);
 }
 
 /* ---- threads ---- */
@@ -192,7 +277,7 @@ void thread_note_name(struct thread_record *record) {
 }
 
 static bool register_thread(void) {
-    WITHOUT_CANCELLATION;
+    UNNOTICED;
     struct recording *recording = &recorder.recording;
     int32_t tid = (int32_t)gettid();
     uint32_t number = threads_register(recording, tid, clock_now());
@@ -203,6 +288,7 @@ static bool register_thread(void) {
     }
     struct thread_record *record = threads_get(recording, number);
     record->number = number;
+    record->moment = UINT64_MAX; /* it has not come to any yet */
     record->countdown_address = (uintptr_t)&hook_countdown;
     uint64_t seed = recorder.seed ? recorder.seed + number * UINT64_C(0x632be59bd9b4e019) : 0;
     if (!recorder.seed && getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
@@ -217,7 +303,6 @@ static bool register_thread(void) {
 
 void thread_flush(struct thread_record *record) {
     if (recorder.exact) return;
-    uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
-    own_add(&record->bytes, interval - hook_countdown);
-    atomic_store_explicit(&record->interval, hook_countdown, memory_order_relaxed);
+    counter_add_own(&record->bytes, counter_load(&record->interval) - hook_countdown);
+    counter_store(&record->interval, hook_countdown);
 }

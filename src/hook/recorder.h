@@ -10,6 +10,7 @@
 
 #include "core/arena.h"
 #include "core/events.h"
+#include "core/live_table.h"
 #include "unwind/unwind.h"
 
 #include <stdbool.h>
@@ -26,7 +27,7 @@ void recorder_mend_countdown(void);
 
 /* Charges the calling thread for `size` bytes. True: this allocation is to be sampled. */
 static inline bool recorder_take(size_t size) {
-    recorder_mend_countdown();
+    if (__builtin_expect((int64_t)hook_countdown < 0, 0)) recorder_mend_countdown();
     if (hook_countdown > size) {
         hook_countdown -= size;
         return false;
@@ -37,19 +38,30 @@ static inline bool recorder_take(size_t size) {
 /* Undoes the charge for an allocation that recorder_take chose and the allocator then refused. */
 void recorder_refund(size_t size);
 
-/* Records the block of `size` bytes that was allocated by the code at `caller`. */
-enum event_outcome recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);
+/* Records the block of `size` bytes that was allocated by the code at `caller`. The result is to be kept in
+ * the block's mark; its slot is LIVE_NONE if the sample was dropped. */
+struct sample recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);
 
-/* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as freed
- * (or restored) when the allocator has done its work. */
+/* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as
+ * freed, or restored, when the allocator has done its work. False if it is not known. */
 struct forgotten {
-    struct live_entry entry;
+    struct sample sample;
     uint64_t now;
 };
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten);
 void recorder_freed(const struct forgotten *forgotten);
 void recorder_restore(const void *block, const struct forgotten *forgotten);
+
+/* The same for blocks that carry no mark: they are found by their address. */
+enum outcome {
+    OUTCOME_DROPPED,
+    OUTCOME_RECORDED,
+    OUTCOME_REPLACED, /* and a former block at this address, whose free was not seen, is counted as freed */
+};
+enum outcome recorder_sample_unmarked(const void *block, size_t size, const struct unwind_registers *caller);
+bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten);
+void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten);
 
 /* Starts now instead of at the first allocation. */
 void recorder_start(void);

@@ -1,10 +1,9 @@
 /* The start of recording in a process. */
-#include "core/cancel.h"
-#include "core/events.h"
 #include "core/live_table.h"
 #include "core/modules.h"
 #include "core/stack_table.h"
 #include "core/timeline.h"
+#include "core/unnoticed.h"
 #include "hook/hooks.h"
 #include "hook/memo.h"
 #include "hook/options.h"
@@ -22,12 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_SAMPLED (UINT64_C(1) << 20)
-#define FIRST_EXACT   (UINT64_C(8) << 20)
-#define BUCKETS_SAMPLED                                                                                      \
-    512u /* 3,072 samples: a heap of 1.5 GiB at the default rate before the table grows                      \
-          */
-#define BUCKETS_EXACT     16384u
+#define FIRST_SAMPLED     (UINT64_C(1) << 20)
+#define FIRST_EXACT       (UINT64_C(8) << 20)
+#define INDEX_SAMPLED     256u /* buckets: 1,280 samples before the index grows */
+#define INDEX_EXACT       8192u
 #define ATTEMPTS          1000u
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
 
@@ -95,7 +92,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     header->start_realtime = kernel_time(CLOCK_REALTIME);
     threads_start(recording);
     modules_start(recording);
-    live_table_start(recording, recorder.exact ? BUCKETS_EXACT : BUCKETS_SAMPLED);
+    live_table_start(recording);
     if (!stack_table_start(recording) || !timeline_start(recording)) {
         unlink(recording->path);
         arena_unmap(recording);
@@ -124,10 +121,11 @@ int start_child_recording(const struct recording_header *parent) {
 
 static void end_thread(void *value) {
     struct thread_record *record = value;
-    bool ours = is_recording() && atomic_load_explicit(recorder.owner, memory_order_relaxed);
-    if (!ours || record != hook_thread) return;
+    if (!is_recording() || record != hook_thread) return;
     thread_note_name(record);
     thread_flush(record);
+    timeline_flush(&recorder.recording, record);
+    live_give_all(&recorder.recording, record);
     memo_free();
     hook_thread = NULL;
     hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
@@ -145,15 +143,15 @@ void start_recording(void) {
     int stage = NOT_STARTED;
     if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    WITHOUT_CANCELLATION;
+    UNNOTICED;
 
-    int error = errno;
     recorder.rate = options.rate;
     recorder.exact = options.rate == 1;
     recorder.seed = options.seed;
     recorder.follow = options.follow;
     recorder.depth = (uint32_t)options.depth;
-    recorder.marks = !recorder.exact && real_is_libc();
+    recorder.marks = real_is_libc();
+    recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
     clock_start(start);
 
@@ -186,5 +184,5 @@ void start_recording(void) {
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
-    errno = error;
+    if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
 }

@@ -3,6 +3,7 @@
 #ifndef MALLOSCOPE_HOOK_STATE_H
 #define MALLOSCOPE_HOOK_STATE_H
 
+#include "core/address_index.h"
 #include "core/arena.h"
 #include "core/threads.h"
 #include "hook/clock.h"
@@ -14,11 +15,13 @@ enum stage { NOT_STARTED, STARTING, RECORDING, OFF };
 
 struct recorder {
     _Atomic int stage;
-    bool exact, marks, follow;
+    bool exact, marks, follow, is_child;
     uint32_t depth;
     uint64_t rate, seed;
     struct recording recording;
-    /* A word that the kernel zeroes in a forked child: the recording is the parent's until it is 1 again. */
+    struct address_index index; /* of the sampled blocks that carry no mark */
+    /* A word that is 1 while this process records. The kernel zeroes it in a forked child, which is then to
+     * begin a recording of its own. */
     _Atomic uint32_t *owner;
     pthread_key_t thread_key; /* its destructor tells us of a thread's end */
     bool has_thread_key;
@@ -31,7 +34,7 @@ extern struct recorder recorder;
 extern __thread struct thread_record *hook_thread;
 
 static inline bool is_recording(void) {
-    return atomic_load_explicit(&recorder.stage, memory_order_acquire) == RECORDING;
+    return __builtin_expect(atomic_load_explicit(recorder.owner, memory_order_acquire), 1);
 }
 
 /* NOT_STARTED to RECORDING or OFF (start.c). */

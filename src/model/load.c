@@ -191,6 +191,21 @@ static bool load_threads(struct builder *builder, const struct snapshot *snapsho
     return true;
 }
 
+/* Adds what the threads have counted and not yet noted, and the last level. */
+static void complete_timeline(const struct snapshot *snapshot, struct timeline *timeline) {
+    struct table_cursor cursor = {0};
+    for (const struct thread_record *thread;
+         (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
+        uint64_t place = thread->last_event >> timeline->shift;
+        if (place >= TIMELINE_BUCKETS || thread->events <= thread->events_noted) continue;
+        timeline->bucket[place].events += thread->events - thread->events_noted;
+        timeline->bucket[place].allocated += thread->allocated - thread->allocated_noted;
+    }
+    uint64_t last = snapshot->last_event >> timeline->shift;
+    if (last < TIMELINE_BUCKETS && timeline->bucket[last].events)
+        timeline->bucket[last].live_last = snapshot_header(snapshot)->live_bytes;
+}
+
 /* Moments in which nothing happened keep the level of the last. */
 static bool load_timeline(struct builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
@@ -202,11 +217,12 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
             snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
         return true;
     }
-    const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
+    struct timeline *timeline = (struct timeline *)(snapshot->bytes + header->timeline);
     if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
         builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
         return true;
     }
+    complete_timeline(snapshot, timeline);
     size_t count = 0;
     for (size_t i = 0; i < TIMELINE_BUCKETS; i++)
         if (timeline->bucket[i].events || i <= snapshot->elapsed >> timeline->shift) count = i + 1;
@@ -282,7 +298,6 @@ int load_recording(
             "out of memory while reading '%s'", path);
     }
     model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
-    model->totals.peak_objects += (double)header->peak_objects / OBJECT_ONE;
     model->totals.recorder_bytes += snapshot->recorder_bytes;
     model->totals.unknown_frees += header->unknown_frees;
     for (int i = 0; i < DROP_KINDS; i++) {

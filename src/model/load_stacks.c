@@ -3,6 +3,7 @@
  * What a stack has allocated and freed comes from its record; how certain its live figures are comes from the
  * live samples themselves: a sample of size s and weight w = s/p adds w(w - s) to the variance of the live
  * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
+#include "core/sampler.h"
 #include "model/load.h"
 
 #include <math.h>
@@ -71,10 +72,12 @@ static void read_figures(
     figures->at_peak_objects.variance =
         figures->total_objects.variance * share(figures->at_peak_objects.value, figures->total_objects.value);
     figures->temporary_bytes = bytes_of(record->temporary_bytes);
-    figures->temporary_objects = objects_of(record->temporary_objects);
     figures->samples = exact ? alloc_objects / OBJECT_ONE : record->samples;
     figures->sampled_bytes = exact ? bytes_of(alloc_bytes) : (double)record->sampled_bytes;
-    for (int i = 0; i < LIFETIME_BUCKETS; i++) figures->lifetime[i] = objects_of(record->lifetime[i]);
+    for (int i = 0; i < LIFETIME_BUCKETS; i++) {
+        figures->lifetime[i] = objects_of(record->lifetime[i]);
+        if (i < TEMPORARY_BUCKETS) figures->temporary_objects += figures->lifetime[i];
+    }
 }
 
 /* The records that have figures and frames that can be read, by number. */
@@ -173,12 +176,12 @@ static bool merge(
     return true;
 }
 
-static void add_live_sample(struct figures *figures, const struct live_entry *entry, bool exact) {
-    double size = (double)entry->size, weight = bytes_of(entry->weight);
+static void add_live_sample(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
+    double size = (double)entry->size, weight = bytes_of(sampler_weight(entry->size, rate));
     figures->live_samples++;
     figures->sampled_live_bytes += size;
     if (entry->birth < figures->oldest) figures->oldest = entry->birth;
-    if (exact || weight <= size) return;
+    if (weight <= size) return;
     figures->live_bytes.variance += weight * (weight - size);
     if (size > 0) figures->live_objects.variance += weight / size * (weight / size - 1);
 }
@@ -186,21 +189,17 @@ static void add_live_sample(struct figures *figures, const struct live_entry *en
 /* `list` is sorted by number. */
 static void read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
-    bool exact = snapshot_header(snapshot)->flags & RECORDING_EXACT;
-    uint64_t strangers = 0;
+    uint64_t rate = snapshot_header(snapshot)->rate, strangers = 0;
     struct table_cursor cursor = {0};
-    for (const struct live_bucket *bucket; (bucket = snapshot_next(snapshot, &snapshot->live, &cursor));)
-        for (int slot = 0; slot < LIVE_SLOTS; slot++) {
-            if ((bucket->key[slot] & LIVE_KEY_MASK) <= LIVE_FILLING) continue;
-            const struct live_entry *entry = &bucket->entry[slot];
-            struct loaded wanted = {.number = entry->stack};
-            const struct loaded *found =
-                count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
-            if (found)
-                add_live_sample(&builder->model->stacks[found->stack].figures, entry, exact);
-            else if (entry->stack >= snapshot->stacks.count)
-                strangers++;
-        }
+    for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));) {
+        if (!(entry->key & LIVE_KEY_MASK)) continue;
+        struct loaded wanted = {.number = entry->stack};
+        const struct loaded *found = count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
+        if (found)
+            add_live_sample(&builder->model->stacks[found->stack].figures, entry, rate);
+        else if (entry->stack >= snapshot->stacks.count)
+            strangers++;
+    }
     if (strangers)
         builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
             (unsigned long long)strangers);

@@ -53,6 +53,7 @@ static void sum_up(struct builder *builder) {
         stack->frames = model->frame_store + builder->frame_starts[i];
         figures_add(sum, &stack->figures);
     }
+    model->totals.peak_objects = sum->at_peak_objects.value;
     struct health *health = &model->health;
     double samples = (double)sum->samples;
     double truncated = samples > 0 ? (double)health->truncated / samples : 0;

@@ -4,7 +4,7 @@
  * the order in which the kernel moves bytes, so finding the same key before and after an entry would prove
  * nothing. In the mapping it does, since the loads are ours and ordered:
  *
- *     recorder   key := filling │ entry := ...          │ key := address, new generation
+ *     recorder   key := 0       │ entry := ...          │ key := address, new generation
  *     here                 read key ── copy the entry ── read key again: the same? then the entry is whole
  *
  * The order of the parts is the reverse of the recorder's. It makes frames and text, then the record that
@@ -91,45 +91,27 @@ static int tries(const struct taking *taking) {
     return taking->snapshot->writer ? TRIES : 1;
 }
 
-/* One slot by the protocol of the key word. False if it is empty, or never held still. */
-static bool copy_live_slot(
-    const struct taking *taking, const struct live_bucket *from, struct live_bucket *to, int slot) {
+/* An entry by the protocol of the key word. One that is free, or never held still, stays zero. */
+static void copy_live_entry(struct taking *taking, uint64_t offset) {
+    const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
     for (int attempt = 0; attempt < tries(taking); attempt++) {
-        uint64_t key = atomic_load_explicit(&from->key[slot], memory_order_acquire);
-        uint64_t address = key & LIVE_KEY_MASK;
-        if (address == 0) return false;
-        if (address == LIVE_FILLING) {
-            sched_yield();
-            continue;
-        }
-        uint64_t words[sizeof to->entry[slot] / 8];
-        for (size_t i = 0; i < sizeof words / 8; i++)
-            words[i] = __atomic_load_n((const uint64_t *)&from->entry[slot] + i, __ATOMIC_RELAXED);
+        uint64_t words[sizeof *from / 8] = {atomic_load_explicit(&from->key, memory_order_acquire)};
+        if (!(words[0] & LIVE_KEY_MASK)) return;
+        for (size_t i = 1; i < sizeof words / 8; i++)
+            words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&from->key[slot], memory_order_relaxed) == key) {
-            memcpy(&to->entry[slot], words, sizeof words);
-            to->key[slot] = key;
-            return true;
-        }
+        if (atomic_load_explicit(&from->key, memory_order_relaxed) != words[0]) continue;
+        memcpy(taking->snapshot->bytes + offset, words, sizeof words);
+        mark_used(taking->snapshot, offset, sizeof words);
+        return;
     }
-    return false;
-}
-
-static void copy_live_bucket(struct taking *taking, uint64_t offset) {
-    const struct live_bucket *from = (const struct live_bucket *)(taking->file.bytes + offset);
-    struct live_bucket *to = (struct live_bucket *)(taking->snapshot->bytes + offset);
-    uint32_t overflow = atomic_load_explicit(&from->overflow, memory_order_relaxed);
-    bool any = overflow != 0;
-    if (any) to->overflow = overflow;
-    for (int slot = 0; slot < LIVE_SLOTS; slot++) any |= copy_live_slot(taking, from, to, slot);
-    if (any) mark_used(taking->snapshot, offset, sizeof *to);
 }
 
 /* All words, then once more those that count allocations: they are newer than the frees. The saved figures of
  * the peak belong to their epoch: if it changed meanwhile, again. */
 static void copy_stack(struct taking *taking, uint64_t offset) {
-    const size_t counts = offsetof(struct stack_record, samples);
-    const size_t counts_size = offsetof(struct stack_record, freed_objects) - counts;
+    const size_t counts = offsetof(struct stack_record, alloc_objects);
+    const size_t counts_size = offsetof(struct stack_record, peak_bytes) - counts;
     const struct stack_record *from = (const struct stack_record *)(taking->file.bytes + offset);
     const struct stack_record *to = (const struct stack_record *)(taking->snapshot->bytes + offset);
     for (int attempt = 0; attempt < tries(taking); attempt++) {
@@ -230,10 +212,10 @@ static void copy_rest(struct taking *taking) {
 }
 
 static void check_tables(struct snapshot *snapshot, const struct recording_header *header, uint64_t size) {
-    checked_table_read(&snapshot->threads, &header->threads, sizeof(struct thread_record), false, size);
-    checked_table_read(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), false, size);
-    checked_table_read(&snapshot->modules, &header->modules, sizeof(struct module_record), false, size);
-    checked_table_read(&snapshot->live, &header->live, sizeof(struct live_bucket), true, size);
+    checked_table_read(&snapshot->threads, &header->threads, sizeof(struct thread_record), size);
+    checked_table_read(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), size);
+    checked_table_read(&snapshot->modules, &header->modules, sizeof(struct module_record), size);
+    checked_table_read(&snapshot->live, &header->live, sizeof(struct live_entry), size);
 }
 
 /* The header as it is now, and the tables as far as the file reaches now. */
@@ -251,7 +233,7 @@ static void copy_all(struct taking *taking) {
     struct recording_header *header = snapshot_header(snapshot);
 
     copy_header(taking);
-    copy_table(taking, &snapshot->live, copy_live_bucket);
+    copy_table(taking, &snapshot->live, copy_live_entry);
     struct table live = header->live;
 
     copy_header(taking);
@@ -316,12 +298,20 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span) {
     return -ENOMEM;
 }
 
+static uint64_t last_event(const struct snapshot *snapshot) {
+    uint64_t last = snapshot_header(snapshot)->last_event;
+    struct table_cursor cursor = {0};
+    for (const struct thread_record *thread; (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));)
+        if (thread->last_event > last) last = thread->last_event;
+    return last;
+}
+
 static void describe_process(struct snapshot *snapshot, const struct stat *status) {
     const struct recording_header *header = snapshot_header(snapshot);
     snapshot->state = header->flags & RECORDING_FINISHED ? PROCESS_FINISHED
                       : snapshot->writer                 ? PROCESS_RUNNING
                                                          : PROCESS_KILLED;
-    snapshot->elapsed = header->last_event;
+    snapshot->elapsed = snapshot->last_event = last_event(snapshot);
     if (snapshot->state == PROCESS_RUNNING) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);

@@ -47,7 +47,8 @@ struct snapshot {
     enum process_state state;
     int writer;            /* number of the running process, or 0 */
     bool writer_is_hidden; /* a process by the recorded number exists but may not be inspected */
-    uint64_t elapsed;      /* ns from the start to now, or to the last event */
+    uint64_t last_event;   /* ns from the start */
+    uint64_t elapsed;      /* the same, or to now while the program runs */
     uint64_t file_bytes;
     uint64_t recorder_bytes; /* see struct model_process */
 
@@ -78,9 +79,9 @@ struct table_cursor {
 const void *snapshot_next(
     const struct snapshot *snapshot, const struct checked_table *table, struct table_cursor *cursor);
 
-/* Reads a table's description. `count_is_segments`: for the live table. */
-void checked_table_read(struct checked_table *table, const struct table *description, uint32_t entry_size,
-    bool count_is_segments, uint64_t file_size);
+/* Reads a table's description. */
+void checked_table_read(
+    struct checked_table *table, const struct table *description, uint32_t entry_size, uint64_t file_size);
 
 /* The parts of a snapshot that hold anything. */
 #define SNAPSHOT_PART_SIZE 65536u

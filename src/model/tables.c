@@ -17,17 +17,16 @@ bool snapshot_part_is_used(const struct snapshot *snapshot, uint64_t part) {
     return snapshot->parts[part / 64] >> (part % 64) & 1;
 }
 
-void checked_table_read(struct checked_table *table, const struct table *description, uint32_t entry_size,
-    bool count_is_segments, uint64_t file_size) {
+void checked_table_read(
+    struct checked_table *table, const struct table *description, uint32_t entry_size, uint64_t file_size) {
     *table = (struct checked_table){.entry_size = entry_size};
     uint64_t first = description->first, count = description->count;
     if (count == 0) return;
-    if (description->entry_size != entry_size || first == 0 || (first & (first - 1)) != 0 ||
-        (count_is_segments && count > SEGMENTS_MAX)) {
+    if (description->entry_size != entry_size || first == 0 || (first & (first - 1)) != 0) {
         table->damaged = true;
         return;
     }
-    table->count = count_is_segments ? first * ((UINT64_C(1) << count) - 1) : count;
+    table->count = count;
 
     /* Segments of a sound table do not overlap, so all its entries together fit the file: a bound for
      * tables whose segments point to the same place over and over. */

@@ -21,7 +21,7 @@ static struct made make_example(void) {
         record->alloc_bytes = 100 * i * BYTE_ONE;
         record->alloc_objects = i * OBJECT_ONE;
         record->bytes_variance = real_bits(5.0 * i);
-        made_live(&made, 5 * i, 0x1000u * i, i, 100 * i * BYTE_ONE, number);
+        made_live(&made, 5 * i, 0x1000u * i, i, number);
         made_thread(&made, (int32_t)i, "thread", 10 * i);
         made_module(&made, "/usr/lib/some/library.so.6", 0x10000 * i, 0x10000 * i + 0x8000, i);
     }
@@ -163,7 +163,7 @@ static void other_tables_may_be_lost(void) {
     struct made made = make_example();
     made.header->modules.first = 3;
     made.header->threads.segment[1] = 12;
-    made.header->live.count = 25;
+    made.header->live.segment[0] = MADE_SIZE;
     made.header->timeline = UINT64_MAX;
     made.header->executable = MADE_SIZE;
     put(made.header, MADE_SIZE);
@@ -247,7 +247,7 @@ static void a_huge_empty_file_is_read_quickly(void) {
     int huge = open(path, O_RDWR);
     if (huge < 0 || pread(huge, &header, sizeof header, 0) != sizeof header) abort();
     header.arena_used = size;
-    header.live.count = 20;
+    header.live.count = UINT64_C(1) << 31;
     header.stacks.count = UINT64_C(1) << 31;
     for (int k = 10; k < SEGMENTS_MAX; k++)
         header.live.segment[k] = header.stacks.segment[k] = UINT64_C(1) << 30;

@@ -1,5 +1,6 @@
 /* Reading a recording while it is written, and copying it. The program that writes is this test itself. */
 #include "check.h"
+#include "core/live_table.h"
 #include "model/model.h"
 #include "model/snapshot.h"
 #include "test_model_recording.h"
@@ -125,19 +126,15 @@ static uint64_t address_of(uint64_t size) {
 
 static void *rewrite_entries(void *argument) {
     struct made *made = argument;
-    struct live_bucket *buckets = made_at(made, made->header->live.segment[0]);
+    struct live_entry *entries = made_at(made, made->header->live.segment[0]);
     for (uint64_t size = 1; !stop; size++) {
-        struct live_bucket *bucket = &buckets[size % 2];
-        int slot = (int)(size / 2 % LIVE_SLOTS);
-        uint64_t generation = (atomic_load(&bucket->key[slot]) & ~LIVE_KEY_MASK) + (LIVE_KEY_MASK + 1);
-        atomic_store_explicit(&bucket->key[slot], generation | LIVE_FILLING, memory_order_relaxed);
-        atomic_thread_fence(memory_order_release);
-        struct live_entry entry = {size, size * BYTE_ONE, ~size, (uint32_t)(size % 100), (uint16_t)size, 0};
+        struct live_entry *entry = &entries[size % 12];
+        live_withdraw(entry);
+        struct live_entry filled = {0, size, ~size, (uint32_t)(size % 100), (uint16_t)size, 0};
         uint64_t words[4];
-        memcpy(words, &entry, sizeof words);
-        for (int i = 0; i < 4; i++)
-            __atomic_store_n((uint64_t *)&bucket->entry[slot] + i, words[i], __ATOMIC_RELAXED);
-        atomic_store_explicit(&bucket->key[slot], generation | address_of(size), memory_order_release);
+        memcpy(words, &filled, sizeof words);
+        for (int i = 1; i < 4; i++) __atomic_store_n((uint64_t *)entry + i, words[i], __ATOMIC_RELAXED);
+        live_publish(entry, address_of(size));
     }
     return NULL;
 }
@@ -159,15 +156,12 @@ static void every_entry_read_from_a_busy_table_is_whole(void) {
                    snapshot_take(&file, &snapshot, NULL) == 0))
             abort();
         struct table_cursor cursor = {0};
-        for (const struct live_bucket *bucket; (bucket = snapshot_next(&snapshot, &snapshot.live, &cursor));)
-            for (int slot = 0; slot < LIVE_SLOTS; slot++) {
-                if (bucket->key[slot] == 0) continue;
-                const struct live_entry *entry = &bucket->entry[slot];
-                entries++;
-                torn += (bucket->key[slot] & LIVE_KEY_MASK) != address_of(entry->size) ||
-                        entry->weight != entry->size * BYTE_ONE || entry->birth != ~entry->size ||
-                        entry->stack != entry->size % 100 || entry->thread != (uint16_t)entry->size;
-            }
+        for (const struct live_entry *entry; (entry = snapshot_next(&snapshot, &snapshot.live, &cursor));) {
+            if (entry->key == 0) continue;
+            entries++;
+            torn += live_address(entry) != address_of(entry->size) || entry->birth != ~entry->size ||
+                    entry->stack != entry->size % 100 || entry->thread != (uint16_t)entry->size;
+        }
         snapshot_free(&snapshot);
         recording_file_close(&file);
     }
@@ -359,8 +353,8 @@ static void a_copy_stands_on_its_own(void) {
     record->countdown_address = (uintptr_t)&countdown;
     uint32_t number;
     made_stack(&made, (uint64_t[]){0xabc, 0xdef}, 2, STACK_COMPLETE, &number)->samples = 2;
-    made_live(&made, 0, 0x5000, 10, 50 * BYTE_ONE, number);
-    made_live(&made, 1, LIVE_FILLING, 10, 50 * BYTE_ONE, number);
+    made_live(&made, 0, 0x5000, 10, number);
+    made_live(&made, 1, 0, 10, number);
     made.header->active = 1;
     uint64_t used = made.header->arena_used;
     struct made mapped = map_made(&made, in_folder(folder, "source.mscope"));

@@ -78,14 +78,13 @@ static inline struct module_record *made_module(
     return record;
 }
 
-/* Puts a live sample into slot `place` of the table, counted through. */
+/* Puts a live sample into a slot of the table. */
 static inline struct live_entry *made_live(
-    struct made *made, unsigned place, uint64_t address, uint64_t size, uint64_t weight, uint32_t stack) {
-    struct live_bucket *bucket = made_at(made, made->header->live.segment[0]);
-    bucket += place / LIVE_SLOTS;
-    bucket->key[place % LIVE_SLOTS] = UINT64_C(7) << 48 | address;
-    struct live_entry *entry = &bucket->entry[place % LIVE_SLOTS];
-    *entry = (struct live_entry){.size = size, .weight = weight, .birth = 1000 + place, .stack = stack};
+    struct made *made, unsigned slot, uint64_t address, uint64_t size, uint32_t stack) {
+    struct live_entry *entry = made_at(made, made->header->live.segment[0]);
+    entry += slot;
+    *entry = (struct live_entry){
+        .key = UINT64_C(7) << 48 | address, .size = size, .birth = 1000 + slot, .stack = stack};
     return entry;
 }
 
@@ -106,8 +105,8 @@ static inline struct made made_new(uint64_t rate, uint32_t flags) {
     header->threads = (struct table){.entry_size = sizeof(struct thread_record), .first = 4};
     header->stacks = (struct table){.entry_size = sizeof(struct stack_record), .first = 2};
     header->modules = (struct table){.entry_size = sizeof(struct module_record), .first = 4};
-    header->live = (struct table){.entry_size = sizeof(struct live_bucket), .first = 16, .count = 1};
-    header->live.segment[0] = made_space(&made, 16 * sizeof(struct live_bucket), 64);
+    header->live = (struct table){.entry_size = sizeof(struct live_entry), .first = 64, .count = 64};
+    header->live.segment[0] = made_space(&made, 64 * sizeof(struct live_entry), 64);
     header->timeline = made_space(&made, sizeof(struct timeline), 64);
     ((struct timeline *)made_at(&made, header->timeline))->shift = 30;
     header->executable = made_text(&made, "/usr/bin/example");

@@ -1,0 +1,146 @@
+#include "core/address_index.h"
+
+#include "core/unnoticed.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define PROBE_MAX  16 /* buckets that a search visits in a segment */
+#define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
+
+static_assert(sizeof(struct index_bucket) == 64, "a bucket is a cache line");
+
+struct segment {
+    struct index_bucket *buckets;
+    uint64_t mask;
+};
+
+static struct segment segment_at(const struct address_index *index, uint32_t number) {
+    return (struct segment){
+        atomic_load_explicit(&index->segment[number], memory_order_acquire), (index->first << number) - 1};
+}
+
+static uint64_t hash(uint64_t address) {
+    uint64_t h = address * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 32);
+}
+
+static struct index_bucket *bucket_at(struct segment segment, uint64_t home, int passed) {
+    return &segment.buckets[(home + (uint64_t)passed) & segment.mask];
+}
+
+/* The address is not at these buckets after all, or no more. */
+static void lower_overflow(struct segment segment, uint64_t home, int passed) {
+    while (passed-- > 0)
+        atomic_fetch_sub_explicit(&bucket_at(segment, home, passed)->overflow, 1, memory_order_relaxed);
+}
+
+/* Takes the place that holds `address` already, or the first empty one. */
+static int claim_place(struct index_bucket *bucket, uint64_t address, bool *ret_was_there) {
+    for (int place = 0; place < INDEX_PLACES; place++) {
+        uint64_t seen = atomic_load_explicit(&bucket->address[place], memory_order_relaxed);
+        *ret_was_there = seen == address;
+        if (*ret_was_there) return place;
+        /* Acquire: what the place's former owner read came before its release. */
+        if (seen == 0 && atomic_compare_exchange_strong_explicit(&bucket->address[place], &seen, address,
+                             memory_order_acquire, memory_order_relaxed))
+            return place;
+    }
+    return -1;
+}
+
+/* Tries the `probes` buckets from the home bucket on. On failure the overflow counts are as before. */
+static bool insert_into(
+    struct segment segment, uint64_t address, uint32_t slot, uint32_t *ret_former, int probes) {
+    uint64_t home = hash(address) & segment.mask;
+    int passed = 0;
+    for (; passed < probes; passed++) {
+        struct index_bucket *bucket = bucket_at(segment, home, passed);
+        bool was_there;
+        int place = claim_place(bucket, address, &was_there);
+        if (place < 0) {
+            atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
+            continue;
+        }
+        if (was_there) {
+            *ret_former = bucket->slot[place];
+            lower_overflow(segment, home, passed); /* it has been counted where it was passed over */
+        }
+        /* Plain: nobody looks for this address before malloc has returned it. */
+        bucket->slot[place] = slot;
+        return true;
+    }
+    lower_overflow(segment, home, passed);
+    return false;
+}
+
+/* Opens segment `number`, or finds it opened by another thread. */
+static bool open_segment(struct address_index *index, uint32_t number) {
+    if (number >= INDEX_SEGMENTS) return false;
+    UNNOTICED;
+    uint64_t size = (index->first << number) * sizeof(struct index_bucket);
+    void *made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) return false;
+    struct index_bucket *none = NULL;
+    if (!atomic_compare_exchange_strong_explicit(
+            &index->segment[number], &none, made, memory_order_acq_rel, memory_order_relaxed))
+        munmap(made, size);
+    uint32_t seen = number;
+    atomic_compare_exchange_strong_explicit(
+        &index->count, &seen, number + 1, memory_order_acq_rel, memory_order_relaxed);
+    return true;
+}
+
+bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
+    *ret_former = INDEX_NONE;
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    if (count && insert_into(segment_at(index, count - 1), address, slot, ret_former, PROBE_GROW))
+        return true;
+    if (open_segment(index, count) &&
+        insert_into(segment_at(index, count), address, slot, ret_former, PROBE_MAX))
+        return true;
+    /* No memory to grow: what has been freed in any segment will do. */
+    count = atomic_load_explicit(&index->count, memory_order_acquire);
+    while (count-- > 0)
+        if (insert_into(segment_at(index, count), address, slot, ret_former, PROBE_MAX)) return true;
+    return false;
+}
+
+static uint32_t remove_from(struct segment segment, uint64_t address) {
+    uint64_t home = hash(address) & segment.mask;
+    for (int passed = 0; passed < PROBE_MAX; passed++) {
+        struct index_bucket *bucket = bucket_at(segment, home, passed);
+        for (int place = 0; place < INDEX_PLACES; place++) {
+            if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) != address) continue;
+            uint32_t slot = bucket->slot[place];
+            /* Release: the slot has been read before another may take the place. */
+            atomic_store_explicit(&bucket->address[place], 0, memory_order_release);
+            lower_overflow(segment, home, passed);
+            return slot;
+        }
+        if (atomic_load_explicit(&bucket->overflow, memory_order_relaxed) == 0) break;
+    }
+    return INDEX_NONE;
+}
+
+uint32_t index_remove(struct address_index *index, uint64_t address) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    while (count-- > 0) {
+        uint32_t slot = remove_from(segment_at(index, count), address);
+        if (slot != INDEX_NONE) return slot;
+    }
+    return INDEX_NONE;
+}
+
+void index_prefetch(struct address_index *index, uint64_t address) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    if (count == 0) return;
+    struct segment segment = segment_at(index, count - 1);
+    __builtin_prefetch(bucket_at(segment, hash(address) & segment.mask, 0), 1);
+}
+
+uint64_t index_bytes(const struct address_index *index) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    return index->first * ((UINT64_C(1) << count) - 1) * sizeof(struct index_bucket);
+}
