@@ -22,60 +22,64 @@ void maps_close(struct maps_reader *reader) {
     if (file_plus_one) system_call(SYS_close, (uint64_t)file_plus_one - 1, 0, 0, 0, 0, 0);
 }
 
-/* The next character, -1 at the end. */
-static int maps_character(struct maps_reader *reader) {
-    if (reader->next == reader->filled) {
-        long size;
-        do
-            size = system_call(SYS_read, (uint64_t)reader->file_plus_one - 1, (uint64_t)reader->text,
-                sizeof reader->text, 0, 0, 0);
-        while (size == -EINTR);
-        if (size < 0) reader->failed = true;
-        if (size <= 0) return -1;
-        reader->next = 0;
-        reader->filled = (uint32_t)size;
-    }
-    return (unsigned char)reader->text[reader->next++];
+/* Reads on behind what is there. False at the end. */
+static bool maps_fill(struct maps_reader *reader) {
+    uint32_t rest = reader->filled - reader->next;
+    memmove(reader->text, reader->text + reader->next, rest);
+    reader->next = 0;
+    reader->filled = rest;
+    long size;
+    do
+        size = system_call(SYS_read, (uint64_t)reader->file_plus_one - 1, (uint64_t)reader->text + rest,
+            sizeof reader->text - rest, 0, 0, 0);
+    while (size == -EINTR);
+    if (size < 0) reader->failed = true;
+    if (size <= 0) return false;
+    reader->filled += (uint32_t)size;
+    return true;
 }
 
-/* A number and the character after it, which is consumed. */
-static uint64_t maps_number(struct maps_reader *reader, unsigned base, int *ret_after) {
-    uint64_t number = 0;
+/* The next line, zero-terminated in place; NULL at the end. */
+static char *maps_text(struct maps_reader *reader) {
     for (;;) {
-        int c = maps_character(reader);
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : base;
-        if (digit >= base) {
-            *ret_after = c;
-            return number;
+        char *line = reader->text + reader->next, *end = memchr(line, '\n', reader->filled - reader->next);
+        if (end) {
+            *end = '\0';
+            reader->next = (uint32_t)(end + 1 - reader->text);
+            return line;
         }
-        number = number * base + digit;
+        if (!maps_fill(reader)) return NULL;
     }
+}
+
+static unsigned digit_of(char c) {
+    return c <= '9' ? (unsigned)c - '0' : (unsigned)c - 'a' + 10;
+}
+
+/* The number at `*at`, which goes on behind the character after it. */
+static uint64_t maps_number(const char **at, unsigned base) {
+    uint64_t number = 0;
+    for (unsigned digit; (digit = digit_of(**at)) < base; ++*at) number = number * base + digit;
+    if (**at) ++*at;
+    return number;
 }
 
 /* "start-end rwxp offset major:minor inode      path" */
 bool maps_next(struct maps_reader *reader, struct maps_line *ret_line) {
-    int c;
-    ret_line->start = maps_number(reader, 16, &c);
-    if (c != '-') return false;
-    ret_line->end = maps_number(reader, 16, &c);
-    ret_line->readable = maps_character(reader) == 'r';
-    maps_character(reader);
-    ret_line->executable = maps_character(reader) == 'x';
-    maps_character(reader);
-    maps_character(reader);
-    ret_line->file_offset = maps_number(reader, 16, &c);
-    ret_line->device = maps_number(reader, 16, &c) << 32;
-    ret_line->device |= maps_number(reader, 16, &c);
-    ret_line->inode = maps_number(reader, 10, &c);
-    while (c == ' ') c = maps_character(reader);
-
-    size_t length = 0;
-    for (; c != '\n' && c != -1; c = maps_character(reader))
-        if (length < sizeof reader->path - 1) reader->path[length++] = (char)c;
-    reader->path[length] = '\0';
-    ret_line->path = reader->path;
-    ret_line->vdso = strcmp(reader->path, "[vdso]") == 0;
-    return c == '\n' && ret_line->start < ret_line->end;
+    const char *at = maps_text(reader);
+    if (!at) return false;
+    ret_line->start = maps_number(&at, 16);
+    ret_line->end = maps_number(&at, 16);
+    if (strnlen(at, 5) < 5) return false;
+    ret_line->readable = at[0] == 'r';
+    ret_line->executable = at[2] == 'x';
+    at += 5;
+    ret_line->file_offset = maps_number(&at, 16);
+    ret_line->device = maps_number(&at, 16) << 32;
+    ret_line->device |= maps_number(&at, 16);
+    ret_line->inode = maps_number(&at, 10);
+    while (*at == ' ') at++;
+    ret_line->path = at;
+    ret_line->vdso = strcmp(at, "[vdso]") == 0;
+    return ret_line->start < ret_line->end;
 }

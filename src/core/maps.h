@@ -9,15 +9,14 @@ struct maps_reader {
     int file_plus_one;     /* 0 = not open */
     bool failed;           /* what was read is not all */
     uint32_t next, filled; /* within `text` */
-    char text[8192];
-    char path[4096];
+    char text[8192];       /* holds a line: the kernel shows no path of more than a page */
 };
 
 struct maps_line {
     uint64_t start, end, file_offset, inode;
     uint64_t device; /* major << 32 | minor */
     bool readable, executable, vdso;
-    const char *path; /* in the reader, good until the next line; a longer one than fits is cut */
+    const char *path; /* in the reader, good until the next line */
 };
 
 bool maps_open(struct maps_reader *reader);

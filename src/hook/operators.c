@@ -1,5 +1,6 @@
 #include "hook/operators.h"
 
+#include "hook/earlier.h"
 #include "hook/mark.h"
 #include "hook/real.h"
 
@@ -41,22 +42,11 @@ static char *const our_new[] = {OPERATORS_NEW(ADDRESS)};
 static char *const our_delete[] = {OPERATORS_DELETE(ADDRESS)};
 #undef ADDRESS
 
-/* An executable at a fixed address has an entry for each function whose address it takes: a jump to the real
- * one, listed as a symbol that it does not define. */
-bool is_defined_before(const char *name, const void *ours) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found || found == ours) return false;
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    return !dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
-           symbol->st_shndx != SHN_UNDEF;
-}
-
 bool operators_are_replaced(void) {
     for (unsigned form = 0; form < NEW_FORMS; form++)
-        if (is_defined_before(new_name[form], our_new[form])) return true;
+        if (is_defined_earlier(new_name[form])) return true;
     for (unsigned form = 0; form < DELETE_FORMS; form++)
-        if (is_defined_before(delete_name[form], our_delete[form])) return true;
+        if (is_defined_earlier(delete_name[form])) return true;
     return false;
 }
 

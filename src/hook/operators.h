@@ -57,9 +57,6 @@ void operators_are(enum operators whose);
 /* Would the program, by any form's name, find another function than ours? */
 bool operators_are_replaced(void);
 
-/* Does the program, by `name`, mean another function than `ours`? */
-bool is_defined_before(const char *name, const void *ours);
-
 enum operators operators_whose(void);
 
 /* Calls the form that would have been called without us. `second` and `third` are its other arguments. */

@@ -1,6 +1,7 @@
 #include "hook/real.h"
 
 #include "core/maps.h"
+#include "hook/earlier.h"
 #include "hook/mark.h"
 #include "hook/operators.h"
 
@@ -21,7 +22,7 @@ static struct {
     _Atomic int stage;
     char module[4096];
     struct maps_reader maps;
-    bool is_libc, is_shadowed;
+    bool is_libc, is_whole, is_shadowed;
     _Atomic size_t early_used;
     char early[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
 } state;
@@ -42,10 +43,9 @@ static bool inside(const struct maps_line *line, const void *function) {
     return (uintptr_t)function - line->start < line->end - line->start;
 }
 
-/* The family is whole if all of it lies in the C library's code, beside getpid. dladdr would tell too, but it
- * searches symbol tables: a hundred thousand instructions for each question. */
-static bool family_is_libc(const struct maps_line *line) {
-    bool whole = inside(line, dlsym(RTLD_NEXT, "getpid"));
+/* Whether all of the family lies in the same code as malloc does. */
+static bool family_is_whole(const struct maps_line *line) {
+    bool whole = true;
 #define REAL_COMPARE(type, name, parameters) whole &= inside(line, (void *)real.name);
     REAL_FUNCTIONS(REAL_COMPARE)
 #undef REAL_COMPARE
@@ -56,41 +56,32 @@ static bool is_cpp_library(const char *path) {
     return strstr(path, "/libstdc++.") || strstr(path, "/libc++.");
 }
 
-/* Looks through the mapped files for the one that serves malloc. */
-static void find_module(void) {
+/* Looks through the mapped files for the one that serves malloc; it is the C library if getpid is there too.
+ * dladdr would tell, but it searches symbol tables: a hundred thousand instructions for each question. Counts
+ * the operators that the allocator or a C++ library serves: such operators' blocks may be given to free. */
+static int find_module(const void *next_new, const void *next_delete) {
     struct maps_line line;
-    if (!maps_open(&state.maps)) return;
+    void *getpid_here = dlsym(RTLD_NEXT, "getpid");
+    int by_library = 0, by_allocator = 0;
+    if (!maps_open(&state.maps)) return 0;
     while (maps_next(&state.maps, &line)) {
+        if (!line.executable) continue;
+        int operators = inside(&line, next_new) + inside(&line, next_delete);
+        if (is_cpp_library(line.path)) by_library += operators;
         if (!inside(&line, (void *)real.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
-        state.is_libc = family_is_libc(&line);
+        state.is_whole = family_is_whole(&line);
+        state.is_libc = state.is_whole && inside(&line, getpid_here);
+        by_allocator = operators;
     }
     maps_close(&state.maps);
+    return by_library + by_allocator;
 }
 
 /* The program has a malloc of its own that comes before ours: what is behind us is not what it uses. */
 static bool is_shadowed(void) {
-    extern char ours_malloc[], ours_free[], ours_calloc[], ours_realloc[]; /* entry.S */
-    return is_defined_before("malloc", ours_malloc) || is_defined_before("free", ours_free) ||
-           is_defined_before("calloc", ours_calloc) || is_defined_before("realloc", ours_realloc);
-}
-
-static enum operators whose_operators(void) {
-    void *next_new = dlsym(RTLD_NEXT, "_Znwm"), *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
-    if (!next_new || !next_delete) {
-        dlerror(); /* the program must not find ours */
-        return WITHDRAWN;
-    }
-    if (state.is_shadowed || operators_are_replaced() || !maps_open(&state.maps)) return BY_PROGRAM;
-    struct maps_line line;
-    int known = 0;
-    while (maps_next(&state.maps, &line)) {
-        /* The allocator's free takes what its operator new gives. */
-        if (!is_cpp_library(line.path) && strcmp(line.path, state.module) != 0) continue;
-        known += inside(&line, next_new) + inside(&line, next_delete);
-    }
-    maps_close(&state.maps);
-    return known == 2 ? BY_MALLOC : BY_PROGRAM;
+    return is_defined_earlier("malloc") || is_defined_earlier("free") || is_defined_earlier("calloc") ||
+           is_defined_earlier("realloc");
 }
 
 static void resolve(void) {
@@ -104,9 +95,13 @@ static void resolve(void) {
     if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
 
     real = found;
-    find_module();
+    void *next_new = dlsym(RTLD_NEXT, "_Znwm"), *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
+    if (!next_new || !next_delete) dlerror(); /* the program must not find ours */
+    int freeable = find_module(next_new, next_delete);
     state.is_shadowed = is_shadowed();
-    operators_are(whose_operators());
+    operators_are(!next_new || !next_delete                                       ? WITHDRAWN
+                  : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM
+                                                                                  : BY_MALLOC);
 }
 
 bool real_ready(void) {

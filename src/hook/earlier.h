@@ -1,0 +1,12 @@
+/* What comes before us in the dynamic linker's search: the executable, and libraries preloaded ahead of ours.
+ * A function that one of them defines is the one that the whole program uses. */
+#ifndef MALLOSCOPE_HOOK_EARLIER_H
+#define MALLOSCOPE_HOOK_EARLIER_H
+
+#include <stdbool.h>
+
+/* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
+ * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
+bool is_defined_earlier(const char *name);
+
+#endif
