@@ -3,6 +3,7 @@
 #include "core/counter.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #define SPARE_MOST 256u /* free slots that a thread keeps to itself */
@@ -16,12 +17,14 @@
 #define HEAD_COUNT(head)   ((head) & ~(HEAD_REMOVAL - 1))
 #define HEAD(count, first) (HEAD_COUNT(count) | (first))
 
-/* A free slot's links, as in a head: the next one of its chain, and of a chain's first slot the next chain.
- */
+/* What a free slot holds in place of size and birth. Numbers of slots are as in a head. */
 struct links {
-    uint32_t next, next_chain;
+    uint32_t next;       /* of its chain */
+    uint32_t next_chain; /* in a chain's first slot */
+    uint64_t length;     /* of the chain, about; likewise */
 };
-static_assert(sizeof(struct links) == sizeof(uint64_t), "they take the place of the size");
+static_assert(offsetof(struct live_entry, stack) - offsetof(struct live_entry, size) == sizeof(struct links),
+    "they fit there");
 
 static struct links *links_of(struct live_entry *entry) {
     return (struct links *)&entry->size;
@@ -36,10 +39,13 @@ void live_table_start(struct recording *recording) {
 
 /* ---- the pool ---- */
 
-static __attribute__((noinline)) void pool_give(struct recording *recording, uint32_t chain) {
+static __attribute__((noinline)) void pool_give(
+    struct recording *recording, uint32_t chain, uint64_t length) {
     _Atomic uint64_t *pool = &recording->header->live_pool;
     uint64_t head = atomic_load_explicit(pool, memory_order_relaxed);
-    do links_at(recording, chain)->next_chain = HEAD_SLOT(head);
+    struct links *links = links_at(recording, chain);
+    links->length = length;
+    do links->next_chain = HEAD_SLOT(head);
     /* Release: the links are seen by who takes the chain. */
     while (!atomic_compare_exchange_weak_explicit(
         pool, &head, HEAD(head, chain), memory_order_release, memory_order_relaxed));
@@ -85,8 +91,13 @@ static __attribute__((noinline)) uint32_t take_elsewhere(
     if (!chain) return make_slots(recording, thread);
     struct links *last = links_at(recording, chain);
     uint32_t rest = last->next;
-    for (; last->next; thread->spare_count++) last = links_at(recording, last->next);
-    if (rest) list_put(thread, rest, last);
+    uint64_t length = last->length, empty = HEAD_COUNT(counter_load(&thread->spare));
+    /* The list is empty, or a signal handler has given slots back meanwhile. */
+    if (rest && !counter_exchange(&thread->spare, &empty, HEAD(empty, rest))) {
+        while (last->next) last = links_at(recording, last->next);
+        list_put(thread, rest, last);
+    }
+    thread->spare_count += length - 1;
     return chain - 1;
 }
 
@@ -112,15 +123,15 @@ __attribute__((noinline)) void live_give_all(struct recording *recording, struct
     do
         if (!HEAD_SLOT(head)) return;
     while (!counter_exchange(&thread->spare, &head, HEAD(head + HEAD_REMOVAL, 0)));
+    pool_give(recording, HEAD_SLOT(head), thread->spare_count);
     thread->spare_count = 0;
-    pool_give(recording, HEAD_SLOT(head));
 }
 
 void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot) {
     struct links *links = links_at(recording, slot + 1);
     if (!thread) {
         links->next = 0;
-        pool_give(recording, slot + 1);
+        pool_give(recording, slot + 1, 1);
         return;
     }
     list_put(thread, slot + 1, links);
@@ -141,9 +152,9 @@ bool live_inherit(struct recording *recording, const struct live_entry *copy, ui
         links_of(entry)->next = chain;
         chain = slot + 1;
         if (++length < LIVE_FIRST) continue;
-        pool_give(recording, chain);
+        pool_give(recording, chain, length);
         chain = length = 0;
     }
-    if (chain) pool_give(recording, chain);
+    if (chain) pool_give(recording, chain, length);
     return true;
 }
