@@ -84,6 +84,7 @@ struct recording_header {
     _Atomic uint32_t flags;
     int32_t pid;
     int32_t parent_pid;
+    int32_t writer;           /* the process that writes this, if it is not `pid`; else 0 */
     uint32_t depth_max;          /* frames kept of a stack */
     _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
     uint64_t rate;               /* mean bytes between samples; 1 = exact */

@@ -1,7 +1,6 @@
 /* The start of recording in a process. */
+#include "core/beginning.h"
 #include "core/live_table.h"
-#include "core/modules.h"
-#include "core/stack_table.h"
 #include "core/timeline.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
@@ -21,11 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_SAMPLED     (UINT64_C(1) << 20)
-#define FIRST_EXACT       (UINT64_C(8) << 20)
-#define INDEX_SAMPLED     256u /* buckets: 1,280 samples before the index grows */
-#define INDEX_EXACT       8192u
-#define ATTEMPTS          1000u
+#define FIRST_SAMPLED (UINT64_C(1) << 20)
+#define FIRST_EXACT   (UINT64_C(8) << 20)
+#define INDEX_SAMPLED 256u /* buckets: 1,280 samples before the index grows */
+#define INDEX_EXACT   8192u
+#define ATTEMPTS      1000u
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#else
+#define MACHINE EM_AARCH64
+#endif
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
 
 static uint64_t kernel_time(clockid_t clock) {
@@ -74,38 +78,27 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     }
     if (r < 0) return r;
 
-    struct recording_header *header = recording->header;
-    header->header_size = sizeof *header;
-#if defined(__x86_64__)
-    header->machine = EM_X86_64;
-#elif defined(__aarch64__)
-    header->machine = EM_AARCH64;
-#endif
-    header->filter = recorder.marks ? FILTER_MARK : FILTER_LOOKUP;
-    atomic_store_explicit(&header->flags, recorder.exact ? RECORDING_EXACT : 0, memory_order_relaxed);
-    header->pid = getpid();
-    header->parent_pid = getppid();
-    header->depth_max = recorder.depth;
-    header->rate = recorder.rate;
-    header->seed = recorder.seed;
-    header->start_monotonic = start;
-    header->start_realtime = kernel_time(CLOCK_REALTIME);
-    threads_start(recording);
-    modules_start(recording);
-    live_table_start(recording);
-    if (!stack_table_start(recording) || !timeline_start(recording)) {
+    struct beginning beginning = {
+        .pid = getpid(),
+        .parent_pid = getppid(),
+        .machine = MACHINE,
+        .filter = recorder.marks ? FILTER_MARK : FILTER_LOOKUP,
+        .depth = recorder.depth,
+        .rate = recorder.rate,
+        .seed = recorder.seed,
+        .start_monotonic = start,
+        .start_realtime = kernel_time(CLOCK_REALTIME),
+    };
+    if (!recording_begin(recording, &beginning)) {
         unlink(recording->path);
         arena_unmap(recording);
         return -ENOSPC;
     }
+    struct recording_header *header = recording->header;
     header->executable = note_executable(recording);
     header->command_line = note_command_line(recording);
     header->allocator = arena_text(recording, real_module(), strlen(real_module()));
-    atomic_store_explicit(&header->active, 1, memory_order_relaxed);
-    header->version = RECORDING_VERSION;
-    /* The magic comes last: a file without it is not yet a recording. */
-    atomic_thread_fence(memory_order_release);
-    memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
+    recording_publish(recording);
     return 0;
 }
 

@@ -342,7 +342,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
 
     struct snapshot snapshot = {.writer = file->writer};
     if (!snapshot.writer && !(header.flags & RECORDING_FINISHED)) {
-        int writer = process_find_writer(header.pid, &status);
+        int writer = process_find_writer(header.writer ? header.writer : header.pid, &status);
         if (writer < 0)
             snapshot.writer_is_hidden = true;
         else

@@ -1,0 +1,38 @@
+#include "core/beginning.h"
+
+#include "core/live_table.h"
+#include "core/modules.h"
+#include "core/stack_table.h"
+#include "core/threads.h"
+#include "core/timeline.h"
+
+#include <string.h>
+
+bool recording_begin(struct recording *recording, const struct beginning *beginning) {
+    struct recording_header *header = recording->header;
+    header->header_size = sizeof *header;
+    header->machine = beginning->machine;
+    header->filter = beginning->filter;
+    atomic_store_explicit(&header->flags, beginning->rate == 1 ? RECORDING_EXACT : 0, memory_order_relaxed);
+    header->pid = beginning->pid;
+    header->parent_pid = beginning->parent_pid;
+    header->writer = beginning->writer;
+    header->depth_max = beginning->depth;
+    header->rate = beginning->rate;
+    header->seed = beginning->seed;
+    header->start_monotonic = beginning->start_monotonic;
+    header->start_realtime = beginning->start_realtime;
+    threads_start(recording);
+    modules_start(recording);
+    live_table_start(recording);
+    return stack_table_start(recording) && timeline_start(recording);
+}
+
+void recording_publish(struct recording *recording) {
+    struct recording_header *header = recording->header;
+    atomic_store_explicit(&header->active, 1, memory_order_relaxed);
+    header->version = RECORDING_VERSION;
+    /* The magic comes last: a file without it is not yet a recording. */
+    atomic_thread_fence(memory_order_release);
+    memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
+}
