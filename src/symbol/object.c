@@ -2,6 +2,7 @@
 
 #include "symbol/demangle.h"
 #include "symbol/dwarf_units.h"
+#include "symbol/plt.h"
 #include "symbol/symbol_table.h"
 
 #include <gelf.h>
@@ -25,6 +26,7 @@ struct object {
     struct segment *segments;
     size_t segment_count;
     struct symbol_table symbols;
+    struct plt plt;
     struct dwarf_units units;
     uint64_t
         dwarf_bias; /* added to a link-time address it gives the one that DWARF uses: 0 but for prelink */
@@ -62,6 +64,13 @@ static const struct symbol *frame_from_table(
     frame->linkage = pool_text(object->pool, entry->name);
     frame->file = path;
     frame->line = line;
+    return frame;
+}
+
+static const struct symbol *frame_from_plt(struct object *object, const char *name) {
+    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
+    frame->function = pool_format(object->pool, "%s@plt", name_for_people(object->pool, name, NULL));
+    frame->linkage = pool_format(object->pool, "%s@plt", name);
     return frame;
 }
 
@@ -136,6 +145,12 @@ static const struct symbol *frames_from_dwarf(struct object *object, struct dwar
 }
 
 static void find_frames(struct object *object, struct place *place) {
+    const char *stub = plt_find(&object->plt, place->address);
+    if (stub) {
+        place->count = 1;
+        place->frames = frame_from_plt(object, stub);
+        return;
+    }
     const struct table_symbol *entry = symbol_table_find(&object->symbols, place->address);
     uint64_t dwarf_address = place->address + object->dwarf_bias;
     struct dwarf_unit *unit = dwarf_units_find(&object->units, dwarf_address);
@@ -245,11 +260,13 @@ struct object *object_open(
     read_segments(object, elf);
     read_debug_info(object, bias);
     symbol_table_read(&object->symbols, object->found.module);
+    plt_read(&object->plt, elf, &object->symbols);
     return object;
 }
 
 void object_close(struct object *object) {
     if (!object) return;
+    plt_clear(&object->plt);
     symbol_table_clear(&object->symbols);
     dwarf_units_clear(&object->units);
     htab_delete(object->places);
