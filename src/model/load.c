@@ -93,6 +93,7 @@ static bool load_process(struct builder *builder, const struct snapshot *snapsho
         .source = strdup(path),
         .pid = header->pid,
         .parent_pid = header->parent_pid,
+        .running_pid = snapshot->state == PROCESS_RUNNING ? snapshot->writer : 0,
         .state = snapshot->state,
         .is_snapshot = header->flags & RECORDING_SNAPSHOT,
         .flags = header->flags,
@@ -140,7 +141,8 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
             .file_offset = record->file_offset,
             .first_seen = record->first_seen,
             .process = (uint32_t)model->process_count - 1,
-            .path = text_of(builder, snapshot, record->path),
+            .path = *snapshot_text(snapshot, record->path) ? text_of(builder, snapshot, record->path)
+                                                           : strdup(MODULE_ANONYMOUS),
             .inode = record->inode,
             .device_major = record->device_major,
             .device_minor = record->device_minor,

@@ -58,11 +58,14 @@ struct model_stack {
     struct figures figures;
 };
 
+#define MODULE_ANONYMOUS "[anonymous code]" /* memory that belongs to no file: what JIT compilers make */
+
 struct model_module {
     uint64_t start, end, file_offset;
     uint64_t first_seen;
     uint32_t process;
-    char *path; /* as mapped in the process; " (deleted)" removed and noted below */
+    char *path; /* as mapped in the process; " (deleted)" removed and noted below; what is no file is in
+                   brackets: "[vdso]", MODULE_ANONYMOUS */
     bool deleted;
     uint8_t build_id[31];
     uint8_t build_id_size;
@@ -93,8 +96,9 @@ struct model_moment {
 enum process_state { PROCESS_RUNNING, PROCESS_FINISHED, PROCESS_KILLED };
 
 struct model_process {
-    char *source; /* path of the recording */
-    int32_t pid, parent_pid;
+    char *source;            /* path of the recording */
+    int32_t pid, parent_pid; /* as it knew them itself */
+    int32_t running_pid;     /* as it is known here, which differs for containers; 0 if it has ended */
     enum process_state state;
     bool is_snapshot; /* a copy made while the program ran; `duration` says when */
     uint32_t flags;   /* enum recording_flag */

@@ -243,13 +243,13 @@ static void read_debug_info(struct object *object, GElf_Addr elf_bias) {
 }
 
 struct object *object_open(
-    struct pool *pool, const struct model_module *module, const struct model_process *process) {
+    struct pool *pool, const struct model_module *module, const struct search *search) {
     struct object *object = xcalloc(1, sizeof *object);
     object->pool = pool;
     object->places = htab_create(64, hash_place, same_place, NULL);
     bool is_file = module->path[0] != '[';
     object->name = pool_text(pool, is_file ? lbasename(module->path) : module->path);
-    if (is_file) object->trouble = object_search(module, process, &object->found);
+    object->trouble = object_search(module, search, &object->found);
     if (!object->found.dwfl) return object;
     GElf_Addr bias;
     Elf *elf = dwfl_module_getelf(object->found.module, &bias);
@@ -271,6 +271,6 @@ void object_close(struct object *object) {
     dwarf_units_clear(&object->units);
     htab_delete(object->places);
     free(object->segments);
-    if (object->found.dwfl) dwfl_end(object->found.dwfl);
+    found_object_end(&object->found);
     free(object);
 }

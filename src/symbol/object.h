@@ -10,8 +10,7 @@ struct object;
 
 /* Opens what `module` was mapped from. Always gives an object; object_trouble says if it has no names. The
  * results live in `pool`. */
-struct object *object_open(
-    struct pool *pool, const struct model_module *module, const struct model_process *process);
+struct object *object_open(struct pool *pool, const struct model_module *module, const struct search *search);
 void object_close(struct object *object);
 
 enum object_trouble object_trouble(const struct object *object);

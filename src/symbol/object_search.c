@@ -1,5 +1,8 @@
 #include "symbol/object_search.h"
 
+#include "symbol/rooted.h"
+#include "symbol/vdso.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,11 +50,35 @@ static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dw
     return fd;
 }
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = find_debuginfo,
-    .section_address = dwfl_offline_section_address,
+/* What libdwfl keeps a pointer to. */
+struct debug_folders {
+    Dwfl_Callbacks callbacks;
+    char *list; /* beside the file, in .debug beside it, and below these, separated by colons */
 };
+
+/* With the folders of other roots first. */
+static struct debug_folders *folders_new(const struct search *search) {
+    struct debug_folders *folders = xmalloc(sizeof *folders);
+    int running = search->process ? search->process->running_pid : 0;
+    char *of_process = running ? xasprintf("/proc/%d/root/usr/lib/debug:", running) : xstrdup("");
+    folders->list = concat(":.debug:", search->sysroot ? search->sysroot : "",
+        search->sysroot ? "/usr/lib/debug:" : "", of_process, "/usr/lib/debug", NULL);
+    free(of_process);
+    folders->callbacks = (Dwfl_Callbacks){
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = &folders->list,
+    };
+    return folders;
+}
+
+void found_object_end(struct found_object *found) {
+    if (found->dwfl) dwfl_end(found->dwfl);
+    if (found->folders) free(found->folders->list);
+    free(found->folders);
+    *found = (struct found_object){0};
+}
 
 static bool build_id_fits(Dwfl_Module *found, const struct model_module *module) {
     const unsigned char *bits;
@@ -69,37 +96,58 @@ static bool written_since(
 }
 
 /* Hands the file to libdwfl at its link-time addresses. Takes over `fd`. */
-static bool report_file(const char *path, int fd, struct found_object *ret_found) {
-    Dwfl *dwfl = dwfl_begin(&callbacks);
-    dwfl_report_begin(dwfl);
-    Dwfl_Module *module = dwfl_report_elf(dwfl, lbasename(path), path, fd, 0, true);
-    if (!module) close(fd);
-    dwfl_report_end(dwfl, NULL, NULL);
-    if (!module) {
-        dwfl_end(dwfl);
+static bool report_file(
+    const char *path, int fd, const struct search *search, struct found_object *ret_found) {
+    struct found_object found = {.folders = folders_new(search)};
+    found.dwfl = dwfl_begin(&found.folders->callbacks);
+    dwfl_report_begin(found.dwfl);
+    found.module = dwfl_report_elf(found.dwfl, lbasename(path), path, fd, 0, true);
+    if (!found.module) close(fd);
+    dwfl_report_end(found.dwfl, NULL, NULL);
+    if (!found.module) {
+        found_object_end(&found);
         return false;
     }
-    *ret_found = (struct found_object){.dwfl = dwfl, .module = module};
+    *ret_found = found;
     return true;
 }
 
-/* `is_mapping`: the path leads to what is mapped itself, whatever has become of its name since. */
-static enum object_trouble try_file(const char *path, bool is_mapping, const struct model_module *module,
-    const struct model_process *process, struct found_object *ret_found) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno == EACCES || errno == EPERM ? OBJECT_FORBIDDEN : OBJECT_MISSING;
+/* How far a file that is found in some way can be trusted to be the one that was mapped, if it has no
+ * build-id. */
+enum trust {
+    TRUST_IF_OLD, /* if it has not been written since */
+    TRUST_USER,   /* who named the folder says that it is */
+    TRUST_KERNEL, /* the link leads to what is mapped, whatever has become of its name since */
+};
+
+struct place {
+    char *root; /* of `path`, or NULL: our own */
+    char *path;
+    enum trust trust;
+};
+
+static enum object_trouble try_place(const struct place *place, const struct model_module *module,
+    const struct search *search, struct found_object *ret_found) {
+    int fd = place->root ? rooted_open(place->root, place->path)
+                         : open(place->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int error = place->root ? -fd : errno;
+    if (fd < 0) return error == EACCES || error == EPERM ? OBJECT_FORBIDDEN : OBJECT_MISSING;
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);
         return OBJECT_UNREADABLE;
     }
+    char *shown = concat(place->root ? place->root : "", place->path, NULL);
     struct found_object found;
-    if (!report_file(path, fd, &found)) return OBJECT_UNREADABLE;
+    bool is_elf = report_file(shown, fd, search, &found);
+    free(shown);
+    if (!is_elf) return OBJECT_UNREADABLE;
     bool fits = build_id_fits(found.module, module);
-    if (!module->build_id_size && !is_mapping && (module->deleted || written_since(&status, module, process)))
+    if (!module->build_id_size && place->trust == TRUST_IF_OLD &&
+        (module->deleted || written_since(&status, module, search->process)))
         fits = false;
     if (!fits) {
-        dwfl_end(found.dwfl);
+        found_object_end(&found);
         return OBJECT_CHANGED;
     }
     *ret_found = found;
@@ -108,13 +156,15 @@ static enum object_trouble try_file(const char *path, bool is_mapping, const str
 
 /* By build-id alone: the file itself, or else its debug info, from the folders that debuggers look into or
  * from a debuginfod server. */
-static bool search_by_build_id(const struct model_module *module, struct found_object *ret_found) {
+static bool search_by_build_id(
+    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
     if (!module->build_id_size) return false;
-    Dwfl *dwfl = dwfl_begin(&callbacks);
-    dwfl_report_begin(dwfl);
-    Dwfl_Module *wanted = dwfl_report_module(dwfl, "", 0x1000, 0x2000); /* any range will do */
+    struct found_object seeker = {.folders = folders_new(search)};
+    seeker.dwfl = dwfl_begin(&seeker.folders->callbacks);
+    dwfl_report_begin(seeker.dwfl);
+    Dwfl_Module *wanted = dwfl_report_module(seeker.dwfl, "", 0x1000, 0x2000); /* any range will do */
     dwfl_module_report_build_id(wanted, module->build_id, module->build_id_size, 0);
-    dwfl_report_end(dwfl, NULL, NULL);
+    dwfl_report_end(seeker.dwfl, NULL, NULL);
     limit_patience();
 
     char *path = NULL;
@@ -126,44 +176,90 @@ static bool search_by_build_id(const struct model_module *module, struct found_o
         give_up_server_after(begin);
         fd = find_debuginfo(wanted, NULL, "", 0, NULL, NULL, 0, &path);
     }
-    bool found = fd >= 0 && report_file(path ? path : "", fd, ret_found);
+    bool found = fd >= 0 && report_file(path ? path : "", fd, search, ret_found);
     if (elf) elf_end(elf);
     free(path);
-    dwfl_end(dwfl);
+    found_object_end(&seeker);
     if (!found) return false;
     if (!build_id_fits(ret_found->module, module)) {
-        dwfl_end(ret_found->dwfl);
+        found_object_end(ret_found);
         return false;
     }
     ret_found->is_debug_file = is_debug_file;
     return true;
 }
 
+/* The kernel's own library, if the recording was made under the kernel that runs here. */
+static bool find_vdso(
+    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
+    int fd = module->build_id_size ? vdso_open() : -1;
+    if (fd < 0 || !report_file(module->path, fd, search, ret_found)) return false;
+    if (build_id_fits(ret_found->module, module)) return true;
+    found_object_end(ret_found);
+    return false;
+}
+
+#define PLACES_MAX 5
+
+/* Lists where the file may lie, best first. With a build-id the cheapest way that leads to it will do.
+ * Without, what a process has mapped is better than a name. */
+static size_t list_places(
+    const struct model_module *module, const struct search *search, struct place places[PLACES_MAX]) {
+    const struct model_process *process = search->process;
+    size_t count = 0;
+    if (search->sysroot)
+        places[count++] = (struct place){xstrdup(search->sysroot), xstrdup(module->path), TRUST_USER};
+    /* The files of another machine have other files' names here. */
+    if (!search->sysroot || module->build_id_size)
+        places[count++] = (struct place){NULL, xstrdup(module->path), TRUST_IF_OLD};
+    if (!process || !process->running_pid) return count;
+
+    /* The process may see other files under the same names, and holds the only links to deleted ones. */
+    int pid = process->running_pid;
+    char *link = xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, module->start, module->end);
+    places[count++] = (struct place){xasprintf("/proc/%d/root", pid), xstrdup(module->path), TRUST_IF_OLD};
+    places[count++] = (struct place){NULL, link, TRUST_KERNEL};
+    if (strcmp(module->path, process->executable) == 0) /* the link to it needs no privilege */
+        places[count++] = (struct place){NULL, xasprintf("/proc/%d/exe", pid), TRUST_KERNEL};
+    for (size_t i = 0; !module->build_id_size && i < count / 2; i++) {
+        struct place place = places[i];
+        places[i] = places[count - 1 - i];
+        places[count - 1 - i] = place;
+    }
+    return count;
+}
+
+/* Memory that the kernel gives a name: JIT compilers share it between two mappings. */
+static bool is_memory(const struct model_module *module) {
+    static const char *const names[] = {"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/anon_hugepage"};
+    for (size_t i = 0; !module->build_id_size && i < sizeof names / sizeof *names; i++)
+        if (strncmp(module->path, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
 enum object_trouble object_search(
-    const struct model_module *module, const struct model_process *process, struct found_object *ret_found) {
-    enum { BY_NAME, IN_ITS_ROOT, AS_MAPPED, PLACES };
-    char *places[PLACES] = {[BY_NAME] = xstrdup(module->path)};
-    if (process && process->state == PROCESS_RUNNING) {
-        /* The process may see other files under the same names, and holds the only link to a deleted one. */
-        places[IN_ITS_ROOT] = xasprintf("/proc/%d/root%s", process->pid, module->path);
-        places[AS_MAPPED] =
-            xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, process->pid, module->start, module->end);
-    }
-    static const int checked_order[PLACES] = {BY_NAME, IN_ITS_ROOT, AS_MAPPED};
-    static const int unchecked_order[PLACES] = {AS_MAPPED, IN_ITS_ROOT, BY_NAME};
-    const int *order = module->build_id_size ? checked_order : unchecked_order;
-    enum object_trouble worst = OBJECT_MISSING;
+    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
     struct found_object found;
-    bool done = false;
-    for (int i = 0; i < PLACES && !done; i++) {
-        if (!places[order[i]]) continue;
-        bool is_mapping = order[i] == AS_MAPPED;
-        enum object_trouble trouble = try_file(places[order[i]], is_mapping, module, process, &found);
-        done = trouble == OBJECT_FINE;
-        if (!is_mapping && trouble > worst) worst = trouble;
+    if (module->path[0] == '[') {
+        bool is_vdso = strcmp(module->path, "[vdso]") == 0;
+        if (is_vdso && (find_vdso(module, search, &found) || search_by_build_id(module, search, &found)))
+            *ret_found = found;
+        return OBJECT_FINE;
     }
-    for (int i = 0; i < PLACES; i++) free(places[i]);
-    if (!done && !search_by_build_id(module, &found)) return worst;
+    struct place places[PLACES_MAX];
+    size_t count = list_places(module, search, places);
+    enum object_trouble worst = OBJECT_MISSING;
+    bool done = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!done) {
+            enum object_trouble trouble = try_place(&places[i], module, search, &found);
+            done = trouble == OBJECT_FINE;
+            if (places[i].trust != TRUST_KERNEL && trouble > worst) worst = trouble;
+        }
+        free(places[i].root);
+        free(places[i].path);
+    }
+    if (!done && !search_by_build_id(module, search, &found)) return is_memory(module) ? OBJECT_FINE : worst;
     *ret_found = found;
     return OBJECT_FINE;
 }

@@ -1,4 +1,6 @@
-/* Finding the file that was mapped into a recorded program, or a debug file that describes it.
+/* Finding the file that was mapped into a recorded program, or a debug file that describes it: under its
+ * name, below the root folder of the process while it runs, through the kernel's links to what is mapped,
+ * by build-id in the folders of debuggers, from a debuginfod server.
  *
  * A file counts only if it is the one that was recorded: by its build-id, or, where it has none, by not
  * having been changed since. Names from another version of a library would be wrong without anybody noticing.
@@ -20,15 +22,24 @@ enum object_trouble {
     OBJECT_CHANGED,
 };
 
+/* All zero: nothing was found. */
 struct found_object {
-    Dwfl *dwfl; /* the caller ends it with dwfl_end */
+    Dwfl *dwfl;
     Dwfl_Module *module;
-    bool is_debug_file; /* separate debug info alone: program headers do not give file offsets */
+    struct debug_folders *folders; /* where libdwfl looks for debug info, now and later */
+    bool is_debug_file;            /* separate debug info alone: program headers do not give file offsets */
 };
 
-/* `process` may be NULL. Fills `*ret_found` only if it returns OBJECT_FINE. */
+/* Where to look. */
+struct search {
+    const struct model_process *process; /* that had it mapped, or NULL */
+    const char *sysroot; /* folder that holds the files of the recorded machine and comes first, or NULL */
+};
+
+/* Fills `*ret_found` only if it returns OBJECT_FINE, and then not for memory that is no file's. */
 enum object_trouble object_search(
-    const struct model_module *module, const struct model_process *process, struct found_object *ret_found);
+    const struct model_module *module, const struct search *search, struct found_object *ret_found);
+void found_object_end(struct found_object *found);
 
 /* Whether a debuginfod server kept silent for so long that it is asked no more. */
 bool object_search_gave_up_server(void);

@@ -24,6 +24,7 @@ struct known_object {
 
 struct resolver {
     const struct model *model;
+    const char *sysroot;
     struct pool *pool;
     htab_t words;   /* struct known_word */
     htab_t objects; /* struct known_object */
@@ -69,6 +70,10 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     return 0;
 }
 
+void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
+    resolver->sysroot = pool_text(resolver->pool, folder);
+}
+
 void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
@@ -82,10 +87,10 @@ static struct object *object_of(struct resolver *resolver, const struct model_mo
     void **slot = htab_find_slot(resolver->objects, &key, INSERT);
     if (!*slot) {
         const struct model *model = resolver->model;
-        const struct model_process *process =
-            module->process < model->process_count ? &model->processes[module->process] : NULL;
+        struct search search = {.sysroot = resolver->sysroot};
+        if (module->process < model->process_count) search.process = &model->processes[module->process];
         struct known_object *known = xmalloc(sizeof *known);
-        *known = (struct known_object){module, object_open(resolver->pool, module, process)};
+        *known = (struct known_object){module, object_open(resolver->pool, module, &search)};
         *slot = known;
     }
     return ((struct known_object *)*slot)->object;

@@ -39,6 +39,10 @@ typedef void (*symbol_progress)(void *context, size_t done, size_t all);
 int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem);
 void resolver_free(struct resolver *resolver);
 
+/* Looks for files and debug files below `folder` first, as if that were "/": for a recording from another
+ * machine or image. To be called before anything is looked up. */
+void resolver_set_sysroot(struct resolver *resolver, const char *folder);
+
 /* Resolves all addresses of the model's stacks at once; later look-ups are then cheap. */
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
 

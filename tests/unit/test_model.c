@@ -258,9 +258,11 @@ static void the_module_seen_last_covers_an_address(void) {
     far->build_id_size = 3;
     memcpy(far->build_id, "abc", 3);
     far->file_offset = 0x2000;
+    made_module(&made, "", 0x50000, 0x60000, 1);
 
     struct model *model = load_made(&made);
-    CHECK_EQUAL(model->module_count, 4);
+    CHECK_EQUAL(model->module_count, 5);
+    CHECK_TEXT(model_find_module(model, 0, 0x50000)->path, MODULE_ANONYMOUS);
     CHECK(model_find_module(model, 0, 0xfff) == NULL);
     CHECK_TEXT(model_find_module(model, 0, 0x1000)->path, "/lib/old.so");
     CHECK_TEXT(model_find_module(model, 0, 0x3000)->path, "/lib/new.so");

@@ -74,6 +74,7 @@ static void a_running_process_is_read_by_number_and_by_path(void) {
         struct model *model = load(by_path ? path : own_number());
         CHECK(model->warning == NULL);
         CHECK_EQUAL(model->processes[0].state, PROCESS_RUNNING);
+        CHECK_EQUAL(model->processes[0].running_pid, getpid());
         CHECK(model->processes[0].duration >= 4 && model->processes[0].duration < 600);
         CHECK(model->processes[0].recorder_bytes >= 4096 && model->processes[0].recorder_bytes <= MADE_SIZE);
         CHECK_EQUAL(model->threads[0].exact_bytes, 1000 + 5000 - 2000);
@@ -87,6 +88,7 @@ static void a_running_process_is_read_by_number_and_by_path(void) {
     unmap(&mapped);
     struct model *model = load(path);
     CHECK_EQUAL(model->processes[0].state, PROCESS_KILLED); /* the number lives on, the mapping does not */
+    CHECK_EQUAL(model->processes[0].running_pid, 0);
     CHECK_EQUAL(model->threads[0].exact_bytes, 1000);
     model_free(model);
 }

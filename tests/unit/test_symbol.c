@@ -358,7 +358,7 @@ static void a_running_program_lends_its_deleted_file(void) {
     world.module.start = start;
     world.module.end = end;
     world.module.deleted = true;
-    world.process.pid = child;
+    world.process.running_pid = child;
     world.process.state = PROCESS_RUNNING;
     unlink("waits");
     if (access(link, R_OK) == 0) {

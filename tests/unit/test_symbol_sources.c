@@ -3,6 +3,8 @@
 #include "check.h"
 #include "test_symbol_world.h"
 
+#include <sys/auxv.h>
+
 static const char *const library =
     "static __attribute__((noinline)) int hidden(int x) { __asm__ volatile(\"\"); return x; }\n"
     "int shown(int x) { return hidden(x) + 1; }\n";
@@ -108,12 +110,116 @@ static void both_halves_of_a_stub_and_chosen_functions_have_names(void) {
     world_end(&world);
 }
 
+/* The kernel's library has no file: a copy of the one in this process stands for it. */
+static void the_vdso_of_this_kernel_has_names(void) {
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    if (!image) {
+        fprintf(stderr, "skipped: no vdso here, its names are not tested\n");
+        return;
+    }
+    FILE *file = fopen("vdso.so", "w");
+    const Elf64_Ehdr *header = (const void *)image;
+    fwrite(image, 1, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize, file);
+    fclose(file);
+    struct world world;
+    world_map(&world, "vdso.so");
+    world.module.path = "[vdso]";
+    uint64_t function = 0;
+    FILE *pipe = popen("nm -D vdso.so | grep ' clock_gettime@'", "r");
+    CHECK(fscanf(pipe, "%lx", &function) == 1);
+    pclose(pipe);
+    for (int same = 1; same >= 0; same--) {
+        if (!same) world.module.build_id[0] ^= 1; /* that of another kernel */
+        world_resolve(&world);
+        struct symbol_list list = look_up(&world, function);
+        CHECK_TEXT(list.frames[0].function, same ? "clock_gettime" : "[vdso]");
+        CHECK(list.module == &world.module);
+        CHECK(resolver_warning(world.resolver) == NULL);
+        world_end(&world);
+    }
+}
+
+/* The folder "image" holds the files of the recorded machine, on which `here` had another library under the
+ * name of one that lies here. */
+static void files_of_another_machine_lie_below_a_folder(void) {
+    struct world world;
+    char *here = realpath(".", NULL), *root = realpath(".", NULL), id[64] = "";
+    root = strcat(realloc(root, 4096), "/image");
+    CHECK(shell("mkdir -p image%s && gcc -O2 -g -shared -fPIC -o libaway.so lib.c", here));
+    uint64_t hidden = address_of("libaway.so", "hidden");
+    world_map(&world, "libaway.so");
+    for (int i = 0; i < world.module.build_id_size; i++)
+        sprintf(id + 2 * i, "%02x", world.module.build_id[i]);
+    CHECK(shell("mkdir -p image/usr/lib/debug/.build-id/%.2s && objcopy --only-keep-debug libaway.so "
+                "image/usr/lib/debug/.build-id/%.2s/%s.debug && strip libaway.so && mv libaway.so image%s && "
+                "echo 'int other;' > other.c && gcc -g -shared -o libaway.so other.c",
+        id, id, id + 2, here));
+    world_resolve(&world);
+    CHECK(look_up(&world, hidden).frames[0].function[0] == '[');
+    CHECK_TEXT(resolver_warning(world.resolver),
+        "libaway.so has changed since the recording: its functions are shown as addresses");
+    world_end(&world);
+
+    world_resolve(&world);
+    resolver_set_sysroot(world.resolver, root);
+    CHECK_TEXT(look_up(&world, hidden).frames[0].function, "hidden");
+    CHECK_EQUAL(look_up(&world, hidden).frames[0].line, 1);
+    CHECK(resolver_warning(world.resolver) == NULL);
+    world_end(&world);
+
+    /* A link that begins with a slash leads below the folder, too. */
+    CHECK(shell("mkdir image/store && mv image%s/libaway.so image/store && ln -s /store/libaway.so image%s/",
+        here, here));
+    world_resolve(&world);
+    resolver_set_sysroot(world.resolver, root);
+    CHECK_TEXT(look_up(&world, hidden).frames[0].function, "hidden");
+    world_end(&world);
+    free(root);
+    free(here);
+}
+
+static void without_build_id_the_named_folder_is_believed(void) {
+    struct world world;
+    char *here = realpath(".", NULL), *root = realpath(".", NULL);
+    root = strcat(realloc(root, 4096), "/image");
+    CHECK(shell("gcc -O2 -g -Wl,--build-id=none -shared -fPIC -o libplain.so lib.c"));
+    uint64_t hidden = address_of("libplain.so", "hidden");
+    CHECK(shell("mkdir -p image/usr/lib/debug%s && objcopy --only-keep-debug libplain.so libplain.debug && "
+                "cp libplain.so image%s/ && strip image%s/libplain.so && "
+                "objcopy --add-gnu-debuglink=libplain.debug image%s/libplain.so && "
+                "mv libplain.debug image/usr/lib/debug%s/",
+        here, here, here, here, here));
+    world_map(&world, "libplain.so");
+    world.process.start_realtime = 1; /* long before the copy was made */
+    world_resolve(&world);
+    resolver_set_sysroot(world.resolver, root);
+    CHECK_TEXT(look_up(&world, hidden).frames[0].function, "hidden");
+    CHECK_EQUAL(look_up(&world, hidden).frames[0].line, 1);
+    world_end(&world);
+
+    /* What has that name here is not what was recorded there. */
+    CHECK(shell("rm image%s/libplain.so", here));
+    world.process.start_realtime = UINT64_MAX / 2;
+    for (int with_folder = 0; with_folder < 2; with_folder++) {
+        world_resolve(&world);
+        if (with_folder) resolver_set_sysroot(world.resolver, root);
+        CHECK_EQUAL(look_up(&world, hidden).frames[0].line, with_folder ? 0 : 1);
+        CHECK_EQUAL(resolver_warning(world.resolver) != NULL, with_folder);
+        world_end(&world);
+    }
+    free(root);
+    free(here);
+}
+
 int main(void) {
     char folder[64];
     enter_folder(folder);
     a_compressed_symbol_table_names_private_functions();
     stubs_are_named_by_what_they_lead_to();
     both_halves_of_a_stub_and_chosen_functions_have_names();
+    the_vdso_of_this_kernel_has_names();
+    files_of_another_machine_lie_below_a_folder();
+    without_build_id_the_named_folder_is_believed();
     leave_folder(folder);
     return check_result();
 }

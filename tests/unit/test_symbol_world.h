@@ -72,6 +72,7 @@ static inline void world_map(struct world *world, const char *path) {
     elf_end(elf);
     close(fd);
     world->process.state = PROCESS_FINISHED;
+    world->process.executable = world->path;
     world->module.path = world->path;
     world->model.processes = &world->process;
     world->model.modules = &world->module;

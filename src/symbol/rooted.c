@@ -1,0 +1,32 @@
+#include "symbol/rooted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libiberty/libiberty.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HOW_TO_READ (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+/* Kernels before 5.6 cannot resolve links below another root: there they lead to our own files, which is
+ * noticed by the build-id. */
+static int open_joined(const char *root, const char *path) {
+    char *joined = concat(root, "/", path, NULL);
+    int fd = open(joined, HOW_TO_READ);
+    int error = errno;
+    free(joined);
+    return fd < 0 ? -error : fd;
+}
+
+int rooted_open(const char *root, const char *path) {
+    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return -errno;
+    struct open_how how = {.flags = HOW_TO_READ, .resolve = RESOLVE_IN_ROOT};
+    long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    int error = errno;
+    close(folder);
+    if (fd >= 0) return (int)fd;
+    return error == ENOSYS ? open_joined(root, path) : -error;
+}

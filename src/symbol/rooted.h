@@ -1,0 +1,10 @@
+/* Opening files as a program with another root folder sees them: one in a container or a chroot, or on
+ * another machine whose files lie in a folder here. */
+#ifndef MALLOSCOPE_SYMBOL_ROOTED_H
+#define MALLOSCOPE_SYMBOL_ROOTED_H
+
+/* Opens the file `path` for reading, with `root` as "/": also symbolic links that begin with a slash stay
+ * below it. Does not wait for what is a pipe. Returns a descriptor or a negative errno. */
+int rooted_open(const char *root, const char *path);
+
+#endif
