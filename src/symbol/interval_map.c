@@ -3,8 +3,9 @@
 #include <libiberty/libiberty.h>
 #include <stdlib.h>
 
-uint32_t interval_map_find(const struct interval_map *map, uint64_t address) {
-    size_t low = 0, high = map->piece_count; /* the last piece that starts at or before the address */
+/* The last piece that starts at or before the address, or -1. */
+static size_t piece_before(const struct interval_map *map, uint64_t address) {
+    size_t low = 0, high = map->piece_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (map->pieces[middle].low <= address)
@@ -12,7 +13,12 @@ uint32_t interval_map_find(const struct interval_map *map, uint64_t address) {
         else
             high = middle;
     }
-    return low ? map->pieces[low - 1].value : INTERVAL_NONE;
+    return low - 1;
+}
+
+uint32_t interval_map_find(const struct interval_map *map, uint64_t address) {
+    size_t piece = piece_before(map, address);
+    return piece == (size_t)-1 ? INTERVAL_NONE : map->pieces[piece].value;
 }
 
 void interval_map_add(struct interval_map *map, uint64_t low, uint64_t high, uint32_t value) {
@@ -50,6 +56,12 @@ static size_t close_until(struct interval_map *map, const size_t *open, size_t d
     return depth;
 }
 
+static void forget_intervals(struct interval_map *map) {
+    free(map->intervals);
+    map->intervals = NULL;
+    map->interval_count = map->interval_room = 0;
+}
+
 void interval_map_seal(struct interval_map *map) {
     size_t count = map->interval_count;
     if (!count) return;
@@ -63,9 +75,55 @@ void interval_map_seal(struct interval_map *map) {
     }
     close_until(map, open, depth, UINT64_MAX);
     free(open);
-    free(map->intervals);
-    map->intervals = NULL;
-    map->interval_count = map->interval_room = 0;
+    forget_intervals(map);
+}
+
+static int compare_addresses(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int compare_values_down(const void *left, const void *right) {
+    const struct interval *a = left, *b = right;
+    return (a->value < b->value) - (a->value > b->value);
+}
+
+/* One piece from each address where an interval starts or ends to the next; nobody's so far. */
+static void cut_pieces(struct interval_map *map) {
+    size_t count = 0;
+    uint64_t *cuts = xmalloc(2 * map->interval_count * sizeof *cuts);
+    for (size_t i = 0; i < map->interval_count; i++) {
+        cuts[count++] = map->intervals[i].low;
+        cuts[count++] = map->intervals[i].high;
+    }
+    qsort(cuts, count, sizeof *cuts, compare_addresses);
+    map->pieces = xmalloc(count * sizeof *map->pieces);
+    for (size_t i = 0; i < count; i++) add_piece(map, cuts[i], INTERVAL_NONE);
+    free(cuts);
+}
+
+/* The first piece from `piece` on that is nobody's; `next` leads over those that are taken. */
+static size_t first_free(size_t *next, size_t piece) {
+    while (next[piece] != piece) piece = next[piece] = next[next[piece]];
+    return piece;
+}
+
+void interval_map_seal_latest(struct interval_map *map) {
+    if (!map->interval_count) return;
+    cut_pieces(map);
+    size_t *next = xmalloc(map->piece_count * sizeof *next);
+    for (size_t i = 0; i < map->piece_count; i++) next[i] = i;
+    qsort(map->intervals, map->interval_count, sizeof *map->intervals, compare_values_down);
+    for (size_t i = 0; i < map->interval_count; i++) {
+        const struct interval *interval = &map->intervals[i];
+        size_t piece = first_free(next, piece_before(map, interval->low));
+        for (; map->pieces[piece].low < interval->high; piece = first_free(next, piece)) {
+            map->pieces[piece].value = interval->value;
+            next[piece] = piece + 1; /* the last one starts where the last interval ends: never taken */
+        }
+    }
+    free(next);
+    forget_intervals(map);
 }
 
 void interval_map_clear(struct interval_map *map) {

@@ -37,6 +37,9 @@ void interval_map_add(struct interval_map *map, uint64_t low, uint64_t high, uin
  * ones the one with the largest value. */
 void interval_map_seal(struct interval_map *map);
 
+/* The same for intervals that replaced each other: where they overlap the one with the largest value wins. */
+void interval_map_seal_latest(struct interval_map *map);
+
 /* The value at `address` of a sealed map, or INTERVAL_NONE. */
 uint32_t interval_map_find(const struct interval_map *map, uint64_t address);
 

@@ -40,6 +40,10 @@ struct place {
     size_t count;
 };
 
+bool object_is_found(const struct object *object) {
+    return object->found.dwfl != NULL;
+}
+
 enum object_trouble object_trouble(const struct object *object) {
     return object->trouble;
 }

@@ -13,6 +13,8 @@ struct object;
 struct object *object_open(struct pool *pool, const struct model_module *module, const struct search *search);
 void object_close(struct object *object);
 
+/* Whether there is a file that can be asked. */
+bool object_is_found(const struct object *object);
 enum object_trouble object_trouble(const struct object *object);
 
 /* The file's name without folders. */

@@ -1,3 +1,4 @@
+#include "symbol/jit_names.h"
 #include "symbol/object.h"
 #include "symbol/pool.h"
 #include "symbol/symbol.h"
@@ -26,6 +27,7 @@ struct resolver {
     const struct model *model;
     const char *sysroot;
     struct pool *pool;
+    struct jit_names *jit_names;
     htab_t words;   /* struct known_word */
     htab_t objects; /* struct known_object */
 };
@@ -64,6 +66,7 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     struct resolver *resolver = xcalloc(1, sizeof *resolver);
     resolver->model = model;
     resolver->pool = pool_new();
+    resolver->jit_names = jit_names_new(model, resolver->pool);
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
     resolver->objects = htab_create(64, hash_object, same_object, forget_object);
     *ret_resolver = resolver;
@@ -72,12 +75,14 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
 
 void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
     resolver->sysroot = pool_text(resolver->pool, folder);
+    jit_names_set_sysroot(resolver->jit_names, folder);
 }
 
 void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
     htab_delete(resolver->objects);
+    jit_names_free(resolver->jit_names);
     pool_free(resolver->pool);
     free(resolver);
 }
@@ -109,11 +114,14 @@ static struct symbol_list resolve_word(struct resolver *resolver, uint32_t proce
         return list_of_text(resolver, 0,
             pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
     uint64_t address = value ? value - 1 : 0;
-    struct symbol_list list = {.module = model_find_module(resolver->model, process, address)};
-    if (!list.module)
+    struct symbol_list list = {.module = model_find_module(resolver->model, process, address), .count = 1};
+    struct object *object = list.module ? object_of(resolver, list.module) : NULL;
+    list.module_address = object ? object_link_address(object, list.module, address) : address;
+    if (!object || !object_is_found(object))
+        list.frames = jit_names_find(resolver->jit_names, process, address);
+    if (list.frames) return list;
+    if (!object)
         return list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
-    struct object *object = object_of(resolver, list.module);
-    list.module_address = object_link_address(object, list.module, address);
     list.frames = object_find(object, list.module_address, &list.count);
     return list;
 }
@@ -219,5 +227,7 @@ const char *resolver_warning(struct resolver *resolver) {
         text = pool_format(resolver->pool,
             "%s%sno answer from the servers in DEBUGINFOD_URLS: some functions may lack file and line",
             text ? text : "", text ? "\n" : "");
+    const char *generated = jit_names_warning(resolver->jit_names);
+    if (generated) text = text ? pool_format(resolver->pool, "%s\n%s", text, generated) : generated;
     return text;
 }

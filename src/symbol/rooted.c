@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libiberty/libiberty.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,21 +13,21 @@
 
 /* Kernels before 5.6 cannot resolve links below another root: there they lead to our own files, which is
  * noticed by the build-id. */
-static int open_joined(const char *root, const char *path) {
+static int open_joined(const char *root, const char *path, int flags) {
     char *joined = concat(root, "/", path, NULL);
-    int fd = open(joined, HOW_TO_READ);
+    int fd = open(joined, HOW_TO_READ | flags);
     int error = errno;
     free(joined);
     return fd < 0 ? -error : fd;
 }
 
-int rooted_open(const char *root, const char *path) {
+int rooted_open(const char *root, const char *path, int flags) {
     int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return -errno;
-    struct open_how how = {.flags = HOW_TO_READ, .resolve = RESOLVE_IN_ROOT};
+    struct open_how how = {.flags = (uint64_t)(HOW_TO_READ | flags), .resolve = RESOLVE_IN_ROOT};
     long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
     int error = errno;
     close(folder);
     if (fd >= 0) return (int)fd;
-    return error == ENOSYS ? open_joined(root, path) : -error;
+    return error == ENOSYS ? open_joined(root, path, flags) : -error;
 }

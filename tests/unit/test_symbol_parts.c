@@ -1,7 +1,8 @@
-/* The small parts of src/symbol: maps of intervals, names for people. */
+/* The small parts of src/symbol: maps of intervals, maps of generated code, names for people. */
 #include "check.h"
 #include "symbol/demangle.h"
 #include "symbol/interval_map.h"
+#include "symbol/jit_map.h"
 
 #include <stdlib.h>
 
@@ -51,6 +52,64 @@ static void any_set_of_intervals_is_mapped_as_promised(void) {
             CHECK_EQUAL(interval_map_find(&map, address), best);
         }
         interval_map_clear(&map);
+
+        for (uint32_t i = 0; i < count; i++) interval_map_add(&map, all[i].low, all[i].high, i);
+        interval_map_seal_latest(&map);
+        for (uint64_t address = 0; address < 100; address++) {
+            uint32_t latest = INTERVAL_NONE;
+            for (uint32_t i = 0; i < count; i++)
+                if (address >= all[i].low && address < all[i].high) latest = i;
+            CHECK_EQUAL(interval_map_find(&map, address), latest);
+        }
+        interval_map_clear(&map);
+    }
+}
+
+static void a_jit_map_is_read_line_by_line(void) {
+    char text[] = "1000 10 first\n"
+                  "0x2000 0x20 second: a name (with blanks)\r\n"
+                  "\n"
+                  "nonsense\n"
+                  "3000 zz no number\n"
+                  "3000 0 empty\n"
+                  "3000 10\n"
+                  "ffffffffffffffff 2 beyond the end\n"
+                  "11111111111111111 2 too large\n"
+                  "-1000 10 negative\n"
+                  "1008 10 later\n"
+                  "4000 10 being writ";
+    struct jit_map map = {0};
+    jit_map_read(&map, text, strlen(text));
+    CHECK_EQUAL(map.count, 3);
+    CHECK_EQUAL(map.nonsense, 7);
+    CHECK_TEXT(jit_map_find(&map, 0x1007), "first");
+    CHECK_TEXT(jit_map_find(&map, 0x1008), "later"); /* code that is gone has made room for it */
+    CHECK_TEXT(jit_map_find(&map, 0x1017), "later");
+    CHECK_TEXT(jit_map_find(&map, 0x201f), "second: a name (with blanks)");
+    CHECK(jit_map_find(&map, 0xfff) == NULL && jit_map_find(&map, 0x1018) == NULL);
+    CHECK(jit_map_find(&map, 0x2020) == NULL && jit_map_find(&map, 0x4000) == NULL);
+    jit_map_clear(&map);
+    char nothing[1];
+    jit_map_read(&map, nothing, 0);
+    CHECK(map.count == 0 && jit_map_find(&map, 0) == NULL);
+    jit_map_clear(&map);
+}
+
+/* Run under ASan by `./dev check --sanitize`. */
+static void any_bytes_may_be_in_a_jit_map(void) {
+    static const char likely[] = "0123456789abcdefx \t\n\n\r-\0\xff";
+    for (int round = 0; round < 2000; round++) {
+        size_t size = (size_t)rand() % 400;
+        char *text = malloc(size + 1);
+        for (size_t i = 0; i < size; i++) text[i] = likely[(size_t)rand() % (sizeof likely - 1)];
+        struct jit_map map = {0};
+        jit_map_read(&map, text, size);
+        for (int i = 0; i < 50; i++) {
+            const char *name = jit_map_find(&map, (uint64_t)(rand() % 65536));
+            CHECK(!name || (name > text && name + strlen(name) <= text + size));
+        }
+        jit_map_clear(&map);
+        free(text);
     }
 }
 
@@ -104,6 +163,8 @@ static void a_pool_keeps_equal_texts_once(void) {
 int main(void) {
     the_innermost_interval_is_found();
     any_set_of_intervals_is_mapped_as_promised();
+    a_jit_map_is_read_line_by_line();
+    any_bytes_may_be_in_a_jit_map();
     names_are_made_for_people();
     a_pool_keeps_equal_texts_once();
     return check_result();

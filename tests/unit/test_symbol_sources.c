@@ -4,6 +4,8 @@
 #include "test_symbol_world.h"
 
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <time.h>
 
 static const char *const library =
     "static __attribute__((noinline)) int hidden(int x) { __asm__ volatile(\"\"); return x; }\n"
@@ -211,6 +213,103 @@ static void without_build_id_the_named_folder_is_believed(void) {
     free(here);
 }
 
+/* A world with code in no file. Its process has a number that no process can have. */
+static void world_generate(struct world *world) {
+    *world = (struct world){0};
+    world->module = (struct model_module){.path = (char *)MODULE_ANONYMOUS, .start = 0x10000, .end = 0x20000};
+    world->process = (struct model_process){
+        .state = PROCESS_FINISHED, .executable = world->path, .pid = 2000000000 - getpid()};
+    world->process.start_realtime = (uint64_t)time(NULL) * 1000000000u;
+    world->model.processes = &world->process;
+    world->model.modules = &world->module;
+    world->model.process_count = world->model.module_count = 1;
+}
+
+static void check_generated(struct world *world, const char *function, const char *warning) {
+    world_resolve(world);
+    CHECK_TEXT(look_up(world, 0x10008).frames[0].function, function);
+    CHECK(look_up(world, 0x10008).module == &world->module);
+    CHECK_TEXT(look_up(world, 0x30008).frames[0].function,
+        strcmp(function, "made") == 0 ? "_made too" : "[0x30008]"); /* in no module at all */
+    CHECK(look_up(world, 0x30008).module == NULL);
+    const char *warned = resolver_warning(world->resolver);
+    if (!warning)
+        CHECK(warned == NULL);
+    else if (!CHECK(warned && strstr(warned, warning)))
+        fprintf(stderr, "  %s\n", warned ? warned : "(none)");
+    world_end(world);
+}
+
+static void generated_code_is_named_by_the_map_of_its_compiler(void) {
+    struct world world;
+    world_generate(&world);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", world.process.pid);
+    check_generated(&world, MODULE_ANONYMOUS, NULL);
+    write_file(path, "10000 10 made\n30000 10 _made too\nffff 1 _ZN3zoo3cat4feedEl\n");
+    check_generated(&world, "made", NULL);
+    world_resolve(&world);
+    CHECK_TEXT(look_up(&world, 0xffff).frames[0].function, "zoo::cat::feed(long)");
+    CHECK_TEXT(look_up(&world, 0x10010).frames[0].function, MODULE_ANONYMOUS);
+    world_end(&world);
+
+    write_file(path, "10000 10 made\n30000 10 _made too\nrubbish\n");
+    check_generated(&world, "made", "1 of 3 lines of '/tmp/perf-");
+
+    CHECK(shell("touch -d '1 hour ago' %s", path));
+    check_generated(&world, MODULE_ANONYMOUS, "is older than process");
+
+    /* Its child began with the same code. */
+    world.process.parent_pid = world.process.pid;
+    world.process.pid++;
+    check_generated(&world, MODULE_ANONYMOUS, NULL);
+    world.process.flags = RECORDING_FORKED;
+    write_file(path, "10000 10 made\n30000 10 _made too\n");
+    check_generated(&world, "made", NULL);
+    unlink(path);
+}
+
+static void a_map_that_anybody_may_have_left_is_not_used(void) {
+    struct world world;
+    world_generate(&world);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", world.process.pid);
+    write_file("target", "10000 10 made\n30000 10 _made too\n");
+    CHECK(symlink(realpath("target", world.path), path) == 0);
+    check_generated(&world, MODULE_ANONYMOUS, NULL);
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0); /* nobody waits for somebody to write */
+    check_generated(&world, MODULE_ANONYMOUS, NULL);
+    unlink(path);
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: not root, maps of other users are not tested\n");
+        return;
+    }
+    write_file(path, "10000 10 made\n30000 10 _made too\n");
+    CHECK(chown(path, 65534, 65534) == 0);
+    check_generated(&world, MODULE_ANONYMOUS, "belongs to user 65534");
+    /* The recording's owner has written both. */
+    write_file("recording", "");
+    CHECK(chown("recording", 65534, 65534) == 0);
+    world.process.source = (char *)"recording";
+    check_generated(&world, "made", NULL);
+    unlink(path);
+}
+
+static void a_map_below_the_named_folder_comes_first(void) {
+    struct world world;
+    world_generate(&world);
+    char path[64], *root = realpath(".", NULL);
+    snprintf(path, sizeof path, "./tmp/perf-%d.map", world.process.pid);
+    CHECK(shell("mkdir tmp"));
+    write_file(path, "10000 10 made\n");
+    world_resolve(&world);
+    resolver_set_sysroot(world.resolver, root);
+    CHECK_TEXT(look_up(&world, 0x10008).frames[0].function, "made");
+    world_end(&world);
+    free(root);
+}
+
 int main(void) {
     char folder[64];
     enter_folder(folder);
@@ -220,6 +319,9 @@ int main(void) {
     the_vdso_of_this_kernel_has_names();
     files_of_another_machine_lie_below_a_folder();
     without_build_id_the_named_folder_is_believed();
+    generated_code_is_named_by_the_map_of_its_compiler();
+    a_map_that_anybody_may_have_left_is_not_used();
+    a_map_below_the_named_folder_comes_first();
     leave_folder(folder);
     return check_result();
 }

@@ -1,0 +1,151 @@
+#include "symbol/jit_names.h"
+
+#include "symbol/demangle.h"
+#include "symbol/jit_map.h"
+#include "symbol/rooted.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libiberty/libiberty.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kernel dates files by a clock that ticks; the recorder reads one that does not. */
+#define CLOCK_SLACK 1000000000u
+
+/* A process's own map, and that of its parent if it was forked. */
+enum { OWN, PARENTS, MAPS };
+
+struct process_maps {
+    bool tried[MAPS];
+    struct jit_map map[MAPS];
+    char *text[MAPS];
+};
+
+struct jit_names {
+    const struct model *model;
+    struct pool *pool;
+    const char *sysroot;
+    struct process_maps *processes;
+    const char *warning;
+};
+
+struct jit_names *jit_names_new(const struct model *model, struct pool *pool) {
+    struct jit_names *names = xcalloc(1, sizeof *names);
+    names->model = model;
+    names->pool = pool;
+    names->processes = xcalloc(model->process_count + 1, sizeof *names->processes);
+    return names;
+}
+
+void jit_names_free(struct jit_names *names) {
+    for (size_t i = 0; i < names->model->process_count; i++)
+        for (int k = 0; k < MAPS; k++) {
+            jit_map_clear(&names->processes[i].map[k]);
+            free(names->processes[i].text[k]);
+        }
+    free(names->processes);
+    free(names);
+}
+
+void jit_names_set_sysroot(struct jit_names *names, const char *sysroot) {
+    names->sysroot = pool_text(names->pool, sysroot);
+}
+
+const char *jit_names_warning(struct jit_names *names) {
+    return names->warning;
+}
+
+static void warn(struct jit_names *names, const char *sentence) {
+    names->warning = names->warning ? pool_format(names->pool, "%s\n%s", names->warning, sentence) : sentence;
+}
+
+static bool has_trusted_owner(const struct stat *status, const struct model_process *process) {
+    struct stat recording;
+    return status->st_uid == 0 || status->st_uid == geteuid() ||
+           (process->source && stat(process->source, &recording) == 0 && status->st_uid == recording.st_uid);
+}
+
+static bool is_older(const struct stat *status, const struct model_process *process) {
+    uint64_t written =
+        (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec + CLOCK_SLACK;
+    return written < process->start_realtime;
+}
+
+/* The whole of the file as it is now, with room for one more byte; NULL if it cannot be read. */
+static char *read_whole(int fd, size_t *ret_size) {
+    size_t size = 0, room = 65536;
+    char *text = xmalloc(room);
+    for (ssize_t got; (got = read(fd, text + size, room - 1 - size)) != 0; size += (size_t)got) {
+        if (got < 0) {
+            free(text);
+            return NULL;
+        }
+        if (size + (size_t)got == room - 1) text = xrealloc(text, room *= 2);
+    }
+    *ret_size = size;
+    return text;
+}
+
+/* Below the root that the process has, or had. */
+static int open_map(const struct jit_names *names, const struct model_process *process, const char *path,
+    char **ret_shown, bool *ret_believed) {
+    char *root = process->running_pid ? xasprintf("/proc/%d/root", process->running_pid) : xstrdup("");
+    int fd = names->sysroot ? rooted_open(names->sysroot, path, O_NOFOLLOW) : -1;
+    *ret_believed = fd >= 0;
+    if (fd < 0) fd = rooted_open(*root ? root : "/", path, O_NOFOLLOW);
+    *ret_shown = concat(*ret_believed ? names->sysroot : root, path, NULL);
+    free(root);
+    return fd;
+}
+
+static void read_map(
+    struct jit_names *names, const struct model_process *process, int which, struct process_maps *maps) {
+    int pid = which == OWN ? process->pid : process->parent_pid;
+    char *path = xasprintf("/tmp/perf-%d.map", pid), *shown;
+    bool believed;
+    int fd = open_map(names, process, path, &shown, &believed);
+    struct stat status;
+    size_t size = 0;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        if (!believed && !has_trusted_owner(&status, process))
+            warn(names, pool_format(names->pool,
+                            "'%s' belongs to user %u, neither to you nor to the recording's owner: it is not "
+                            "used for the names of generated code",
+                            shown, status.st_uid));
+        else if (which == OWN && !believed && is_older(&status, process))
+            warn(names, pool_format(names->pool,
+                            "'%s' is older than process %d: it is not used for the names of generated code",
+                            shown, pid));
+        else if ((maps->text[which] = read_whole(fd, &size)))
+            jit_map_read(&maps->map[which], maps->text[which], size);
+    }
+    if (maps->map[which].nonsense)
+        warn(
+            names, pool_format(names->pool, "%zu of %zu lines of '%s' make no sense: they are left out",
+                       maps->map[which].nonsense, maps->map[which].nonsense + maps->map[which].count, shown));
+    if (fd >= 0) close(fd);
+    free(shown);
+    free(path);
+}
+
+const struct symbol *jit_names_find(struct jit_names *names, uint32_t number, uint64_t address) {
+    if (number >= names->model->process_count) return NULL;
+    const struct model_process *process = &names->model->processes[number];
+    struct process_maps *maps = &names->processes[number];
+    const char *name = NULL;
+    for (int which = OWN; which < MAPS && !name; which++) {
+        if (which == PARENTS && !(process->flags & RECORDING_FORKED)) break;
+        if (!maps->tried[which]) read_map(names, process, which, maps);
+        maps->tried[which] = true;
+        name = jit_map_find(&maps->map[which], address);
+    }
+    if (!name) return NULL;
+    struct symbol *symbol = pool_allocate(names->pool, sizeof *symbol);
+    symbol->function =
+        name_is_mangled(name) ? name_for_people(names->pool, name, NULL) : pool_text(names->pool, name);
+    return symbol;
+}
