@@ -14,11 +14,12 @@
 struct tally {
     const struct model *model;
     double *nameless; /* by module: bytes whose site has no name */
+    double generated; /* the same of code in no file */
     double python_bytes, python_objects;
 };
 
 static bool is_nameless(const struct source_frame *site) {
-    return site->module && site->module->path[0] == '/' && site->symbol->function[0] == '[';
+    return site->module && site->symbol->function[0] == '[';
 }
 
 /* Modules of one file count as one: the first of them. */
@@ -52,6 +53,10 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
         cleanup_text char *text = format_text("no symbols for %s: build with -g, and do not strip", own);
         summary_wrap(out, "note:", text);
     }
+    if (tally->generated > LARGE_SHARE * whole)
+        summary_wrap(out, "note:",
+            "no names for generated code: have its compiler write /tmp/perf-PID.map (node --perf-basic-prof, "
+            "java -XX:+DumpPerfMapAtExit, dotnet with DOTNET_PerfMapEnabled=1)");
 }
 
 /* Python */
@@ -75,13 +80,15 @@ static void advise_python(FILE *out, const struct tally *tally) {
 
 void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
     const struct model *model = loaded->model;
-    struct tally tally = {model, allocate((model->module_count + 1) * sizeof(double)), 0, 0};
+    struct tally tally = {model, allocate((model->module_count + 1) * sizeof(double)), 0, 0, 0};
     struct source_frames frames = {0};
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
         if (!source_frames_expand(&frames, loaded->resolver, stack)) break;
         const struct source_frame *site = &frames.frames[source_frames_site(&frames, false)];
-        if (is_nameless(site))
+        if (is_nameless(site) && strcmp(site->module->path, MODULE_ANONYMOUS) == 0)
+            tally.generated += view_sort_value(&stack->figures, sort);
+        else if (is_nameless(site) && site->module->path[0] == '/')
             tally.nameless[first_of_file(model, site->module)] += view_sort_value(&stack->figures, sort);
         if (frames.frames[0].module && is_python(frames.frames[0].module->path)) {
             tally.python_bytes += stack->figures.total_bytes.value;

@@ -20,6 +20,7 @@ struct export {
     bool force, quiet;
     const struct format *format;
     enum value_kind value;
+    struct symbol_wishes wishes;
 };
 
 static const char examples[] =
@@ -142,6 +143,7 @@ int command_export(int argc, char **argv) {
             .help = "the figure for formats that hold one: live bytes, bytes at\nthe peak, total bytes or "
                     "live objects: live (default),\npeak, total, objects"},
         {'q', "quiet", OPTION_ON, &export.quiet, NULL, .help = "do not say what was written"},
+        SYMBOL_RULES(export.wishes),
     };
     cleanup_text char *text = about();
     struct command_line line = {.name = "export",
@@ -163,7 +165,7 @@ int command_export(int argc, char **argv) {
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct loaded loaded;
-    code = load_sources(line.arguments, line.argument_count, true, &loaded);
+    code = load_sources(line.arguments, line.argument_count, &export.wishes, &loaded);
     if (code) return code;
     struct format_input input = {loaded.model, loaded.resolver, export.value};
     cleanup_text char *name = default_name(line.arguments, line.argument_count, export.format->extension);

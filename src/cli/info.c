@@ -148,7 +148,7 @@ int command_info(int argc, char **argv) {
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, false, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, NULL, &loaded);
     if (code) return code;
     const struct model *model = loaded.model;
     summary_print(stdout, model);

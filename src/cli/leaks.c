@@ -22,8 +22,8 @@ static const char examples[] = "  malloscope leaks malloscope.server.4711.mscope
                                "  malloscope leaks 4711 -n 3\n"
                                "  malloscope leaks r.mscope --by site --filter parse";
 
-static void print_entry(
-    const struct loaded *loaded, const struct view_row *row, bool raw_site, const struct terminal *terminal) {
+static void print_entry(const struct loaded *loaded, const struct view_row *row,
+    const struct stack_style *style, const struct terminal *terminal) {
     const struct model *model = loaded->model;
     const struct figures *figures = &row->figures;
     fputs(terminal->bold, stdout);
@@ -43,7 +43,7 @@ static void print_entry(
             percent_text(figures->live_objects.value / figures->total_objects.value).text);
     pieces_end(&pieces);
     fputs(terminal->plain, stdout);
-    if (row->largest) stack_print(loaded->resolver, row->largest, raw_site, "    ", terminal);
+    if (row->largest) stack_print(loaded->resolver, row->largest, style, terminal);
     putchar('\n');
 }
 
@@ -53,15 +53,15 @@ static void print_nothing(const struct model *model, const char *filter) {
     printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
 }
 
-static void print_entries(
-    const struct loaded *loaded, const struct view_rows *rows, uint64_t limit, bool raw_site) {
+static void print_entries(const struct loaded *loaded, const struct view_rows *rows, uint64_t limit,
+    const struct stack_style *style) {
     struct terminal terminal = terminal_of(stdout);
     printf("%s %s in %s:\n\n", bytes_text(rows->sum.live_bytes.value).text, summary_live_word(loaded->model),
         counted_text(rows->sum.live_objects.value, "object").text);
     size_t live = 0;
     while (live < rows->count && rows->rows[live].figures.live_bytes.value > 0) live++;
     size_t shown = limit && limit < live ? limit : live;
-    for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], raw_site, &terminal);
+    for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], style, &terminal);
     if (shown == live) return;
     double rest = 0;
     for (size_t i = shown; i < live; i++) rest += rows->rows[i].figures.live_bytes.value;
@@ -75,7 +75,8 @@ int command_leaks(int argc, char **argv) {
     int by = 5;
     uint64_t limit = 10;
     const char *filter = NULL;
-    bool raw_site = false;
+    struct stack_style style = {.indent = "    "};
+    struct symbol_wishes wishes = {0};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &by, "WHAT",
             .help = "what makes an entry (default stack); of several stacks\nthe largest is shown:",
@@ -84,7 +85,10 @@ int command_leaks(int argc, char **argv) {
         {'F', "filter", OPTION_TEXT, &filter, "RE",
             .help =
                 "only stacks in which a function, file or module matches\nthis extended regular expression"},
-        {0, "raw-site", OPTION_ON, &raw_site, NULL, .help = "show operator new, containers, strdup, ... too"},
+        {0, "raw-site", OPTION_ON, &style.raw_site, NULL,
+            .help = "show operator new, containers, strdup, ... too"},
+        {'v', "verbose", OPTION_ON, &style.full_names, NULL, .help = "names in full, with all arguments"},
+        SYMBOL_RULES(wishes),
     };
     struct command_line line = {.name = "leaks",
         .usage = "malloscope leaks [OPTION]... FILE|PID...",
@@ -98,11 +102,11 @@ int command_leaks(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, true, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, &wishes, &loaded);
     if (code) return code;
     struct problem problem = {0};
     struct view_rows rows;
-    struct view_query query = {leak_by[by], SORT_LIVE, filter, raw_site};
+    struct view_query query = {leak_by[by], SORT_LIVE, filter, style.raw_site};
     if (view_rows_query(loaded.model, loaded.resolver, &query, &rows, &problem) < 0) {
         load_free(&loaded);
         return message_problem(&problem);
@@ -112,7 +116,7 @@ int command_leaks(int argc, char **argv) {
     advice_print(stdout, &loaded, SORT_LIVE);
     putchar('\n');
     if (rows.sum.live_bytes.value > 0)
-        print_entries(&loaded, &rows, limit, raw_site);
+        print_entries(&loaded, &rows, limit, &style);
     else
         print_nothing(loaded.model, filter);
     view_rows_free(&rows);

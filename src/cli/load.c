@@ -2,7 +2,9 @@
 #include "cli/message.h"
 #include "cli/progress.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* `text` holds one sentence a line, or is NULL. */
 static void print_warnings(const char *text) {
@@ -13,24 +15,51 @@ static void print_warnings(const char *text) {
     }
 }
 
-int load_sources(char **sources, size_t count, bool symbols, struct loaded *ret_loaded) {
+static int check_sysroot(const char *folder) {
+    struct stat status;
+    if (stat(folder, &status) < 0)
+        return message_error(problem_kind_of_errno(errno),
+            "name the folder that stands for / of that machine", "--sysroot '%s': %s", folder,
+            strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return message_error(PROBLEM_USAGE,
+            "name the folder that stands for / of that machine; unpack an image first",
+            "--sysroot '%s' is not a folder", folder);
+    if (strchr(folder, ':')) /* it separates the folders that are searched for debug files */
+        return message_error(PROBLEM_USAGE, "make a symbolic link to it, and name that",
+            "--sysroot '%s' cannot hold a colon", folder);
+    return 0;
+}
+
+static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishes, struct problem *problem) {
+    int r = resolver_new(loaded->model, &loaded->resolver, problem);
+    if (r < 0) return r;
+    if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
+    struct progress progress;
+    progress_start(&progress, "reading symbols");
+    resolver_resolve_all(loaded->resolver, progress_step, &progress);
+    progress_end(&progress);
+    print_warnings(resolver_warning(loaded->resolver));
+    if (resolver_lacks_files(loaded->resolver) && !wishes->sysroot)
+        message_hint("if the recording comes from another machine or a container, name the folder that holds "
+                     "its files with --sysroot DIR");
+    return 0;
+}
+
+int load_sources(
+    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
     struct problem problem = {0};
+    int code = wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
+    if (code) return code;
     struct loaded loaded = {0};
     if (model_load_many((const char *const *)sources, count, &loaded.model, &problem) < 0)
         return message_problem(&problem);
     print_warnings(loaded.model->warning);
     if (loaded.model->damaged)
         message_hint("what can be read is shown; get a whole copy of the file, or record again");
-    if (symbols) {
-        if (resolver_new(loaded.model, &loaded.resolver, &problem) < 0) {
-            model_free(loaded.model);
-            return message_problem(&problem);
-        }
-        struct progress progress;
-        progress_start(&progress, "reading symbols");
-        resolver_resolve_all(loaded.resolver, progress_step, &progress);
-        progress_end(&progress);
-        print_warnings(resolver_warning(loaded.resolver));
+    if (wishes && load_symbols(&loaded, wishes, &problem) < 0) {
+        load_free(&loaded);
+        return message_problem(&problem);
     }
     *ret_loaded = loaded;
     return 0;

@@ -10,9 +10,23 @@ struct loaded {
     struct resolver *resolver; /* NULL if not asked for */
 };
 
-/* Each of the sources is a recording, a folder of recordings or a PID; they are added up. With `symbols` all
- * addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or the exit code. */
-int load_sources(char **sources, size_t count, bool symbols, struct loaded *ret_loaded);
+/* How addresses get names. */
+struct symbol_wishes {
+    const char *sysroot; /* folder that holds the files of the recorded machine, or NULL */
+};
+
+/* The options of a command that shows names. */
+#define SYMBOL_RULES(wishes)                                                                                 \
+    {                                                                                                        \
+        0, "sysroot", OPTION_TEXT, &(wishes).sysroot, "DIR",                                                 \
+            .help = "look for programs, libraries and debug files below DIR\n"                               \
+                    "first: those of the machine or image that was recorded"                                 \
+    }
+
+/* Each of the sources is a recording, a folder of recordings or a PID; they are added up. Unless `wishes` is
+ * NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or the exit code.
+ */
+int load_sources(char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged

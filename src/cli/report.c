@@ -20,6 +20,7 @@ struct report {
     const char *filter;
     bool json, csv, raw_site, verbose;
     bool sort_given;
+    struct symbol_wishes wishes;
 };
 
 static const char about[] =
@@ -29,6 +30,9 @@ static const char about[] =
     "allocation under its site, so that the lines add up to the totals: 'line' joins functions that share\n"
     "a source line, 'function', 'file' and 'module' join all sites of one, 'stack' joins nothing, and\n"
     "'thread' shows the exact bytes each thread allocated.\n\n"
+    "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them, and "
+    "so\n"
+    "do --json, --csv and exports.\n\n"
     "LIVE   bytes allocated and not freed (at exit, if the program has ended)\n"
     "+-     half the width of the 95 % confidence interval of LIVE; exact recordings have none\n"
     "PEAK   bytes live at the moment when the whole heap was largest: adds up to the heap's peak\n"
@@ -84,7 +88,9 @@ static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_column(sheet, "TEMP", 5);
 }
 
-static void add_stack_row(struct sheet *sheet, const struct view_row *row, bool exact, bool narrow) {
+static void add_stack_row(
+    struct sheet *sheet, const struct view_row *row, const struct report *report, bool narrow) {
+    bool exact = report->loaded.model->exact;
     const struct figures *figures = &row->figures;
     struct sheet_row *cells = sheet_add_row(sheet);
     size_t n = 0;
@@ -99,14 +105,14 @@ static void add_stack_row(struct sheet *sheet, const struct view_row *row, bool 
     cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
     double all = figures->total_objects.value;
     cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
-    cells->last = site_text(row->function, row->file, row->line, row->module);
+    cells->last = site_text(row->function, row->file, row->line, row->module, report->verbose);
 }
 
 static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool narrow) {
     struct sheet_row *cells = sheet_add_row(sheet);
     cells->cells[0] = bytes_cell(row->figures.total_bytes.value, narrow);
     cells->cells[1] = copy_text(count_text((double)row->figures.samples).text);
-    cells->last = site_text(row->function, NULL, 0, NULL);
+    cells->last = site_text(row->function, NULL, 0, NULL, true);
 }
 
 static const char *last_title(int by) {
@@ -148,15 +154,15 @@ static void print_table(const struct report *report) {
         if (report->by == BY_THREAD)
             add_thread_row(&sheet, &report->rows.rows[i], narrow);
         else
-            add_stack_row(&sheet, &report->rows.rows[i], model->exact, narrow);
+            add_stack_row(&sheet, &report->rows.rows[i], report, narrow);
     }
+    struct stack_style style = {report->raw_site, report->verbose, "        "};
     sheet_fit(&sheet);
     sheet_print_titles(&sheet);
     for (size_t i = 0; i < sheet.row_count; i++) {
         sheet_print_row(&sheet, i);
         if (report->verbose && report->rows.rows[i].largest)
-            stack_print(report->loaded.resolver, report->rows.rows[i].largest, report->raw_site, "        ",
-                &terminal);
+            stack_print(report->loaded.resolver, report->rows.rows[i].largest, &style, &terminal);
     }
     sheet_free(&sheet);
     print_remainder(report);
@@ -206,7 +212,8 @@ int command_report(int argc, char **argv) {
         {0, "raw-site", OPTION_ON, &report.raw_site, NULL,
             .help = "do not look behind operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &report.verbose, NULL,
-            .help = "under each line, the stack that contributes most"},
+            .help = "names in full, and under each line the stack that\ncontributes most"},
+        SYMBOL_RULES(report.wishes),
     };
     struct command_line line = {.name = "report",
         .usage = "malloscope report [OPTION]... FILE|PID...",
@@ -221,7 +228,7 @@ int command_report(int argc, char **argv) {
     if (report.json && report.csv)
         return message_error(PROBLEM_USAGE, "choose one of them", "--json and --csv exclude each other");
 
-    int code = load_sources(line.arguments, line.argument_count, true, &report.loaded);
+    int code = load_sources(line.arguments, line.argument_count, &report.wishes, &report.loaded);
     if (code) return code;
     report.sort_given = rules[1].given;
     /* Scripts get the same order whatever the program did. */

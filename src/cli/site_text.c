@@ -3,6 +3,7 @@
 #include "cli/text.h"
 #include "format/text.h"
 #include "view/frames.h"
+#include "view/short_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static bool says_module(const char *function, const char *module) {
            strncmp(function + 1 + length, "+0x", 3) == 0;
 }
 
-struct place_text site_text(const char *function, const char *file, int line, const char *module) {
+struct place_text site_text(const char *function, const char *file, int line, const char *module, bool full) {
     struct place_text text = {0};
     file = from_here(file);
     cleanup_text char *raw_place = file && line > 0 ? format_text("%s:%d", file, line)
@@ -34,6 +35,7 @@ struct place_text site_text(const char *function, const char *file, int line, co
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);
+        if (!full) short_name(text.name, glyphs()->ellipsis);
         if (raw_place && (file || !says_module(function, module))) text.place = text_clean(raw_place);
     } else {
         const char *name = file ? raw_place : module;
@@ -48,19 +50,19 @@ static bool same_place(const struct source_frame *a, const struct source_frame *
            (x->file == y->file || (x->file && y->file && strcmp(x->file, y->file) == 0));
 }
 
-void stack_print(struct resolver *resolver, const struct model_stack *stack, bool raw, const char *indent,
+void stack_print(struct resolver *resolver, const struct model_stack *stack, const struct stack_style *style,
     const struct terminal *terminal) {
     struct source_frames frames = {0};
     if (!source_frames_expand(&frames, resolver, stack)) return;
-    for (size_t i = source_frames_site(&frames, raw), next; i < frames.count; i = next) {
+    for (size_t i = source_frames_site(&frames, style->raw_site), next; i < frames.count; i = next) {
         const struct source_frame *frame = &frames.frames[i];
         for (next = i + 1; next < frames.count && same_place(frame, &frames.frames[next]);) next++;
         cleanup_text char *repeats =
             next - i > 1 ? format_text("  %s %zu", glyphs()->times, next - i) : copy_text("");
         struct place_text text = site_text(frame->symbol->function, frame->symbol->file, frame->symbol->line,
-            frame->module ? frame->module->path : NULL);
-        fputs(indent, stdout);
-        size_t used = strlen(indent) + text_width(repeats);
+            frame->module ? frame->module->path : NULL, style->full_names);
+        fputs(style->indent, stdout);
+        size_t used = strlen(style->indent) + text_width(repeats);
         place_text_print(text,
             !terminal->width             ? 0
             : terminal->width > used + 8 ? terminal->width - used

@@ -6,12 +6,18 @@
 #include "view/view.h"
 
 /* Name: the function, or the file, or the module, whichever is known first. Place: file and line, or the
- * module. */
-struct place_text site_text(const char *function, const char *file, int line, const char *module);
+ * module. The function's name is shortened (view/short_name.h) unless `full`. */
+struct place_text site_text(const char *function, const char *file, int line, const char *module, bool full);
 
-/* Prints all frames of a stack, innermost first, one a line. Plumbing above the site is left out unless
- * `raw`; a function that calls itself from one line is printed once, with how often. */
-void stack_print(struct resolver *resolver, const struct model_stack *stack, bool raw, const char *indent,
+struct stack_style {
+    bool raw_site;   /* with the plumbing above the site */
+    bool full_names; /* not shortened */
+    const char *indent;
+};
+
+/* Prints all frames of a stack, innermost first, one a line. A function that calls itself from one line is
+ * printed once, with how often. */
+void stack_print(struct resolver *resolver, const struct model_stack *stack, const struct stack_style *style,
     const struct terminal *terminal);
 
 #endif

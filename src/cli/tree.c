@@ -15,9 +15,10 @@
 struct tree {
     struct terminal terminal;
     int sort;
-    double whole;     /* what is 100 % */
-    double least;     /* values below are not shown */
-    uint64_t depth;   /* 0 = no limit */
+    double whole;   /* what is 100 % */
+    double least;   /* values below are not shown */
+    uint64_t depth; /* 0 = no limit */
+    bool full_names;
     char indent[256]; /* trunks of the branches to the left */
 };
 
@@ -47,7 +48,8 @@ static void print_line(const struct tree *tree, const char *branch, const struct
     print_figures(tree, view_sort_value(&node->figures, (enum view_sort)tree->sort));
     printf("%s%s%s%s", tree->terminal.dim, tree->indent, branch, tree->terminal.plain);
     size_t used = FIGURES + text_width(tree->indent) + text_width(branch);
-    struct place_text text = site_text(node->function, node->file, node->line, node->module);
+    struct place_text text =
+        site_text(node->function, node->file, node->line, node->module, tree->full_names);
     size_t room = tree->terminal.width > used + 8 ? tree->terminal.width - used : 8;
     place_text_print(text, tree->terminal.width ? room : 0, &tree->terminal);
     place_text_free(&text);
@@ -120,6 +122,7 @@ int command_tree(int argc, char **argv) {
     double percent = 1;
     const char *filter = NULL;
     bool raw_site = false;
+    struct symbol_wishes wishes = {0};
     struct option_rule rules[] = {
         {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
             .help = "which figure to show, largest first (default live,\nor peak if the program has ended "
@@ -133,6 +136,8 @@ int command_tree(int argc, char **argv) {
                 "only stacks in which a function, file or module matches\nthis extended regular expression"},
         {0, "raw-site", OPTION_ON, &raw_site, NULL,
             .help = "go down into operator new, containers, strdup, ..."},
+        {'v', "verbose", OPTION_ON, &tree.full_names, NULL, .help = "names in full, with all arguments"},
+        SYMBOL_RULES(wishes),
     };
     struct command_line line = {.name = "tree",
         .usage = "malloscope tree [OPTION]... FILE|PID...",
@@ -146,7 +151,7 @@ int command_tree(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, true, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, &wishes, &loaded);
     if (code) return code;
     if (!rules[0].given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};

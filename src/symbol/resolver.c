@@ -203,6 +203,16 @@ static int collect_name(void **slot, void *context) {
     return 1;
 }
 
+static size_t count_trouble(struct resolver *resolver, enum object_trouble trouble) {
+    struct names names = {.trouble = trouble, .pool = resolver->pool};
+    htab_traverse_noresize(resolver->objects, collect_name, &names);
+    return names.count;
+}
+
+bool resolver_lacks_files(struct resolver *resolver) {
+    return count_trouble(resolver, OBJECT_MISSING) || count_trouble(resolver, OBJECT_CHANGED);
+}
+
 const char *resolver_warning(struct resolver *resolver) {
     static const struct {
         enum object_trouble trouble;

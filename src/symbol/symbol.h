@@ -56,4 +56,7 @@ struct symbol_list resolver_look_up(
  * "libx.so has changed since the recording: its functions are shown as addresses". Owned by the resolver. */
 const char *resolver_warning(struct resolver *resolver);
 
+/* Whether a file was wanted that is not here, or is another one here. */
+bool resolver_lacks_files(struct resolver *resolver);
+
 #endif

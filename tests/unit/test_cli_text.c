@@ -145,7 +145,7 @@ static void help_wraps_where_the_terminal_is_narrow(void) {
 }
 
 static void check_place(const char *function, const char *module, const char *place) {
-    struct place_text text = site_text(function, NULL, 0, module);
+    struct place_text text = site_text(function, NULL, 0, module, false);
     CHECK_TEXT(text.name, function);
     CHECK_TEXT(text.place ? text.place : "", place);
     place_text_free(&text);
