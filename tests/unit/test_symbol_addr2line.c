@@ -1,9 +1,9 @@
 /* Functions, inlined calls, files and lines are those that binutils' addr2line finds, which reads DWARF with
- * code of its own: on random addresses of real programs. Programs named as arguments are compared instead. */
+ * code of its own: on 1,000 random addresses of each of these programs: the command and the library that are
+ * named as arguments, a Rust program with its standard library, two C++ programs, and this test. */
 #include "check.h"
+#include "symbol/demangle.h"
 #include "test_symbol_world.h"
-
-#include <limits.h>
 
 #define ADDRESSES 1000
 
@@ -42,8 +42,21 @@ static const char *const cpp_program =
     "        animals.sum([](const auto &a) { return a->name(); }) << std::endl;\n"
     "}\n";
 
+static const char *const rust_program =
+    "use std::collections::{BTreeMap, HashMap};\n"
+    "fn index(words: Vec<String>) -> HashMap<String, Vec<usize>> {\n"
+    "    let mut index: HashMap<String, Vec<usize>> = HashMap::new();\n"
+    "    for (i, word) in words.into_iter().enumerate() { index.entry(word).or_default().push(i); }\n"
+    "    index\n"
+    "}\n"
+    "fn main() {\n"
+    "    let sorted: BTreeMap<_, _> = index(std::env::args().collect()).into_iter().collect();\n"
+    "    for (word, places) in sorted { println!(\"{word} {places:?}\"); }\n"
+    "}\n";
+
 struct range {
     uint64_t address, size;
+    char *name;
 };
 
 /* The functions of the symbol table: between them lies padding, which belongs to nobody. Constructors made by
@@ -65,7 +78,7 @@ static struct range *read_functions(const char *path, size_t *ret_count) {
             const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
             if (strncmp(name, "_sub_", 5) == 0) continue;
             if (GELF_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_size > 0)
-                functions[(*ret_count)++] = (struct range){symbol.st_value, symbol.st_size};
+                functions[(*ret_count)++] = (struct range){symbol.st_value, symbol.st_size, strdup(name)};
         }
     }
     elf_end(elf);
@@ -117,15 +130,38 @@ static bool same_function(const struct symbol *frame, const char *function) {
     return frame->inlined ? !frame->linkage : strstr(frame->function, function) != NULL;
 }
 
+/* Equal functions may be one, under several names: where there is only the symbol table, any of them will do.
+ */
+static const struct range *functions;
+static size_t function_count;
+static bool is_another_name(const struct symbol *frame, uint64_t address, const char *function) {
+    struct pool *pool = pool_new();
+    bool found = false;
+    for (size_t i = 0; i < function_count && !frame->file && !found; i++)
+        found = address - functions[i].address < functions[i].size &&
+                strcmp(name_for_people(pool, functions[i].name, NULL), function) == 0;
+    pool_free(pool);
+    return found;
+}
+
+/* Takes "x/.." out, as our paths are without. */
+static void fold(char *path) {
+    for (char *dots; (dots = strstr(path, "/../"));) {
+        char *before = memrchr(path, '/', (size_t)(dots - path));
+        if (!before) return;
+        memmove(before, dots + 3, strlen(dots + 3) + 1);
+    }
+}
+
 /* Without a line addr2line gives the name of an object file. Of a DWARF 5 program it takes the line table's
  * file 1 for file 0, the main source (binutils 2.40; `readelf --debug-dump=decodedline` has it right). */
 static size_t wrong_files;
-static bool same_file(const struct symbol *frame, const char *file, int line) {
-    char folded[PATH_MAX]; /* ours are without "..", and these sources are on disk */
-    if (file && realpath(file, folded)) file = folded;
+static bool same_file(const struct symbol *frame, char *file, int line) {
+    if (file) fold(file);
     if (same_text(frame->file, file) || (line == 0 && !frame->file)) return true;
     const char *dot = file ? strrchr(file, '.') : NULL;
-    bool is_source = dot && (strcmp(dot, ".c") == 0 || strcmp(dot, ".cpp") == 0);
+    bool is_source = (dot && (strcmp(dot, ".c") == 0 || strcmp(dot, ".cpp") == 0)) ||
+                     (file && strstr(file, "/<artificial>")); /* the main source of a program made by LTO */
     wrong_files += is_source;
     return is_source;
 }
@@ -142,7 +178,8 @@ static size_t compare(
         split_place(place, &file, &line);
         const struct symbol *frame = count < list.count ? &list.frames[count] : NULL;
         bool same = frame && frame->line == line && frame->inlined == (count + 1 < list.count) &&
-                    same_function(frame, function) && same_file(frame, file, line);
+                    (same_function(frame, function) || is_another_name(frame, address, function)) &&
+                    same_file(frame, file, line);
         if (!CHECK(same))
             fprintf(stderr, "  0x%lx frame %zu: %s %s:%d, not %s %s:%d\n", address, count,
                 frame ? frame->function : "(none)", frame && frame->file ? frame->file : "??",
@@ -160,8 +197,8 @@ static void compare_program(const char *path, int dwarf_version, size_t least_in
     struct world world;
     world_map(&world, path);
     world_resolve(&world);
-    size_t function_count;
-    struct range *functions = read_functions(path, &function_count);
+    struct range *read = read_functions(path, &function_count);
+    functions = read;
     CHECK(function_count > 0);
     uint64_t state = 88172645463325252u, addresses[ADDRESSES];
     FILE *input = fopen("addresses", "w");
@@ -170,7 +207,6 @@ static void compare_program(const char *path, int dwarf_version, size_t least_in
         addresses[i] = function->address + next_random(&state) % function->size;
         fprintf(input, "0x%lx\n", addresses[i]);
     }
-    free(functions);
     fclose(input);
     CHECK(shell("addr2line -a -f -i -C -e '%s' < addresses > frames", path));
     FILE *expected = fopen("frames", "r");
@@ -186,14 +222,23 @@ static void compare_program(const char *path, int dwarf_version, size_t least_in
     fprintf(stderr, "%s: %d addresses, %zu inlined frames\n", path, ADDRESSES, inlined);
     fclose(expected);
     world_end(&world);
+    for (size_t i = 0; i < function_count; i++) free(read[i].name);
+    free(read);
 }
 
 int main(int argc, char **argv) {
     char folder[64], self[4096] = "";
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
-    for (int i = 1; i < argc; i++) compare_program(argv[i], 5, 0);
-    if (argc > 1) return check_result();
+    for (int i = 1; i < argc; i++) argv[i] = realpath(argv[i], NULL);
     enter_folder(folder);
+    for (int i = 1; i < argc; i++) compare_program(argv[i], 5, 100);
+    if (shell("rustc --version > /dev/null 2>&1")) {
+        write_file("words.rs", rust_program);
+        CHECK(shell("rustc -O -g -o words words.rs"));
+        compare_program("words", 4, 500);
+    } else {
+        fprintf(stderr, "skipped: no rustc, Rust programs are not tested\n");
+    }
     write_file("shop.cpp", cpp_program);
     CHECK(shell("g++ -std=c++17 -O2 -g -gdwarf-5 -o shop5 shop.cpp"));
     CHECK(shell("g++ -std=c++17 -O3 -g -gdwarf-4 -no-pie -o shop4 shop.cpp"));
