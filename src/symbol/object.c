@@ -23,6 +23,7 @@ struct object {
     const char *name;
     enum object_trouble trouble;
     struct found_object found; /* dwfl is NULL if nothing was found */
+    Elf *elf;                  /* its main file, owned by it */
     struct segment *segments;
     size_t segment_count;
     struct symbol_table symbols;
@@ -52,9 +53,26 @@ const char *object_name(const struct object *object) {
     return object->name;
 }
 
+/* Whether a signal handler returns to the instruction after `address`. The trampoline was not called, so its
+ * first instruction is the return address, and the byte before it belongs to nothing. */
+static bool is_before_trampoline(const struct object *object, uint64_t address) {
+    static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
+    for (size_t i = 0; i < object->segment_count && !object->found.is_debug_file; i++) {
+        const struct segment *segment = &object->segments[i];
+        uint64_t place = address + 1 - segment->address;
+        if (place >= segment->file_size || segment->file_size - place < sizeof code) continue;
+        Elf_Data *data = elf_getdata_rawchunk(
+            object->elf, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
+        return data && memcmp(data->d_buf, code, sizeof code) == 0;
+    }
+    return false;
+}
+
 static const struct symbol *unknown_frame(struct object *object, uint64_t address) {
     struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
-    if (object->name[0] == '[')
+    if (object->found.dwfl && is_before_trampoline(object, address))
+        frame->function = "[signal handler called]";
+    else if (object->name[0] == '[')
         frame->function = object->name; /* [vdso] and the like are no files */
     else
         frame->function = pool_format(object->pool, "[%s+0x%" PRIx64 "]", object->name, address);
@@ -256,7 +274,7 @@ struct object *object_open(
     object->trouble = object_search(module, search, &object->found);
     if (!object->found.dwfl) return object;
     GElf_Addr bias;
-    Elf *elf = dwfl_module_getelf(object->found.module, &bias);
+    Elf *elf = object->elf = dwfl_module_getelf(object->found.module, &bias);
     if (!elf) {
         object->trouble = OBJECT_UNREADABLE;
         return object;

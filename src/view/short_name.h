@@ -11,7 +11,7 @@
 
 #define SHORT_NAME_WIDTH 60 /* longer names lose arguments */
 
-/* Shortens `name` in place; it never grows. `mark` stands for what is left out: "…" or "...". A name that is
+/* Shortens `name` in place; it never grows. `mark` stands for what is left out: "…" or "..". A name that is
  * not understood stays as it is. */
 void short_name(char *name, const char *mark);
 
