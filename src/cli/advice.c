@@ -55,8 +55,10 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
     }
     if (tally->generated > LARGE_SHARE * whole)
         summary_wrap(out, "note:",
-            "no names for generated code: have its compiler write /tmp/perf-PID.map (node --perf-basic-prof, "
-            "java -XX:+DumpPerfMapAtExit, dotnet with DOTNET_PerfMapEnabled=1)");
+            "no names for generated code: have its compiler write /tmp/perf-PID.map: node --perf-basic-prof, "
+            "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, dotnet "
+            "with "
+            "DOTNET_PerfMapEnabled=1");
 }
 
 /* Python */

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/recording.h"
 #include "unwind/cache.h"
+#include "unwind/epilogue.h"
 #include "unwind/modules.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
@@ -212,6 +213,23 @@ static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk)
     return STEP_ON;
 }
 
+/* The same, where it is about to return. */
+static __attribute__((noinline)) enum step step_epilogue(struct walk *walk) {
+    struct epilogue epilogue;
+    if (!epilogue_read(walk->pc, &epilogue)) return STEP_END;
+    uint64_t sp = walk->base[BASE_SP], pc;
+    if (!stack_read(&walk->stack, sp + epilogue.return_place, &pc)) return STEP_END;
+    for (unsigned base = BASE_FP; base < BASE_COUNT; base++) { /* all below the return address */
+        if (!epilogue.place[base]) continue;
+        if (!stack_read(&walk->stack, sp + epilogue.place[base] - 1, &walk->base[base])) return STEP_END;
+        walk->lost &= ~(1u << base);
+    }
+    walk->pc = pc;
+    walk->base[BASE_SP] = sp + epilogue.return_place + 8;
+    walk->interrupted = false;
+    return STEP_ON;
+}
+
 static inline void restore(struct walk *walk, unsigned base, uint64_t anchor, int64_t place) {
     if (place == 0) return;
     if (place != RULE_LOST && stack_read(&walk->stack, anchor + (uint64_t)place * 8, &walk->base[base]))
@@ -257,6 +275,7 @@ static enum step step_call(struct walk *walk, struct rule rule) {
 }
 
 static __attribute__((noinline)) enum step step(struct walk *walk, struct rule rule) {
+    enum step outcome;
     switch (rule_kind(rule)) {
     case RULE_CALL:
     case RULE_REALIGNED:
@@ -264,7 +283,11 @@ static __attribute__((noinline)) enum step step(struct walk *walk, struct rule r
     case RULE_SIGNAL:
         return step_signal(walk);
     case RULE_FRAME_POINTER:
-        return step_frame_pointer(walk);
+        outcome = step_frame_pointer(walk);
+        return outcome == STEP_END ? step_epilogue(walk) : outcome;
+    case RULE_EPILOGUE:
+        outcome = step_epilogue(walk);
+        return outcome == STEP_END ? step_frame_pointer(walk) : outcome;
     case RULE_START:
         return STEP_START;
     default:

@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "unwind/cursor.h"
+#include "unwind/epilogue.h"
 #include "unwind/expression.h"
 #include "unwind/fde.h"
 #include "unwind/program.h"
@@ -172,7 +173,8 @@ static __attribute__((noinline)) struct rule rule_without_information(
     if (module->header && fde_find(module, returned_to, &address, &begin) == FDE_FOUND &&
         begin == returned_to)
         return rule_of_kind(RULE_START);
-    return rule_of_kind(RULE_FRAME_POINTER);
+    struct epilogue epilogue;
+    return rule_of_kind(epilogue_read(returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
 }
 
 bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_rule) {

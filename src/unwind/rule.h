@@ -24,6 +24,7 @@ enum rule_kind {
     RULE_SIGNAL,        /* the kernel's signal frame lies at the stack pointer */
     RULE_START,         /* the outermost frame */
     RULE_FRAME_POINTER, /* no unwind information: see whether the frame pointer leads on */
+    RULE_EPILOGUE,      /* nor here, but the code was about to return: see whether it still is */
 };
 
 enum rule_base { BASE_SP, BASE_FP, BASE_RBX, BASE_R12, BASE_R13, BASE_R14, BASE_R15, BASE_COUNT };

@@ -9,6 +9,7 @@
  *     capture.c   the walk: look up the rule of a pc, apply it, repeat
  *     cache.h     pc → rule, lock-free
  *     rule.c      the rule of a pc, from the module's .eh_frame (cold)
+ *     epilogue.c  the way out of generated code that is about to return
  *     modules.c   which module covers a pc, from /proc/self/maps (colder)
  *     memory.c    reads that cannot fault */
 #ifndef MALLOSCOPE_UNWIND_UNWIND_H

@@ -52,7 +52,8 @@ def jit_map():
 JIT_STACK = ["inner: of a script", "outer: of a script", "run_generated", "main"]
 
 
-@pytest.mark.parametrize("flags", [["-O0"], ["-O2", "-fomit-frame-pointer"]], ids=["O0", "O2"])
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2", "-fomit-frame-pointer"], ["-O2", "-DTRAMPOLINE"]],
+                         ids=["O0", "O2", "trampoline"])
 @pytest.mark.parametrize("rate", ["exact", "1K"])
 def test_generated_code_has_names_and_whole_stacks(build, record, jit_map, flags, rate):
     recording = record(build("jit.c", *flags), rate=rate)
@@ -114,6 +115,58 @@ def test_a_running_program_with_generated_code(build, start, folder, jit_map):
     assert functions(stack_with(pid, JIT_STACK[0]))[:4] == JIT_STACK
     (folder / "ready").unlink()
     assert tool.wait(harness.PATIENCE) == 0
+
+
+def python_with_perf():
+    """A Python that knows -X perf, itself and not a script that chooses one."""
+    for name in ("python3.14", "python3.13", "python3.12"):
+        result = run([name, "-c", "import sys; print(sys.executable)"], expect=None) if shutil.which(name) else None
+        if result and result.returncode == 0:
+            return os.path.realpath(result.stdout.decode().strip())
+    pytest.skip("no Python of 3.12 or later here")
+
+
+def test_python_tells_its_functions(record, folder, jit_map):
+    script = folder / "script.py"
+    script.write_text("""import os
+def inner(n):
+    return [bytearray(2000) for _ in range(n)]
+def outer(n):
+    return inner(n)
+kept = outer(2000)
+print(os.getpid(), flush=True)
+os._exit(0)
+""")
+    recording = record(python_with_perf(), "-X", "perf", script, rate="4K", env={"PYTHONMALLOC": "malloc"})
+    jit_map(int(recording.stdout))
+    stack = functions(stack_with(recording, f"py::inner:{script}"))
+    python_frames = [name for name in stack if name.startswith("py::")]
+    assert python_frames == [f"py::{name}:{script}" for name in ("inner", "outer", "<module>")]
+    assert stack[-1] == "_start"
+    assert harness.stats(recording)["health"]["complete"] == 1
+
+
+def test_node_tells_its_functions(record, folder, jit_map):
+    if not shutil.which("node"):
+        pytest.skip("no node here (Debian: apt install nodejs)")
+    script = folder / "script.js"
+    script.write_text("""function inner(n) {
+    const list = [];
+    for (let i = 0; i < n; i++) list.push(Buffer.allocUnsafeSlow(20000));
+    return list;
+}
+function outer(n) { return inner(n); }
+for (let i = 0; i < 30; i++) global.kept = outer(200);
+console.log(process.pid);
+""")
+    options = ["--perf-basic-prof", "--interpreted-frames-native-stack"]
+    recording = record("node", *options, script, rate="64K", cwd=folder)  # it leaves a log where it is
+    jit_map(int(recording.stdout))
+    rows = report(recording, "--by", "stack", "--filter", f"inner {script}")["rows"]
+    assert sum(row["total_bytes"] for row in rows) == pytest.approx(30 * 200 * 20000, rel=0.2)
+    collapsed = malloscope("export", recording, "--format", "collapsed", "--value", "total").stdout.decode()
+    assert re.search(rf"^_start;.*outer {script}:6:15;[^;]*inner {script}:1:15;", collapsed, re.MULTILINE)
+    assert harness.stats(recording)["health"]["complete"] > 0.95
 
 
 # The kernel's library

@@ -16,10 +16,14 @@ typedef void *(*generated)(size_t);
 
 static void *volatile kept;
 
-/* push %rbp; mov %rsp,%rbp; mov $target,%rax; call *%rax; pop %rbp; ret */
 static size_t generate(unsigned char *code, const void *target) {
-    static const unsigned char head[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8},
-                               tail[] = {0xff, 0xd0, 0x5d, 0xc3};
+#ifdef TRAMPOLINE /* sub $8,%rsp; mov $target,%rax; call *%rax; add $8,%rsp; ret */
+    static const unsigned char head[] = {0x48, 0x83, 0xec, 0x08, 0x48, 0xb8};
+    static const unsigned char tail[] = {0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+#else /* push %rbp; mov %rsp,%rbp; mov $target,%rax; call *%rax; nop; pop %rbp; ret */
+    static const unsigned char head[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8};
+    static const unsigned char tail[] = {0xff, 0xd0, 0x90, 0x5d, 0xc3};
+#endif
     memcpy(code, head, sizeof head);
     memcpy(code + sizeof head, &target, sizeof target);
     memcpy(code + sizeof head + sizeof target, tail, sizeof tail);

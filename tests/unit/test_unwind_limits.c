@@ -84,24 +84,60 @@ static void too_deep(void) {
 }
 
 #if defined(__x86_64__)
-/* push %rbp; mov %rsp,%rbp; call *%rsi (with the argument in %rdi); pop %rbp; ret */
-static const uint8_t generated_code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+/* Code that calls *%rsi (with the argument in %rdi) from frames of different kinds. */
+struct generated_code {
+    uint8_t bytes[48];
+    uint8_t size, return_offset;
+};
+
+static const struct generated_code generated_kinds[] = {
+    /* push %rbp; mov %rsp,%rbp; call; nop; pop %rbp; ret: told by the frame pointer alone */
+    {{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x90, 0x5d, 0xc3}, 9, 6},
+    /* sub $8,%rsp; call; add $8,%rsp; ret: a trampoline of CPython */
+    {{0x48, 0x83, 0xec, 0x08, 0xff, 0xd6, 0x48, 0x83, 0xc4, 0x08, 0xc3}, 11, 6},
+    /* push %rbp; push %rbx; push %r12; sub $16,%rsp; mov $1,%ebp; call; add $16,%rsp; pop all; rep ret */
+    {{0x55, 0x53, 0x41, 0x54, 0x48, 0x83, 0xec, 0x10, 0xbd, 1, 0, 0, 0, 0xff, 0xd6, 0x48, 0x83, 0xc4, 0x10,
+         0x41, 0x5c, 0x5b, 0x5d, 0xf3, 0xc3},
+        25, 15},
+    /* the same with 144 bytes, in forms that hold such numbers: the return address stays where it was */
+    {{0x55, 0x53, 0x48, 0x81, 0xec, 0x98, 0, 0, 0, 0x31, 0xed, 0x66, 0x90, 0xff, 0xd6, 0x48, 0x81, 0xc4, 0x98,
+         0, 0, 0, 0x5b, 0x5d, 0xc3},
+        25, 15},
+    /* push %rbp; sub $16,%rsp; mov $1,%ebp; call; lea 16(%rsp),%rsp; pop %rbp; ret */
+    {{0x55, 0x48, 0x83, 0xec, 0x10, 0xbd, 1, 0, 0, 0, 0xff, 0xd6, 0x48, 0x8d, 0x64, 0x24, 0x10, 0x5d, 0xc3},
+        19, 12},
+};
 
 static void capture_from_generated_code(uint64_t max) {
     capture_both((uint32_t)max);
     __asm__ volatile("" ::: "memory");
 }
 
+static void run_generated(const uint8_t *code, const struct generated_code *kind) {
+    ((void (*)(uint64_t, void (*)(uint64_t)))code)(64, capture_from_generated_code);
+    CHECK(whole_complete);
+    CHECK(whole_count > 3 && whole[2] == (uint64_t)code + kind->return_offset);
+}
+
 static void generated(void) {
-    for (int round = 0; round < 3; round++) { /* at a new place each time: the maps are read again */
-        uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        memcpy(code, generated_code, sizeof generated_code);
-        mprotect(code, 4096, PROT_READ | PROT_EXEC);
-        ((void (*)(uint64_t, void (*)(uint64_t)))code)(64, capture_from_generated_code);
-        CHECK(whole_complete);
-        bool found = false;
-        for (uint32_t i = 0; i < whole_count; i++) found |= whole[i] == (uint64_t)code + 6 && i == 2;
-        CHECK(found);
+    enum { KINDS = sizeof generated_kinds / sizeof *generated_kinds, PAGE = 4096 };
+    for (int round = 0; round < 3; round++) /* at a new place each time: the maps are read again */
+        for (int i = 0; i < KINDS; i++) {
+            const struct generated_code *kind = &generated_kinds[i];
+            uint8_t *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mprotect(page + PAGE, PAGE, PROT_NONE);
+            uint8_t *code = round == 2 ? page + PAGE - kind->size : page; /* or right before the end */
+            memcpy(code, kind->bytes, kind->size);
+            mprotect(page, PAGE, PROT_READ | PROT_EXEC);
+            run_generated(code, kind);
+        }
+    /* In one place: what was there before must not count. */
+    uint8_t *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int round = 0; round < 3 * KINDS; round++) {
+        const struct generated_code *kind = &generated_kinds[round % KINDS];
+        memset(code, 0xcc, PAGE);
+        memcpy(code, kind->bytes, kind->size);
+        run_generated(code, kind);
     }
 }
 #endif
