@@ -17,7 +17,8 @@ static const char about[] = "Shows everything about a recording but its stacks: 
                             "their build-ids.\n" SOURCE_HELP;
 
 static const char examples[] = "  malloscope info malloscope.server.4711.mscope\n"
-                               "  malloscope info 4711";
+                               "  malloscope info 4711\n"
+                               "  malloscope info r.mscope --symbols             why are there no names?";
 
 static void print_field(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -102,7 +103,9 @@ static void print_threads(const struct model *model, uint32_t process) {
     }
 }
 
-static void print_modules(const struct model *model, uint32_t process) {
+/* With a resolver, under each what names it has. */
+static void print_modules(const struct loaded *loaded, uint32_t process) {
+    const struct model *model = loaded->model;
     printf("\n  mapped files\n");
     for (size_t i = 0; i < model->module_count; i++) {
         const struct model_module *module = &model->modules[i];
@@ -113,6 +116,9 @@ static void print_modules(const struct model *model, uint32_t process) {
         cleanup_text char *path = text_clean(module->path);
         printf("  %012llx-%012llx  %-40s  %s%s\n", (unsigned long long)module->start,
             (unsigned long long)module->end, id, path, module->deleted ? " (deleted)" : "");
+        if (!loaded->resolver) continue;
+        cleanup_text char *names = text_clean(resolver_describe(loaded->resolver, module));
+        printf("  %27s  %s\n", "", names);
     }
 }
 
@@ -139,16 +145,26 @@ static void print_tables(const struct model *model) {
 }
 
 int command_info(int argc, char **argv) {
+    bool symbols = false;
+    struct symbol_wishes wishes = {0};
+    struct option_rule rules[] = {
+        {0, "symbols", OPTION_ON, &symbols, NULL,
+            .help = "under each mapped file, what names it has and which file\nthey are read from"},
+        SYMBOL_RULES(wishes),
+    };
     struct command_line line = {.name = "info",
-        .usage = "malloscope info FILE|PID...",
+        .usage = "malloscope info [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
         .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, NULL, &loaded);
+    int code = load_sources(
+        line.arguments, line.argument_count, symbols || wishes.sysroot ? &wishes : NULL, &loaded);
     if (code) return code;
     const struct model *model = loaded.model;
     summary_print(stdout, model);
@@ -159,7 +175,7 @@ int command_info(int argc, char **argv) {
         putchar('\n');
         print_process(&model->processes[i]);
         print_threads(model, (uint32_t)i);
-        print_modules(model, (uint32_t)i);
+        print_modules(&loaded, (uint32_t)i);
     }
     return load_finish(&loaded);
 }

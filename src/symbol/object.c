@@ -189,6 +189,25 @@ static void find_frames(struct object *object, struct place *place) {
         place->frames = unknown_frame(object, place->address);
 }
 
+const char *object_describe(struct object *object) {
+    static const char *const troubles[] = {
+        [OBJECT_FINE] = "no names: not a file",
+        [OBJECT_MISSING] = "no names: the file does not exist here",
+        [OBJECT_FORBIDDEN] = "no names: the file may not be read",
+        [OBJECT_UNREADABLE] = "no names: what is there is not an ELF file",
+        [OBJECT_CHANGED] = "no names: the file has changed since the recording",
+    };
+    if (strcmp(object->name, MODULE_ANONYMOUS) == 0)
+        return "no file: what /tmp/perf-PID.map says, if a JIT compiler wrote it";
+    if (!object->elf) return troubles[object->trouble];
+    const char *file = NULL, *debug_file = NULL;
+    dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, &file, &debug_file);
+    if (object->units.count)
+        return pool_format(object->pool, "functions and lines: %s", debug_file ? debug_file : file);
+    if (object->symbols.count) return pool_format(object->pool, "functions only: %s", file);
+    return pool_format(object->pool, "no names: %s is stripped", file);
+}
+
 static hashval_t hash_place(const void *place) {
     return iterative_hash(&((const struct place *)place)->address, sizeof(uint64_t), 0);
 }

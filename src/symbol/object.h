@@ -17,6 +17,9 @@ void object_close(struct object *object);
 bool object_is_found(const struct object *object);
 enum object_trouble object_trouble(const struct object *object);
 
+/* What names it has and from which file, or why it has none, for people. */
+const char *object_describe(struct object *object);
+
 /* The file's name without folders. */
 const char *object_name(const struct object *object);
 

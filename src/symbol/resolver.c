@@ -203,6 +203,10 @@ static int collect_name(void **slot, void *context) {
     return 1;
 }
 
+const char *resolver_describe(struct resolver *resolver, const struct model_module *module) {
+    return object_describe(object_of(resolver, module));
+}
+
 static size_t count_trouble(struct resolver *resolver, enum object_trouble trouble) {
     struct names names = {.trouble = trouble, .pool = resolver->pool};
     htab_traverse_noresize(resolver->objects, collect_name, &names);

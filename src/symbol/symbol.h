@@ -56,6 +56,9 @@ struct symbol_list resolver_look_up(
  * "libx.so has changed since the recording: its functions are shown as addresses". Owned by the resolver. */
 const char *resolver_warning(struct resolver *resolver);
 
+/* What names there are for a module and from which file, or why there are none. Owned by the resolver. */
+const char *resolver_describe(struct resolver *resolver, const struct model_module *module);
+
 /* Whether a file was wanted that is not here, or is another one here. */
 bool resolver_lacks_files(struct resolver *resolver);
 

@@ -198,6 +198,10 @@ def test_a_replaced_program_gives_no_names(build, record, folder, jit_map):
     names = {frame for stack in stacks_of(recording) for frame in functions(stack)}
     assert "main" not in names and "run_generated" not in names
     assert any(re.fullmatch(r"\[program\+0x[0-9a-f]+\]", name) for name in names)
+    info = malloscope("info", recording, "--symbols").stdout.decode()
+    assert re.search(rf"{program}\n +no names: the file has changed since the recording\n", info)
+    assert re.search(r"/libc\.so\.6\n +functions (only|and lines): /", info)
+    assert "functions" not in malloscope("info", recording).stdout.decode()
     program.unlink()
     assert "program does not exist here" in warnings_of(recording)
 
@@ -277,6 +281,8 @@ def test_a_program_in_a_container(container, start):
         inside = malloscope(*command, recording, "--sysroot", container)
         assert b"run_generated" not in outside and b"run_generated" in inside.stdout, command
         assert JIT_STACK[0].encode() in inside.stdout and inside.stderr == b"", command
+    info = malloscope("info", recording, "--sysroot", container).stdout.decode()
+    assert f"functions and lines: {container}/app/contained" in info
     stack = stack_with(recording, JIT_STACK[0], "--sysroot", container)
     assert functions(stack)[:4] == JIT_STACK and functions(stack)[-1] == "_start"
     assert stack[2][1].endswith(f"jit.c:{lines['generated'][0]}")
