@@ -20,6 +20,7 @@ class Variant:
     core = True       # measured in every round; others in the first rounds only
     slow = False      # so slow that a quick look has to do
     missing = None    # why it cannot run here
+    only = None       # the one workload it is for
 
     def __init__(self, key):
         self.key = key
@@ -47,9 +48,10 @@ def size_on_disk(pattern):
 
 
 class Preload(Variant):
-    def __init__(self, key, column, about, library, package=None):
+    def __init__(self, key, column, about, library, package=None, only=None):
         super().__init__(key)
         self.column, self.about, self.library, self.core = column, about, library, package is None
+        self.only = only
         if library is None or not os.path.exists(library):
             self.missing = "not installed (apt install %s)" % package if package else "not built"
 
@@ -159,6 +161,8 @@ def all_variants(build, workloads):
         Variant("plain"),
         Preload("pass", "pass", "a preload library that only jumps on",
                 os.path.join(workloads, "libpassthrough.so")),
+        Preload("fence", "fence", "the same, but each call waits for earlier loads; only where these miss the caches",
+                os.path.join(workloads, "libfence.so"), only="replace"),
         Malloscope("512K", "512 KiB", 512 << 10, build),
         Malloscope("64K", "64 KiB", 64 << 10, build),
         Malloscope("exact", "exact", 1, build),
