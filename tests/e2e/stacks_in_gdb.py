@@ -13,7 +13,8 @@ import json
 
 import gdb
 
-SAMPLING_POINT = "recorder_sample"  # called once for every sample, with the caller's stack still as it was
+# One of them is called for every sample, with the caller's stack still as it was.
+SAMPLING_POINTS = ("recorder_sample", "recorder_sample_unmarked")
 SAMPLING_FILE = "recorder.c"
 
 stacks = collections.Counter()
@@ -79,7 +80,8 @@ def main():
     gdb.execute("run")
     # gdb looks for functions that are inlined everywhere in files that it has read whole only.
     gdb.execute("maintenance expand-symtabs " + SAMPLING_FILE)
-    Sampled(SAMPLING_POINT, internal=True)
+    for function in SAMPLING_POINTS:
+        Sampled(function, internal=True)
     gdb.execute("continue")
     exit_code = gdb.convenience_variable("_exitcode")
     with open(job["result"], "w", encoding="ascii") as file:

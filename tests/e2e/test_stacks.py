@@ -150,7 +150,7 @@ def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
     assert result.exists(), (output + complaint).decode(errors="replace")
     seen = json.loads(result.read_text())
     assert seen["exit_code"] == 0, (output + complaint).decode(errors="replace")
-    assert seen["stacks"], "gdb never stopped: does the recorder still have the SAMPLING_POINT of stacks_in_gdb.py?"
+    assert seen["stacks"], "gdb never stopped: does the recorder still have the SAMPLING_POINTS of stacks_in_gdb.py?"
 
     whole = dump(recording)
     assert whole["totals"]["samples"] >= SAMPLES and whole["totals"]["drops"] == 0
