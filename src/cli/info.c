@@ -52,7 +52,9 @@ static const char *filter_text(uint32_t filter) {
     case FILTER_MARK:
         return "mark in front of sampled blocks, one compare a free";
     case FILTER_LOOKUP:
-        return "blocks left as they are, every free looks into the live table";
+        return "blocks left as they are, found by their addresses";
+    case FILTER_PROBES:
+        return "attached: probes in the kernel";
     }
     return "not known";
 }

@@ -74,6 +74,12 @@ const char *summary_drop_text(enum drop drop) {
         return "mapped files that could not be noted: their frames have no names";
     case DROP_ADDRESS:
         return "samples at addresses above 48 bits";
+    case DROP_RING:
+        return "samples that came faster than they could be taken from the kernel";
+    case DROP_TRACKED:
+        return "samples for which the kernel's table of tracked blocks had no room";
+    case DROP_CALL:
+        return "allocations whose return from the allocator was not seen";
     case DROP_KINDS:
         break;
     }
@@ -204,6 +210,9 @@ static const struct {
     {DROP_THREAD, "thread table full", ": raise --max-size"},
     {DROP_SCRATCH, "all capture buffers busy", ""},
     {DROP_ADDRESS, "addresses above 48 bits", ""},
+    {DROP_RING, "events came too fast", ": raise --rate or --ring"},
+    {DROP_TRACKED, "too many blocks tracked at once", ": raise --rate or --blocks"},
+    {DROP_CALL, "returns not seen", ""},
 };
 
 bool summary_is_incomplete(const struct model *model) {

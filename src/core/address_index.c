@@ -86,6 +86,8 @@ static bool open_segment(struct address_index *index, uint32_t number) {
     if (!atomic_compare_exchange_strong_explicit(
             &index->segment[number], &none, made, memory_order_acq_rel, memory_order_relaxed))
         munmap(made, size);
+    else
+        atomic_fetch_add_explicit(&index->bytes, size, memory_order_relaxed);
     uint32_t seen = number;
     atomic_compare_exchange_strong_explicit(
         &index->count, &seen, number + 1, memory_order_acq_rel, memory_order_relaxed);
@@ -140,7 +142,11 @@ void index_prefetch(struct address_index *index, uint64_t address) {
     __builtin_prefetch(bucket_at(segment, hash(address) & segment.mask, 0), 1);
 }
 
-uint64_t index_bytes(const struct address_index *index) {
-    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
-    return index->first * ((UINT64_C(1) << count) - 1) * sizeof(struct index_bucket);
+void index_free(struct address_index *index) {
+    uint32_t count = atomic_exchange_explicit(&index->count, 0, memory_order_acq_rel);
+    while (count-- > 0) {
+        munmap(index->segment[count], (index->first << count) * sizeof(struct index_bucket));
+        index->segment[count] = NULL;
+    }
+    index->bytes = 0;
 }

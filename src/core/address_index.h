@@ -42,6 +42,7 @@ struct index_bucket {
 struct address_index {
     uint64_t first;
     _Atomic uint32_t count; /* segments in use */
+    _Atomic uint64_t bytes; /* memory that they take */
     _Atomic(struct index_bucket *) segment[INDEX_SEGMENTS];
 };
 
@@ -56,7 +57,7 @@ uint32_t index_remove(struct address_index *index, uint64_t address);
 /* Fetches the place of `address` into the cache: it will be inserted or removed in a moment. */
 void index_prefetch(struct address_index *index, uint64_t address);
 
-/* Memory that the index takes. */
-uint64_t index_bytes(const struct address_index *index);
+/* Empties it and gives its memory back. Nobody else may be using it. */
+void index_free(struct address_index *index);
 
 #endif

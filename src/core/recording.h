@@ -57,12 +57,16 @@ enum drop {
     DROP_SCRATCH,     /* all capture buffers busy */
     DROP_MODULE,      /* a mapped file could not be noted */
     DROP_ADDRESS,     /* an address above 48 bits */
+    DROP_RING,        /* attached: more came from the kernel than the collector could take in time */
+    DROP_TRACKED,     /* attached: the kernel's table of tracked blocks was full */
+    DROP_CALL,        /* attached: a call whose return was not seen */
     DROP_KINDS
 };
 
 /* What free() does to find out whether a block was sampled. */
 enum free_filter {
     FILTER_MARK = 1,   /* sampled blocks carry a mark in front: one compare */
+    FILTER_PROBES = 3, /* a probe in the kernel looks into its table of tracked blocks: attached */
     FILTER_LOOKUP = 2, /* blocks are left as they are: every free looks into the live table */
 };
 
@@ -84,7 +88,7 @@ struct recording_header {
     _Atomic uint32_t flags;
     int32_t pid;
     int32_t parent_pid;
-    int32_t writer;           /* the process that writes this, if it is not `pid`; else 0 */
+    int32_t writer;              /* the process that writes this, if it is not `pid`; else 0 */
     uint32_t depth_max;          /* frames kept of a stack */
     _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
     uint64_t rate;               /* mean bytes between samples; 1 = exact */
@@ -123,7 +127,8 @@ struct recording_header {
 
     _Alignas(64) _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
     _Atomic uint64_t drops[DROP_KINDS];
-    _Atomic uint64_t orphan_bytes; /* exact bytes of threads that have no record */
+    _Atomic uint64_t orphan_bytes;  /* exact bytes of threads that have no record */
+    _Atomic uint64_t private_bytes; /* memory that the recorder takes besides this file */
 };
 
 /* NEW: not yet filled by the thread it was made for. FREE: may be taken by another. */

@@ -33,6 +33,9 @@ static const char *const drop_names[DROP_KINDS] = {
     [DROP_SCRATCH] = "scratch",
     [DROP_MODULE] = "module",
     [DROP_ADDRESS] = "address",
+    [DROP_RING] = "ring",
+    [DROP_TRACKED] = "tracked",
+    [DROP_CALL] = "call",
 };
 
 /* Freed objects by lifetime; element b counts those that lived for less than 4^b µs and not for the one

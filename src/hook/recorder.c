@@ -248,6 +248,9 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
         drop(DROP_LIVE_TABLE);
         return OUTCOME_DROPPED;
     }
+    struct recording_header *header = recorder.recording.header;
+    if (counter_load(&header->private_bytes) != counter_load(&recorder.index.bytes))
+        counter_store(&header->private_bytes, counter_load(&recorder.index.bytes));
     replaced |= end_former(block, former, sample.birth);
     count_allocation(&sample);
     return replaced ? OUTCOME_REPLACED : OUTCOME_RECORDED;

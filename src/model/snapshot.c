@@ -322,6 +322,7 @@ static void describe_process(struct snapshot *snapshot, const struct stat *statu
     uint64_t on_disk = (uint64_t)status->st_blocks * 512;
     if (snapshot->recorder_bytes == 0)
         snapshot->recorder_bytes = on_disk < snapshot->size ? on_disk : snapshot->size;
+    snapshot->recorder_bytes += header->private_bytes;
     snapshot->file_bytes = (uint64_t)status->st_size;
 }
 

@@ -46,11 +46,6 @@ static uint64_t overflow_sum(struct address_index *index) {
     return sum;
 }
 
-static void free_index(struct address_index *index) {
-    for (uint32_t segment = 0; segment < index->count; segment++)
-        munmap(index->segment[segment], (index->first << segment) * sizeof(struct index_bucket));
-}
-
 static void check_basics(void) {
     struct address_index index = {.first = 64};
     CHECK_EQUAL(index_remove(&index, 0x1000), INDEX_NONE);
@@ -65,7 +60,7 @@ static void check_basics(void) {
     for (uint64_t i = 1; i <= 100000; i++)
         if (!CHECK(removes(&index, i * 16))) break;
     CHECK_EQUAL(overflow_sum(&index), 0);
-    free_index(&index);
+    index_free(&index);
 }
 
 /* An address that is given out again without its free having been seen takes the place of its former entry.
@@ -79,7 +74,7 @@ static void check_replacement(void) {
     CHECK_EQUAL(index_remove(&index, 0x4560), 99999);
     CHECK_EQUAL(index_remove(&index, 0x4560), INDEX_NONE);
     CHECK_EQUAL(overflow_sum(&index), 0);
-    free_index(&index);
+    index_free(&index);
 }
 
 /* An index that cannot grow refuses, and forgets nothing of what it has taken. */
@@ -102,7 +97,7 @@ static void check_full(void) {
     CHECK_EQUAL(missing, 0);
     CHECK_EQUAL(overflow_sum(&index), 0);
     CHECK(inserts(&index, 0x777770));
-    free_index(&index);
+    index_free(&index);
 }
 
 /* Random replacement among `live` addresses: at the end a miss costs what it cost at the start. */
@@ -133,7 +128,7 @@ static void check_churn(uint64_t operations) {
     fprintf(stderr,
         "churn of %lu replacements: a miss visits %.3f buckets at the start, %.3f empty at the end\n",
         operations, at_start, miss_length(&index));
-    free_index(&index);
+    index_free(&index);
 }
 
 /* ---- threads: each works on addresses of its own, some handed to the next one to be removed there ---- */
@@ -179,7 +174,7 @@ static void check_threads(void) {
         if (mailbox[i] && !removes(&shared, mailbox[i])) failures++;
     CHECK_EQUAL(failures, 0);
     CHECK_EQUAL(overflow_sum(&shared), 0);
-    free_index(&shared);
+    index_free(&shared);
 }
 
 int main(int count, char **arguments) {

@@ -1,0 +1,337 @@
+#include "attach/collector.h"
+
+#include "core/address_index.h"
+#include "core/beginning.h"
+#include "core/counter.h"
+#include "core/events.h"
+#include "core/live_table.h"
+#include "core/stack_table.h"
+#include "core/threads.h"
+#include "core/timeline.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_BYTES   (UINT64_C(1) << 20)
+#define BLOCK_BUCKETS 1024u
+#define MODULES_MOST  65536u
+
+/* A thread of the target and its record. */
+struct member {
+    int32_t tid;
+    uint32_t record;
+};
+
+struct collector {
+    struct recording recording;
+    int pid;
+    uint64_t start;
+    struct address_index blocks; /* their slots, by number */
+    struct member *members;      /* sorted by tid */
+    size_t member_count;
+    struct member last;        /* found by the last search */
+    uint64_t lost[DROP_KINDS]; /* noted as lost before it came here */
+    uint64_t samples, frees;
+};
+
+static uint64_t kernel_time(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- beginning and end ---- */
+
+/* What a file of /proc/PID says; zero bytes become ARGUMENT_END. */
+static uint64_t note_file(struct recording *recording, int pid, const char *name) {
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, sizeof text, file) : 0;
+    if (file) fclose(file);
+    while (length > 0 && text[length - 1] == '\0') length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0') text[i] = ARGUMENT_END;
+    return length ? arena_text(recording, text, length) : 0;
+}
+
+static uint64_t note_executable(struct recording *recording, int pid) {
+    char link[64], path[RECORDING_PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t length = readlink(link, path, sizeof path);
+    return length > 0 ? arena_text(recording, path, (size_t)length) : 0;
+}
+
+static int parent_of(int pid) {
+    char path[64];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    /* The name, in brackets, may hold anything. */
+    char text[512] = "";
+    if (file && fread(text, 1, sizeof text - 1, file) > 0) {
+        const char *after = strrchr(text, ')');
+        if (!after || sscanf(after, ") %*c %d", &parent) != 1) parent = 0;
+    }
+    if (file) fclose(file);
+    return parent;
+}
+
+static int cannot_begin(const char *path, int error, struct problem *problem) {
+    const char *remedy = error == EEXIST ? "name another file with -o, or add -f to replace it"
+                         : error == ENOSPC || error == EDQUOT
+                             ? "free some space, or name a file on another disk with -o"
+                             : "name a file in a folder that can be written to with -o";
+    return problem_set(
+        problem, problem_kind_of_errno(error), remedy, "cannot write '%s': %s", path, strerror(error));
+}
+
+int collector_open(
+    const struct collector_options *options, struct collector **ret_collector, struct problem *problem) {
+    struct collector *collector = calloc(1, sizeof *collector);
+    if (!collector) return cannot_begin(options->path, ENOMEM, problem);
+    collector->pid = options->pid;
+    collector->start = kernel_time(CLOCK_MONOTONIC);
+    collector->blocks.first = BLOCK_BUCKETS;
+    struct recording *recording = &collector->recording;
+    int r = arena_create(recording, options->path, options->replace, FIRST_BYTES, options->size_max);
+    if (r < 0) {
+        free(collector);
+        return cannot_begin(options->path, -r, problem);
+    }
+    struct beginning beginning = {
+        .pid = options->pid,
+        .parent_pid = parent_of(options->pid),
+        .writer = getpid(),
+        .machine = EM_X86_64,
+        .filter = FILTER_PROBES,
+        .depth = options->depth,
+        .rate = options->rate,
+        .start_monotonic = collector->start,
+        .start_realtime = kernel_time(CLOCK_REALTIME),
+    };
+    if (!recording_begin(recording, &beginning)) {
+        unlink(recording->path);
+        arena_unmap(recording);
+        free(collector);
+        return cannot_begin(options->path, ENOSPC, problem);
+    }
+    struct recording_header *header = recording->header;
+    header->executable = note_executable(recording, options->pid);
+    header->command_line = note_file(recording, options->pid, "cmdline");
+    header->allocator = arena_text(recording, options->allocator, strlen(options->allocator));
+    recording_publish(recording);
+    *ret_collector = collector;
+    return 0;
+}
+
+void collector_close(struct collector *collector) {
+    struct recording *recording = &collector->recording;
+    for (size_t i = 0; i < collector->member_count; i++)
+        timeline_flush(recording, threads_get(recording, collector->members[i].record));
+    counter_store(&recording->header->last_event, kernel_time(CLOCK_MONOTONIC) - collector->start);
+    arena_close(recording);
+    arena_unmap(recording);
+    index_free(&collector->blocks);
+    free(collector->members);
+    free(collector);
+}
+
+/* ---- threads ---- */
+
+static size_t place_of(const struct collector *collector, int32_t tid) {
+    size_t low = 0, high = collector->member_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (collector->members[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void note_name(const struct collector *collector, struct thread_record *record, int32_t tid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", collector->pid, tid);
+    FILE *file = fopen(path, "re");
+    if (!file) return;
+    char name[sizeof record->name] = "";
+    if (fgets(name, sizeof name, file)) {
+        name[strcspn(name, "\n")] = '\0';
+        memcpy(record->name, name, sizeof name);
+    }
+    fclose(file);
+}
+
+/* NULL when there is no room for one more: that is counted. */
+static struct thread_record *thread_of(struct collector *collector, int32_t tid, uint64_t now) {
+    struct recording *recording = &collector->recording;
+    if (collector->last.tid == tid) return threads_get(recording, collector->last.record);
+    size_t place = place_of(collector, tid);
+    if (place == collector->member_count || collector->members[place].tid != tid) {
+        struct member *grown = reallocarray(collector->members, collector->member_count + 1, sizeof *grown);
+        if (grown) collector->members = grown;
+        uint32_t number = grown ? threads_register(recording, tid, now) : UINT32_MAX;
+        if (number == UINT32_MAX) {
+            recording->header->drops[DROP_THREAD]++;
+            return NULL;
+        }
+        memmove(&grown[place + 1], &grown[place], (collector->member_count - place) * sizeof *grown);
+        grown[place] = (struct member){tid, number};
+        collector->member_count++;
+        struct thread_record *record = threads_get(recording, number);
+        record->number = number;
+        record->moment = UINT64_MAX;
+        note_name(collector, record, tid);
+    }
+    collector->last = collector->members[place];
+    return threads_get(recording, collector->last.record);
+}
+
+void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes) {
+    struct thread_record *record =
+        thread_of(collector, thread, kernel_time(CLOCK_MONOTONIC) - collector->start);
+    if (record) counter_store(&record->bytes, bytes);
+}
+
+void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time) {
+    size_t place = place_of(collector, thread);
+    if (place == collector->member_count || collector->members[place].tid != thread) return;
+    struct recording *recording = &collector->recording;
+    struct thread_record *record = threads_get(recording, collector->members[place].record);
+    counter_store(&record->bytes, bytes);
+    timeline_flush(recording, record);
+    live_give_all(recording, record);
+    threads_end(recording, record, time > collector->start ? time - collector->start : 0);
+    collector->member_count--;
+    memmove(&collector->members[place], &collector->members[place + 1],
+        (collector->member_count - place) * sizeof *collector->members);
+    collector->last = (struct member){0};
+}
+
+/* ---- blocks ---- */
+
+static uint64_t since_start(const struct collector *collector, uint64_t time) {
+    return time > collector->start ? time - collector->start : 0;
+}
+
+void collector_allocated(struct collector *collector, const struct collected_block *block) {
+    struct recording *recording = &collector->recording;
+    struct recording_header *header = recording->header;
+    struct thread_record *thread = thread_of(collector, block->thread, since_start(collector, block->time));
+    if (!thread) return;
+    bool is_new;
+    struct sample sample = {
+        .size = block->size,
+        .birth = since_start(collector, block->time),
+        .stack = stack_table_intern(recording, block->frames, block->frame_count, block->flags, &is_new),
+    };
+    struct live_entry *entry;
+    uint32_t former;
+    sample.slot = live_take(recording, thread, &entry);
+    if (sample.slot == LIVE_NONE) {
+        header->drops[DROP_LIVE_TABLE]++;
+        return;
+    }
+    if (!index_insert(&collector->blocks, block->number, sample.slot, &former)) {
+        live_give(recording, thread, sample.slot);
+        header->drops[DROP_LIVE_TABLE]++;
+        return;
+    }
+    entry->size = sample.size;
+    entry->birth = sample.birth;
+    entry->stack = sample.stack;
+    entry->thread = (uint16_t)thread->number;
+    entry->heap = 0;
+    live_publish(entry, block->address & LIVE_KEY_MASK);
+    event_allocate(recording, thread, &sample);
+    counter_add_own(&thread->samples, 1);
+    collector->samples++;
+}
+
+void collector_freed(struct collector *collector, uint64_t number, int32_t tid, uint64_t time) {
+    struct recording *recording = &collector->recording;
+    uint32_t slot = index_remove(&collector->blocks, number);
+    if (slot == INDEX_NONE) return;
+    uint64_t now = since_start(collector, time);
+    struct thread_record *thread = thread_of(collector, tid, now);
+    struct live_entry *entry = live_entry(recording, slot);
+    struct sample sample = {.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
+    live_withdraw(entry);
+    event_free(recording, thread, &sample, now);
+    live_give(recording, thread, slot);
+    collector->frees++;
+}
+
+void collector_forget_all(struct collector *collector, uint64_t time) {
+    struct recording *recording = &collector->recording;
+    struct recording_header *header = recording->header;
+    uint64_t now = since_start(collector, time);
+    for (uint32_t slot = 0; slot < header->live.count; slot++) {
+        struct live_entry *entry = live_entry(recording, slot);
+        if (!live_address(entry)) continue;
+        live_withdraw(entry);
+        live_give(recording, NULL, slot);
+    }
+    for (uint64_t i = 0; i < header->stacks.count; i++) {
+        struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
+        /* All but the frames, which stay for those who come again. */
+        memset(stack, 0, offsetof(struct stack_record, hash));
+    }
+    for (size_t i = 0; i < collector->member_count; i++) {
+        struct thread_record *record = threads_get(recording, collector->members[i].record);
+        counter_store(&record->samples, 0);
+    }
+    index_free(&collector->blocks);
+    counter_store(&header->live_bytes, 0);
+    counter_store(&header->peak_bytes, 0);
+    counter_store(&header->peak_time, now);
+    collector->samples = collector->frees = 0;
+}
+
+/* ---- the rest ---- */
+
+void collector_module(struct collector *collector, const struct module_record *module, const char *path) {
+    struct recording *recording = &collector->recording;
+    struct table *table = &recording->header->modules;
+    uint64_t text = arena_text(recording, path, strlen(path));
+    uint64_t number = text ? table_append(recording, table, MODULES_MOST) : UINT64_MAX;
+    if (number == UINT64_MAX) {
+        recording->header->drops[DROP_MODULE]++;
+        return;
+    }
+    struct module_record *record = table_entry(recording, table, number);
+    *record = *module;
+    record->path = text;
+    record->first_seen = kernel_time(CLOCK_MONOTONIC) - collector->start;
+    atomic_store_explicit(&record->complete, 1, memory_order_release);
+}
+
+void collector_losses(struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees) {
+    struct recording_header *header = collector->recording.header;
+    for (int kind = 0; kind < DROP_KINDS; kind++) {
+        header->drops[kind] += lost[kind] - collector->lost[kind];
+        collector->lost[kind] = lost[kind];
+    }
+    counter_store(&header->unknown_frees, unknown_frees);
+}
+
+struct collector_figures collector_figures(const struct collector *collector) {
+    struct recording_header *header = collector->recording.header;
+    return (struct collector_figures){
+        .live_bytes = (double)counter_load(&header->live_bytes) / BYTE_ONE,
+        .peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE,
+        .samples = collector->samples,
+        .frees = collector->frees,
+    };
+}
+
+const char *collector_path(const struct collector *collector) {
+    return collector->recording.path;
+}
