@@ -125,6 +125,7 @@ int collector_open(
     header->executable = note_executable(recording, options->pid);
     header->command_line = note_file(recording, options->pid, "cmdline");
     header->allocator = arena_text(recording, options->allocator, strlen(options->allocator));
+    if (options->levels_only) header->flags |= RECORDING_LEVELS;
     recording_publish(recording);
     *ret_collector = collector;
     return 0;
@@ -293,6 +294,19 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     counter_store(&header->peak_bytes, 0);
     counter_store(&header->peak_time, now);
     collector->samples = collector->frees = 0;
+}
+
+void collector_level(struct collector *collector, uint64_t bytes, uint64_t time) {
+    struct recording *recording = &collector->recording;
+    struct recording_header *header = recording->header;
+    uint64_t now = since_start(collector, time), former = counter_load(&header->live_bytes) / BYTE_ONE;
+    struct thread_record *thread = thread_of(collector, collector->pid, now);
+    if (!thread) return;
+    timeline_note(recording, thread, now);
+    counter_store(&header->live_bytes, bytes * BYTE_ONE);
+    if (counter_raise(true, &header->peak_bytes, bytes * BYTE_ONE)) counter_store(&header->peak_time, now);
+    timeline_grow(
+        recording, thread, bytes * BYTE_ONE, bytes > former ? (bytes - former) * BYTE_ONE : 0, true);
 }
 
 /* ---- the rest ---- */

@@ -22,6 +22,7 @@ struct collector_options {
     uint32_t depth;
     uint64_t size_max;
     const char *allocator; /* what serves the program, for people */
+    bool levels_only;      /* only collector_level is going to be told */
 };
 
 int collector_open(
@@ -41,6 +42,9 @@ struct collected_block {
 
 void collector_allocated(struct collector *collector, const struct collected_block *block);
 void collector_freed(struct collector *collector, uint64_t number, int32_t thread, uint64_t time);
+
+/* Where single blocks are not known: the process has `bytes` of memory now. */
+void collector_level(struct collector *collector, uint64_t bytes, uint64_t time);
 
 /* A file that frames may lie in. */
 void collector_module(struct collector *collector, const struct module_record *module, const char *path);

@@ -104,6 +104,8 @@ static const char *store(struct option_rule *rule, const char *value) {
         *(double *)rule->target = percent;
         return NULL;
     }
+    case OPTION_SECONDS:
+        return parse_seconds(value, rule->target) ? NULL : "a time such as 30s, 500ms or 5m";
     case OPTION_CHOICE:
         for (int i = 0; rule->choices[i]; i++)
             if (strcmp(rule->choices[i], value) == 0) {

@@ -13,6 +13,7 @@ enum option_kind {
     OPTION_COUNT,   /* uint64_t */
     OPTION_SIZE,    /* uint64_t, in bytes: 512K */
     OPTION_PERCENT, /* double, 0 to 100 */
+    OPTION_SECONDS, /* double: 30s, 500ms, 5m, 1h, or a bare number of seconds */
     OPTION_CHOICE,  /* int: number of the choice in `choices` */
 };
 

@@ -4,9 +4,9 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/outcome.h"
 #include "cli/output_pattern.h"
 #include "cli/program.h"
-#include "cli/summary.h"
 #include "cli/text.h"
 #include "cli/units.h"
 
@@ -73,53 +73,17 @@ static uint64_t realtime(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Paths are shown from the current folder where they lie in it, so that they can be pasted. */
-static char *shown_path(const char *path) {
-    cleanup_text char *here = getcwd(NULL, 0);
-    size_t length = here ? strlen(here) : 0;
-    bool inside = length > 1 && strncmp(path, here, length) == 0 && path[length] == '/';
-    return text_clean(inside ? path + length + 1 : path);
-}
-
 static void print_summary(const struct run_recordings *recordings, int status, double seconds) {
-    struct problem problem = {0};
-    struct model *model;
-    cleanup_text char *path = shown_path(recordings->main);
     if (WIFSIGNALED(status))
         message_note(
             "the program was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (model_load(recordings->main, &model, &problem) < 0) {
-        message_problem(&problem);
-        return;
-    }
-    const struct totals *totals = &model->totals;
-    struct terminal terminal = terminal_of(stderr);
-    struct pieces pieces = {.out = stderr, .width = terminal.width, .indent = "  "};
-    fprintf(stderr, "malloscope: recorded %s\n", path);
-    pieces_add(&pieces, "%s", seconds_text(seconds).text);
-    pieces_add(&pieces, "peak %s", bytes_text(totals->peak_bytes).text);
-    if (estimate_error(totals->sum.live_bytes) <= 0)
-        pieces_add(&pieces, "live at the end %s", bytes_text(totals->sum.live_bytes.value).text);
-    else
-        pieces_add(&pieces, "live at the end %s %s %s", bytes_text(totals->sum.live_bytes.value).text,
-            glyphs()->plus_minus, bytes_text(estimate_error(totals->sum.live_bytes)).text);
-    summary_add_total(&pieces, model);
-    if (model->exact)
-        pieces_add(&pieces, "%s%s", counted_text(totals->sum.total_objects.value, "allocation").text,
-            summary_is_incomplete(model) ? "" : ", exact");
-    else
-        pieces_add(&pieces, "%s", counted_text((double)totals->sum.samples, "sample").text);
-    pieces_end(&pieces);
-    summary_print_notes(stderr, model, SORT_TOTAL);
+    cleanup_text char *more = NULL;
     if (recordings->child_count) {
-        cleanup_text char *first = shown_path(recordings->children[0]);
-        fprintf(stderr, "  and %zu more recording%s of programs it started or became, such as %s\n",
+        cleanup_text char *first = outcome_path(recordings->children[0]);
+        more = format_text("and %zu more recording%s of programs it started or became, such as %s",
             recordings->child_count, recordings->child_count == 1 ? "" : "s", first);
     }
-    bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
-    const char *second = leaks ? "leaks" : "tree";
-    fprintf(stderr, "  next: malloscope report %s\n        malloscope %s %s\n", path, second, path);
-    model_free(model);
+    outcome_print(recordings->main, seconds, more);
 }
 
 static void tell_result(const struct run *run, const struct launched *launched, uint64_t start) {

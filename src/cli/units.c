@@ -148,3 +148,21 @@ bool parse_size(const char *text, uint64_t *ret_bytes) {
     *ret_bytes = value;
     return true;
 }
+
+bool parse_seconds(const char *text, double *ret_seconds) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isdigit((unsigned char)text[0])) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) != 0) continue;
+        double seconds = number * units[i].seconds;
+        if (!(seconds > 0 && seconds <= 366 * 86400.0)) return false;
+        *ret_seconds = seconds;
+        return true;
+    }
+    return false;
+}

@@ -22,4 +22,7 @@ struct unit_text seconds_text(double seconds); /* "120 µs", "1.25 s", "2 min 05
 bool parse_size(const char *text, uint64_t *ret_bytes);
 bool parse_count(const char *text, uint64_t *ret_count);
 
+/* A time: a number, then nothing or s, ms, m or min, h. More than none, at most a year. */
+bool parse_seconds(const char *text, double *ret_seconds);
+
 #endif

@@ -50,6 +50,11 @@ static uint64_t size_of(const char *text) {
     return parse_size(text, &size) ? size : UINT64_MAX;
 }
 
+static double seconds_of(const char *text) {
+    double seconds;
+    return parse_seconds(text, &seconds) ? seconds : -1;
+}
+
 static void sizes_are_read_strictly(void) {
     CHECK_EQUAL(size_of("1"), 1);
     CHECK_EQUAL(size_of("512K"), 524288);
@@ -210,7 +215,19 @@ static void tables_fit_every_width(void) {
     CHECK(widest_line(0, names[2], places[2]) > 200); /* no limit */
 }
 
+static void check_seconds(void) {
+    CHECK_EQUAL(seconds_of("30"), 30);
+    CHECK_EQUAL(seconds_of("30s"), 30);
+    CHECK_EQUAL(seconds_of("1.5m"), 90);
+    CHECK_EQUAL(seconds_of("2min"), 120);
+    CHECK_EQUAL(seconds_of("500ms"), 0.5);
+    CHECK_EQUAL(seconds_of("1h"), 3600);
+    const char *const wrong[] = {"", "s", "-1", "0", "1d", "1 s", "nan", "inf", "1e99", "+3", " 3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK_EQUAL(seconds_of(wrong[i]), -1);
+}
+
 int main(void) {
+    check_seconds();
     setenv("LC_ALL", "C.UTF-8", 1);
     terminal_choose_glyphs();
     bytes_have_three_digits_that_count();
