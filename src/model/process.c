@@ -142,6 +142,15 @@ bool process_has_number(int pid, int inner_pid) {
     return found;
 }
 
+bool process_is_called(int pid, const char *name) {
+    char line[64] = "";
+    FILE *file = open_of_process(pid, "comm");
+    bool read = file && fgets(line, sizeof line, file);
+    if (file) fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return read && strcmp(line, name) == 0;
+}
+
 int process_find_writer(int recorded_pid, const struct stat *status) {
     if (recorded_pid <= 0) return 0;
     int direct = writes_file(recorded_pid, status);

@@ -29,6 +29,9 @@ void process_mappings_free(struct process_mappings *mappings);
 /* Whether `mapping` of process `pid` shows the file that `status` describes. */
 bool process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status);
 
+/* Whether this is the name of its program. */
+bool process_is_called(int pid, const char *name);
+
 /* The process that has the file mapped for writing, where `recorded_pid` is its number as it knew it itself:
  * in a container that number differs from ours. Returns 0 if there is none, -EACCES if one exists by that
  * number but may not be inspected. */

@@ -103,13 +103,59 @@ static int open_mapped(int pid, const struct process_mapping *mapping, char *pat
 
 static int no_recording(int pid, struct problem *problem) {
     return problem_set(problem, PROBLEM_MISSING,
-        "start the program under 'malloscope run -- PROGRAM': one that is running already cannot be recorded",
+        "record it now with 'sudo malloscope attach PID', or start the program under 'malloscope run -- "
+        "PROGRAM'",
         "process %d has no recording", pid);
 }
 
-int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
+/* The recording that fits process `pid` best among the files that `holder` has mapped. */
+struct search {
+    enum likeness best;
+    char found[PATH_MAX + 64];
+    int refusal; /* why one could not be opened */
+    char refused[PATH_MAX];
+};
+
+static int search_mappings(int holder, int pid, struct search *search) {
     struct process_mappings mappings;
-    int r = process_mappings_read(pid, &mappings);
+    int r = process_mappings_read(holder, &mappings);
+    if (r < 0) return r;
+    char path[PATH_MAX + 64];
+    for (size_t i = 0; i < mappings.count; i++) {
+        int descriptor = open_mapped(holder, &mappings.list[i], path, sizeof path);
+        if (descriptor < 0) {
+            if (!has_suffix(mappings.list[i].path)) continue;
+            search->refusal = -descriptor;
+            snprintf(search->refused, sizeof search->refused, "%s", mappings.list[i].path);
+            continue;
+        }
+        enum likeness likeness = likeness_of(descriptor, pid);
+        close(descriptor);
+        if (likeness > search->best) {
+            search->best = likeness;
+            memcpy(search->found, path, sizeof search->found);
+        }
+    }
+    process_mappings_free(&mappings);
+    return 0;
+}
+
+/* A process that was attached to is recorded by another one. */
+static void search_collectors(int pid, struct search *search) {
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int holder = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        struct search attempt = {0};
+        if (holder > 0 && process_is_called(holder, "malloscope") &&
+            search_mappings(holder, pid, &attempt) == 0 && attempt.best == RECORDING_OF_PROCESS)
+            *search = attempt;
+    }
+    if (folder) closedir(folder);
+}
+
+int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
+    struct search search = {0};
+    int r = search_mappings(pid, pid, &search);
     if (r == -ESRCH)
         return problem_set(problem, PROBLEM_MISSING,
             "list processes with 'ps' or 'pgrep -a NAME'; to read a recording that a program has left, name "
@@ -118,32 +164,14 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
     if (r < 0)
         return problem_set(problem, problem_kind_of_errno(-r), become_owner(),
             "cannot look into process %d: %s", pid, strerror(-r));
+    if (search.best != RECORDING_OF_PROCESS) search_collectors(pid, &search);
 
-    char path[PATH_MAX + 64], found[PATH_MAX + 64] = "", refused[PATH_MAX + 64] = "";
-    enum likeness best = NOT_A_RECORDING;
-    int refusal = 0;
-    for (size_t i = 0; i < mappings.count; i++) {
-        int descriptor = open_mapped(pid, &mappings.list[i], path, sizeof path);
-        if (descriptor < 0) {
-            if (!has_suffix(mappings.list[i].path)) continue;
-            refusal = -descriptor;
-            snprintf(refused, sizeof refused, "%s", mappings.list[i].path);
-            continue;
-        }
-        enum likeness likeness = likeness_of(descriptor, pid);
-        close(descriptor);
-        if (likeness > best) {
-            best = likeness;
-            memcpy(found, path, sizeof found);
-        }
-    }
-    process_mappings_free(&mappings);
-
-    if (best == NOT_A_RECORDING && refusal)
-        return problem_set(problem, problem_kind_of_errno(refusal), become_owner(),
-            "cannot open '%s', the recording of process %d: %s", refused, pid, strerror(refusal));
-    if (best == NOT_A_RECORDING) return no_recording(pid, problem);
-    char *copy = strdup(found);
+    if (search.best == NOT_A_RECORDING && search.refusal)
+        return problem_set(problem, problem_kind_of_errno(search.refusal), become_owner(),
+            "cannot open '%s', the recording of process %d: %s", search.refused, pid,
+            strerror(search.refusal));
+    if (search.best == NOT_A_RECORDING) return no_recording(pid, problem);
+    char *copy = strdup(search.found);
     if (!copy) return out_of_memory(problem);
     *ret_path = copy;
     return 0;
