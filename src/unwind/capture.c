@@ -216,7 +216,7 @@ static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk)
 /* The same, where it is about to return. */
 static __attribute__((noinline)) enum step step_epilogue(struct walk *walk) {
     struct epilogue epilogue;
-    if (!epilogue_read(walk->pc, &epilogue)) return STEP_END;
+    if (!epilogue_read(NULL, walk->pc, &epilogue)) return STEP_END;
     uint64_t sp = walk->base[BASE_SP], pc;
     if (!stack_read(&walk->stack, sp + epilogue.return_place, &pc)) return STEP_END;
     for (unsigned base = BASE_FP; base < BASE_COUNT; base++) { /* all below the return address */

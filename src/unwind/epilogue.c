@@ -2,18 +2,16 @@
 
 #include <string.h>
 
-#include "core/memory.h"
-
 #if defined(__x86_64__)
 
 #define WINDOW    64
 #define FRAME_MAX (1u << 20)
 
 /* The code at `pc`, as much of it as there is before something that cannot be read. */
-static uint64_t read_code(uint64_t pc, uint8_t code[WINDOW]) {
+static uint64_t read_code(const struct module *module, uint64_t pc, uint8_t code[WINDOW]) {
     uint64_t in_page = PAGE_SIZE_MIN - pc % PAGE_SIZE_MIN;
-    if (memory_copy(code, pc, WINDOW)) return WINDOW;
-    return in_page < WINDOW && memory_copy(code, pc, in_page) ? in_page : 0;
+    if (module_copy_code(module, code, pc, WINDOW)) return WINDOW;
+    return in_page < WINDOW && module_copy_code(module, code, pc, in_page) ? in_page : 0;
 }
 
 /* "add $n,%rsp" or "lea n(%rsp),%rsp": the length of the instruction, 0 if it is another. */
@@ -42,10 +40,10 @@ static unsigned take_pop(const uint8_t *code, unsigned *ret_register) {
 static const uint8_t base_of_register[16] = {
     [3] = BASE_RBX, [5] = BASE_FP, [12] = BASE_R12, [13] = BASE_R13, [14] = BASE_R14, [15] = BASE_R15};
 
-bool epilogue_read(uint64_t pc, struct epilogue *ret_epilogue) {
+bool epilogue_read(const struct module *module, uint64_t pc, struct epilogue *ret_epilogue) {
     enum { LONGEST = 8 };
     uint8_t code[WINDOW + LONGEST] = {0}; /* what is not there is no instruction that is known here */
-    uint64_t size = read_code(pc, code);
+    uint64_t size = read_code(module, pc, code);
     struct epilogue epilogue = {0};
     for (uint64_t at = 0; at < size;) {
         const uint8_t *next = code + at;
@@ -74,8 +72,8 @@ bool epilogue_read(uint64_t pc, struct epilogue *ret_epilogue) {
 
 #else
 
-bool epilogue_read(uint64_t pc, struct epilogue *ret_epilogue) {
-    (void)pc, (void)ret_epilogue;
+bool epilogue_read(const struct module *module, uint64_t pc, struct epilogue *ret_epilogue) {
+    (void)module, (void)pc, (void)ret_epilogue;
     return false;
 }
 

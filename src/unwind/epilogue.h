@@ -22,7 +22,8 @@ struct epilogue {
     uint32_t place[BASE_COUNT]; /* to where a register is popped from, plus 1; 0 = it is not */
 };
 
-/* Whether the code at `pc` takes its frame down and returns, without a branch in between. */
-bool epilogue_read(uint64_t pc, struct epilogue *ret_epilogue);
+/* Whether the code at `pc` takes its frame down and returns, without a branch in between. `module` is where
+ * it is in another process; NULL = in this one. */
+bool epilogue_read(const struct module *module, uint64_t pc, struct epilogue *ret_epilogue);
 
 #endif

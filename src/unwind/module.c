@@ -10,9 +10,14 @@
 bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size) {
     if (address < module->data_low || address > module->data_high || size > module->data_high - address)
         return false;
-    if (!module->permanent) return memory_copy(target, address, size);
+    if (!module->permanent) return module_copy_code(module, target, address, size);
     memcpy(target, (const void *)address, size);
     return true;
+}
+
+bool module_copy_code(const struct module *module, void *target, uint64_t address, uint64_t size) {
+    return module && module->reader ? module->reader(module, target, address, size)
+                                    : memory_copy(target, address, size);
 }
 
 bool module_copy_header(const struct module *module, uint8_t target[MODULE_IDENTITY_SIZE]) {

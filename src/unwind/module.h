@@ -18,6 +18,8 @@ struct module {
     uint64_t identity;  /* of the header's first bytes, to notice that another module has taken the place */
     uint64_t permanent; /* 1 = cannot be unloaded: may be read directly */
     uint64_t unread; /* 1 = could not be read (it was being opened or closed): nothing is known of it yet */
+    /* How to read it where it is mapped into another process; NULL in the process itself. */
+    bool (*reader)(const struct module *module, void *target, uint64_t address, uint64_t size);
 };
 
 /* Finds the unwind information of a module of which the mapping and `permanent` are known. `page` is
@@ -26,6 +28,8 @@ void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]);
 
 /* Copies memory of the module's data segment. False if it lies outside or is gone. */
 bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size);
+/* Copies code of the module, or near it. NULL = of this process. */
+bool module_copy_code(const struct module *module, void *target, uint64_t address, uint64_t size);
 
 /* Copies the first bytes of .eh_frame_hdr, zeroes after the end of its segment. */
 #define MODULE_IDENTITY_SIZE 64

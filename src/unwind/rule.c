@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/memory.h"
 #include "unwind/cursor.h"
 #include "unwind/epilogue.h"
 #include "unwind/expression.h"
@@ -16,6 +15,9 @@
 #define RETURN_REGISTER 30
 #endif
 
+/* No function has as much to say. It keeps damaged information from taking long. */
+#define ENTRY_SIZE_MAX (1u << 20)
+
 /* The part that many functions share. */
 struct common {
     uint64_t code_alignment;
@@ -28,7 +30,7 @@ struct common {
 static bool common_parse(struct cursor *cursor, struct common *ret_common) {
     struct common common = {0};
     uint64_t length = cursor_fixed(cursor, 4), letters;
-    if (length == 0 || length >= 0xfffffff0 || length > cursor->end - cursor->address) return false;
+    if (length == 0 || length > ENTRY_SIZE_MAX || length > cursor->end - cursor->address) return false;
     cursor->end = cursor->address + length;
     if (cursor_fixed(cursor, 4) != 0) return false;
     uint8_t version = cursor_byte(cursor), letter;
@@ -118,40 +120,51 @@ static struct rule rule_encode(const struct row *row, bool signal) {
 
 /* ---- Evaluation ---- */
 
-/* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
-static __attribute__((noinline)) struct rule rule_from_fde(
-    const struct module *module, uint64_t address, uint64_t pc) {
-    uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
-    struct cursor common_cursor, cursor;
+/* An entry (FDE) and its common part (CIE), each with its instructions still to be read. */
+struct entry {
+    struct cursor cursor, common_cursor;
     struct common common;
-    cursor_begin(&cursor, module, address, window, sizeof window);
-    uint64_t length = cursor_fixed(&cursor, 4);
-    if (length == 0 || length >= 0xfffffff0 || length > cursor.end - cursor.address)
-        return rule_of_kind(RULE_UNKNOWN);
-    cursor.end = cursor.address + length;
-    uint64_t here = cursor.address, back = cursor_fixed(&cursor, 4);
-    cursor_begin(&common_cursor, module, here - back, common_window, sizeof common_window);
-    if (cursor.failed || back == 0 || common_cursor.address >= common_cursor.end ||
-        !common_parse(&common_cursor, &common))
-        return rule_of_kind(RULE_UNKNOWN);
+    uint64_t begin, size;                  /* the code it is about */
+    uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
+};
 
-    uint64_t begin = cursor_pointer(&cursor, common.pointer_encoding);
-    uint64_t size = cursor_pointer(&cursor, common.pointer_encoding & 0x0f);
-    if (common.augmented) cursor_skip(&cursor, cursor_unsigned(&cursor));
-    if (cursor.failed) return rule_of_kind(RULE_UNKNOWN);
-    if (pc - begin >= size) return rule_of_kind(RULE_FRAME_POINTER);
+static bool entry_open(struct entry *entry, const struct module *module, uint64_t address) {
+    struct cursor *cursor = &entry->cursor;
+    cursor_begin(cursor, module, address, entry->window, sizeof entry->window);
+    uint64_t length = cursor_fixed(cursor, 4);
+    if (length == 0 || length > ENTRY_SIZE_MAX || length > cursor->end - cursor->address) return false;
+    cursor->end = cursor->address + length;
+    uint64_t here = cursor->address, back = cursor_fixed(cursor, 4);
+    cursor_begin(
+        &entry->common_cursor, module, here - back, entry->common_window, sizeof entry->common_window);
+    if (cursor->failed || back == 0 || entry->common_cursor.address >= entry->common_cursor.end ||
+        !common_parse(&entry->common_cursor, &entry->common))
+        return false;
+
+    entry->begin = cursor_pointer(cursor, entry->common.pointer_encoding);
+    entry->size = cursor_pointer(cursor, entry->common.pointer_encoding & 0x0f);
+    if (entry->common.augmented) cursor_skip(cursor, cursor_unsigned(cursor));
+    return !cursor->failed;
+}
+
+/* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
+static __attribute__((noinline)) struct rule rule_from_entry(
+    const struct module *module, uint64_t address, uint64_t pc) {
+    struct entry entry;
+    if (!entry_open(&entry, module, address)) return rule_of_kind(RULE_UNKNOWN);
+    if (pc - entry.begin >= entry.size) return rule_of_kind(RULE_FRAME_POINTER);
 
     struct program program = {.pc = pc,
-        .begin = begin,
-        .code_alignment = common.code_alignment,
-        .data_alignment = common.data_alignment,
-        .pointer_encoding = common.pointer_encoding};
+        .begin = entry.begin,
+        .code_alignment = entry.common.code_alignment,
+        .data_alignment = entry.common.data_alignment,
+        .pointer_encoding = entry.common.pointer_encoding};
     struct row initial = {0};
-    if (!program_run(&common_cursor, &program, &initial)) return rule_of_kind(RULE_UNKNOWN);
+    if (!program_run(&entry.common_cursor, &program, &initial)) return rule_of_kind(RULE_UNKNOWN);
     struct row row = initial;
     program.initial = &initial;
-    if (!program_run(&cursor, &program, &row)) return rule_of_kind(RULE_UNKNOWN);
-    return rule_encode(&row, common.signal);
+    if (!program_run(&entry.cursor, &program, &row)) return rule_of_kind(RULE_UNKNOWN);
+    return rule_encode(&row, entry.common.signal);
 }
 
 /* Code that nothing is known about: JIT output or hand-written assembly; but also the signal trampoline of a
@@ -167,14 +180,15 @@ static __attribute__((noinline)) struct rule rule_without_information(
 #endif
     uint8_t code[sizeof trampoline];
     uint64_t address, begin, returned_to = pc + 1;
-    if (memory_copy(code, returned_to, sizeof code) && memcmp(code, trampoline, sizeof code) == 0)
+    if (module_copy_code(module, code, returned_to, sizeof code) &&
+        memcmp(code, trampoline, sizeof code) == 0)
         return rule_of_kind(RULE_SIGNAL);
     /* No call leaves a return address that is the first instruction of a function. makecontext does. */
     if (module->header && fde_find(module, returned_to, &address, &begin) == FDE_FOUND &&
         begin == returned_to)
         return rule_of_kind(RULE_START);
     struct epilogue epilogue;
-    return rule_of_kind(epilogue_read(returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
+    return rule_of_kind(epilogue_read(module, returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
 }
 
 bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_rule) {
@@ -184,8 +198,16 @@ bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_ru
     if (module->header) {
         enum fde_result result = fde_find(module, pc, &address, &begin);
         if (result == FDE_STALE) return false;
-        if (result == FDE_FOUND) rule = rule_from_fde(module, address, pc);
+        if (result == FDE_FOUND) rule = rule_from_entry(module, address, pc);
     }
     *ret_rule = rule_kind(rule) == RULE_FRAME_POINTER ? rule_without_information(module, pc) : rule;
+    return true;
+}
+
+bool rule_extent(const struct module *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size) {
+    struct entry entry;
+    if (!entry_open(&entry, module, address)) return false;
+    *ret_begin = entry.begin;
+    *ret_size = entry.size;
     return true;
 }

@@ -59,4 +59,7 @@ static inline int64_t rule_saved_last(struct rule rule) {
  * it was taken for. */
 bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_rule);
 
+/* The code that the entry (FDE) at `address` is about. False if it is none. */
+bool rule_extent(const struct module *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size);
+
 #endif
