@@ -1,0 +1,260 @@
+#include "remote/image.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "remote/frame_index.h"
+
+#define PROGRAM_HEADERS_MAX 128                 /* files have about a dozen */
+#define NOTES_SIZE_MAX      8192                /* of one segment of notes, from its start */
+#define PART_SIZE_MAX       (UINT64_C(4) << 30) /* .eh_frame_hdr reaches no further */
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#else
+#define MACHINE EM_AARCH64
+#endif
+
+/* ---- Reading, as the evaluator does it ---- */
+
+bool read_at(int descriptor, void *target, uint64_t size, uint64_t offset) {
+    return descriptor >= 0 && offset <= INT64_MAX &&
+           pread(descriptor, target, size, (off_t)offset) == (ssize_t)size;
+}
+
+static bool image_read(const struct module *module, void *target, uint64_t address, uint64_t size) {
+    const struct image *image = (const struct image *)module;
+    for (unsigned i = 0; i < PARTS; i++) {
+        const struct image_part *part = &image->part[i];
+        uint64_t inside = address - part->low;
+        if (inside >= part->high - part->low || size > part->high - part->low - inside) continue;
+        if (!part->owned) return memory_copy(target, (uint64_t)part->bytes + inside, size);
+        memcpy(target, part->bytes + inside, size);
+        return true;
+    }
+    return read_at(image->process->memory, target, size, address);
+}
+
+/* ---- Parts ---- */
+
+static uint64_t page_down(uint64_t value) {
+    return value & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static void part_map(struct image_part *part, int file, uint64_t offset, uint64_t low, uint64_t size) {
+    uint64_t before = offset - page_down(offset);
+    if (file < 0 || size == 0 || size > PART_SIZE_MAX || low + size < low || offset > INT64_MAX - size)
+        return;
+    void *pages = mmap(NULL, before + size, PROT_READ, MAP_PRIVATE, file, (off_t)(offset - before));
+    if (pages == MAP_FAILED) return; /* the process's memory is read instead */
+    *part = (struct image_part){.low = low,
+        .high = low + size,
+        .bytes = (const uint8_t *)pages + before,
+        .mapping = pages,
+        .mapping_size = before + size};
+}
+
+uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size) {
+    if (size == 0 || low + size < low) return NULL;
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return NULL;
+    *part = (struct image_part){.low = low,
+        .high = low + size,
+        .bytes = pages,
+        .mapping = pages,
+        .mapping_size = size,
+        .owned = true};
+    return pages;
+}
+
+void image_close(struct image *image) {
+    for (unsigned i = 0; i < PARTS; i++) {
+        if (image->part[i].mapping) munmap(image->part[i].mapping, image->part[i].mapping_size);
+        image->part[i] = (struct image_part){0};
+    }
+}
+
+/* ---- The file ---- */
+
+/* Devices are not opened: only looking at what a path leads to has no effect on it. */
+static int open_regular(int folder, const char *path, const struct maps_line *expected) {
+    struct stat status;
+    int found = openat(folder, path, O_PATH | O_CLOEXEC), file = -1;
+    if (found < 0) return -1;
+    bool same = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
+    if (expected)
+        same = same && status.st_ino == expected->inode && major(status.st_dev) == expected->device >> 32 &&
+               minor(status.st_dev) == (uint32_t)expected->device;
+    if (same) {
+        char link[32];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", found);
+        file = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    }
+    close(found);
+    return file;
+}
+
+/* What is mapped itself, whatever has become of its name: that takes a capability. Without it, the program,
+ * or what has the name in the process's view of the files or in ours, if that is what is mapped. */
+static int file_open(const struct remote_process *process, const struct maps_line *line) {
+    char path[4096 + 8];
+    if (line->inode == 0) return -1;
+    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, line->start, line->end);
+    int file = open_regular(process->folder, path, NULL);
+    if (file < 0) file = open_regular(process->folder, "exe", line);
+    if (file >= 0 || line->path[0] != '/') return file;
+    if (snprintf(path, sizeof path, "root%s", line->path) < (int)sizeof path)
+        file = open_regular(process->folder, path, line);
+    return file >= 0 ? file : open_regular(process->folder, line->path, line);
+}
+
+/* ---- ELF headers ---- */
+
+/* By hand and not with libelf, which takes as much memory as a damaged file asks for. */
+struct headers {
+    int file;      /* -1 = what is mapped is read */
+    uint64_t bias; /* from the file's addresses to the process's */
+    uint64_t end;  /* of all segments, in the process */
+    Elf64_Ehdr elf;
+    unsigned count;
+    Elf64_Phdr segment[PROGRAM_HEADERS_MAX];
+};
+
+static bool headers_read_at(
+    const struct headers *headers, const struct image *image, void *target, uint64_t size, uint64_t offset) {
+    if (headers->file >= 0) return read_at(headers->file, target, size, offset);
+    return image->module.base && read_at(image->process->memory, target, size, image->module.base + offset);
+}
+
+/* The segment that an executable mapping shows is the one that says how addresses are moved. */
+static bool headers_find_bias(struct headers *headers, const struct module *module) {
+    const Elf64_Phdr *code = NULL;
+    for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
+         segment++) {
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X)) continue;
+        if (page_down(segment->p_offset) > module->file_offset) continue;
+        if (module->file_offset >= segment->p_offset &&
+            module->file_offset - segment->p_offset >= segment->p_filesz)
+            continue;
+        if (!code || segment->p_offset > code->p_offset) code = segment;
+    }
+    if (!code) return false;
+    headers->bias = module->start - module->file_offset + code->p_offset - code->p_vaddr;
+    for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
+         segment++) {
+        uint64_t end = headers->bias + segment->p_vaddr + segment->p_memsz;
+        if (segment->p_type == PT_LOAD && end > headers->end) headers->end = end;
+    }
+    return true;
+}
+
+bool image_machine_fits(const Elf64_Ehdr *elf) {
+    return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 && elf->e_ident[EI_CLASS] == ELFCLASS64 &&
+           elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_machine == MACHINE;
+}
+
+static bool headers_read(struct headers *headers, const struct image *image) {
+    Elf64_Ehdr *elf = &headers->elf;
+    if (!headers_read_at(headers, image, elf, sizeof *elf, 0)) return false;
+    if (!image_machine_fits(elf)) return false;
+    if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phnum > PROGRAM_HEADERS_MAX) return false;
+    headers->count = elf->e_phnum;
+    return headers_read_at(
+               headers, image, headers->segment, headers->count * sizeof(Elf64_Phdr), elf->e_phoff) &&
+           headers_find_bias(headers, &image->module);
+}
+
+/* ---- Build-id ---- */
+
+static bool notes_find_build_id(
+    const uint8_t *notes, uint64_t size, uint64_t alignment, struct remote_module *module) {
+    for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
+        Elf64_Nhdr note;
+        memcpy(&note, notes + at, sizeof note);
+        uint64_t name = at + sizeof note;
+        uint64_t data = (name + note.n_namesz + alignment - 1) & ~(alignment - 1);
+        if (data > size || note.n_descsz > size - data) return false;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+            note.n_descsz <= sizeof module->build_id) {
+            module->build_id_size = (uint8_t)note.n_descsz;
+            memcpy(module->build_id, notes + data, note.n_descsz);
+            return true;
+        }
+        at = (data + note.n_descsz + alignment - 1) & ~(alignment - 1);
+    }
+    return false;
+}
+
+static void find_build_id(
+    const struct headers *headers, const struct image *image, struct remote_module *module) {
+    uint8_t notes[NOTES_SIZE_MAX];
+    for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
+         segment++) {
+        if (segment->p_type != PT_NOTE) continue;
+        uint64_t size = segment->p_filesz < sizeof notes ? segment->p_filesz : sizeof notes;
+        bool read = headers->file >= 0
+                        ? read_at(headers->file, notes, size, segment->p_offset)
+                        : read_at(image->process->memory, notes, size, headers->bias + segment->p_vaddr);
+        if (read && notes_find_build_id(notes, size, segment->p_align == 8 ? 8 : 4, module)) return;
+    }
+}
+
+/* ---- Unwind information ---- */
+
+static void find_unwind_header(struct image *image, const struct headers *headers) {
+    const Elf64_Phdr *unwind = NULL, *last = headers->segment + headers->count;
+    for (const Elf64_Phdr *segment = headers->segment; segment < last; segment++)
+        if (segment->p_type == PT_GNU_EH_FRAME) unwind = segment;
+    if (!unwind) {
+        if (headers->file >= 0)
+            frame_index_make(image, headers->file, &headers->elf, headers->bias, headers->end);
+        return;
+    }
+    for (const Elf64_Phdr *segment = headers->segment; segment < last; segment++) {
+        uint64_t inside = unwind->p_vaddr - segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R)) continue;
+        if (inside >= segment->p_filesz || unwind->p_memsz > segment->p_filesz - inside) continue;
+        uint64_t low = headers->bias + segment->p_vaddr;
+        if (segment->p_filesz > PART_SIZE_MAX || low + segment->p_filesz < low) return;
+        /* What can be written may have been changed when the program was loaded. */
+        if (!(segment->p_flags & PF_W))
+            part_map(&image->part[PART_UNWIND], headers->file, segment->p_offset, low, segment->p_filesz);
+        image->module.data_low = low;
+        image->module.data_high = low + segment->p_filesz;
+        image->module.header = low + inside;
+        image->module.header_size = unwind->p_memsz;
+        return;
+    }
+}
+
+void image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
+    uint64_t base, struct remote_module *module) {
+    *image = (struct image){.process = process,
+        .module = {.start = line->start,
+            .end = line->end,
+            .base = base,
+            .device = line->device,
+            .inode = line->inode,
+            .file_offset = line->file_offset,
+            .reader = image_read}};
+    struct headers headers = {.file = file_open(process, line)};
+    if ((headers.file >= 0 || base) && headers_read(&headers, image)) {
+        find_build_id(&headers, image, module);
+        find_unwind_header(image, &headers);
+    }
+    part_map(&image->part[PART_CODE], headers.file, line->file_offset, line->start, line->end - line->start);
+    if (headers.file >= 0) close(headers.file);
+
+    uint8_t first[MODULE_IDENTITY_SIZE];
+    if (image->module.header && module_copy_header(&image->module, first))
+        image->module.identity = module_identity(first);
+    else
+        image->module.header = 0;
+}

@@ -1,0 +1,54 @@
+/* The bytes of one module of another process, readable here.
+ *
+ * Unwind information and code come from the file, which is mapped into the tool and read by a system call
+ * that fails where a load would fault: the file may be cut short at any time. What is in no file (the vdso,
+ * generated code) or in none that can be opened is read from the process's memory for as long as there is
+ * one. */
+#ifndef MALLOSCOPE_REMOTE_IMAGE_H
+#define MALLOSCOPE_REMOTE_IMAGE_H
+
+#include <elf.h>
+
+#include "core/maps.h"
+#include "remote/remote.h"
+#include "unwind/module.h"
+
+/* Where to read another process: descriptors, -1 = not available. */
+struct remote_process {
+    int folder; /* /proc/PID, which stays that process's also when the number is given to another one */
+    int memory; /* its mem */
+};
+
+/* Reads all of it or says no. */
+bool read_at(int descriptor, void *target, uint64_t size, uint64_t offset);
+
+/* A range of the module's addresses and where its bytes are here. */
+struct image_part {
+    uint64_t low, high;
+    const uint8_t *bytes;
+    void *mapping; /* the pages around it; NULL = unused */
+    uint64_t mapping_size;
+    bool owned; /* a private copy: may be read directly */
+};
+
+enum { PART_UNWIND, PART_CODE, PART_INDEX, PARTS };
+
+struct image {
+    struct module module; /* for rule_evaluate. Comes first: its reader is given this address */
+    const struct remote_process *process;
+    struct image_part part[PARTS];
+};
+
+/* `base` is where the file's first page is mapped, 0 = nowhere. Fills in the build-id of `module` too. An
+ * image of which nothing can be read is one without unwind information. It must stay where it is. */
+void image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
+    uint64_t base, struct remote_module *module);
+void image_close(struct image *image);
+
+/* Gives a part `size` bytes of private memory for the addresses from `low` on. NULL if there is none. */
+uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size);
+
+/* Whether it is a 64-bit file for the machine that this was built for. */
+bool image_machine_fits(const Elf64_Ehdr *elf);
+
+#endif

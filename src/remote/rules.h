@@ -1,0 +1,39 @@
+/* pc → rule, of one process. Of fixed size: a set is one cache line with two rules, of which the newer stays.
+ *
+ * Addresses that no module covers are not kept here, so a new module makes nothing wrong; one that goes takes
+ * its rules with it (space.c). */
+#ifndef MALLOSCOPE_REMOTE_RULES_H
+#define MALLOSCOPE_REMOTE_RULES_H
+
+#include "unwind/rule.h"
+
+#define RULES_SETS_LOG2 14 /* 32768 rules in 1 MiB, of which only used pages become resident */
+#define RULES_SETS      (1u << RULES_SETS_LOG2)
+
+struct rules {
+    struct rules_set {
+        _Alignas(64) struct rules_entry {
+            uint64_t pc; /* never 0: an empty entry matches nothing */
+            struct rule rule;
+        } entry[2];
+    } set[RULES_SETS];
+};
+
+static inline struct rules_entry *rules_set_of(struct rules *rules, uint64_t pc) {
+    return rules->set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RULES_SETS_LOG2)].entry;
+}
+
+/* NULL if it is not there. */
+static inline const struct rule *rules_find(struct rules *rules, uint64_t pc) {
+    const struct rules_entry *entry = rules_set_of(rules, pc);
+    if (entry[0].pc == pc) return &entry[0].rule;
+    return entry[1].pc == pc ? &entry[1].rule : NULL;
+}
+
+static inline void rules_insert(struct rules *rules, uint64_t pc, struct rule rule) {
+    struct rules_entry *entry = rules_set_of(rules, pc);
+    entry[1] = entry[0];
+    entry[0] = (struct rules_entry){pc, rule};
+}
+
+#endif

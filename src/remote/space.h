@@ -1,0 +1,37 @@
+/* The executable mappings of another process, sorted by address.
+ *
+ * One that was unmapped stays known until something else takes its place: stacks that were copied before are
+ * still to be walked, and reports are to name what was closed. */
+#ifndef MALLOSCOPE_REMOTE_SPACE_H
+#define MALLOSCOPE_REMOTE_SPACE_H
+
+#include "remote/image.h"
+#include "remote/rules.h"
+
+struct space_entry {
+    struct remote_module module;
+    struct maps_line line; /* its path is the entry's own */
+    uint64_t base;         /* where the file's first page is mapped; 0 = nowhere, or it is no file */
+    unsigned reopened;     /* times */
+    struct image image;
+};
+
+struct space {
+    struct space_entry **entry;
+    uint32_t count;
+    uint64_t newest; /* the greatest number of a module */
+};
+
+/* Reads the maps. Rules of what is no longer there are taken out of `rules`. Returns 0 or a negative errno,
+ * and leaves the space as it was then; -ENODATA if nothing at all is mapped: the process has ended. */
+int space_refresh(struct space *space, const struct remote_process *process, struct rules *rules);
+
+/* The entry that covers an address, or NULL. */
+struct space_entry *space_find(const struct space *space, uint64_t address);
+
+/* Opens an entry's image again: its content is not what it was. */
+void space_reopen(struct space_entry *entry, struct rules *rules);
+
+void space_free(struct space *space);
+
+#endif
