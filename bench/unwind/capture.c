@@ -1,11 +1,14 @@
-/* What a capture costs at depths 10, 30 and 60, beside frame pointers, libunwind's unw_backtrace and glibc's
- * backtrace, in alternating rounds of one run: the median of the rounds' means, in ns. */
+/* What a capture costs at depths 10, 30 and 60, beside the walk over a copied stack that `attach` makes,
+ * frame pointers, libunwind's unw_backtrace and glibc's backtrace, in alternating rounds of one run: the
+ * median of the rounds' means, in ns. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../../tests/unit/test_unwind.h"
 #include "descend.h"
+#include "remote/remote.h"
 
 #ifdef HAVE_LIBUNWIND
 #define UNW_LOCAL_ONLY
@@ -23,6 +26,28 @@ static __attribute__((noinline)) void by_rules(void) {
     registers_take(&registers);
     walked = unwind_capture(
         &registers, unwind_stack_bounds(registers.sp, &test_low, &test_high), frames, 256, &complete);
+}
+
+static struct {
+    struct remote *remote;
+    struct unwind_registers registers;
+    uint8_t stack[64 << 10];
+    uint32_t size;
+} copied;
+
+/* Copying is the kernel's part and not measured here. */
+static __attribute__((noinline)) void copy_stack(void) {
+    registers_take(&copied.registers);
+    uint64_t size = test_high - copied.registers.sp;
+    copied.size = size < sizeof copied.stack ? (uint32_t)size : sizeof copied.stack;
+    memcpy(copied.stack, (const void *)copied.registers.sp, copied.size);
+}
+
+static __attribute__((noinline)) void by_copy(void) {
+    uint64_t frames[256];
+    enum remote_end end;
+    walked = remote_unwind(copied.remote, &copied.registers, copied.stack, copied.size, frames, 256, &end);
+    if (end != REMOTE_COMPLETE) walked = 0;
 }
 
 static __attribute__((noinline, optimize("no-omit-frame-pointer"))) void by_frame_pointers(void) {
@@ -56,6 +81,7 @@ static const struct way {
     int calls;
 } ways[] = {
     {"malloscope", by_rules, 100},
+    {"copied stack", by_copy, 100},
     {"frame pointers", by_frame_pointers, 100},
 #ifdef HAVE_LIBUNWIND
     {"unw_backtrace", by_libunwind, 100},
@@ -67,6 +93,7 @@ static const struct way {
 static void at_depth(int depth) {
     static double mean[WAYS][ROUNDS];
     uint32_t frames[WAYS];
+    copy_stack();
     for (int round = 0; round < ROUNDS; round++)
         for (unsigned way = 0; way < WAYS; way++) {
             double start = now();
@@ -84,6 +111,7 @@ static void at_depth(int depth) {
 int main(void) {
     unwind_start();
     *(void **)&glibc_backtrace = dlsym(dlopen("libc.so.6", RTLD_NOW), "backtrace");
+    if (remote_open(getpid(), &copied.remote) < 0) return 1;
     by_rules();
     uint32_t here = walked;
     int depths[] = {10, 30, 60};
