@@ -1,7 +1,7 @@
 """Runs inside gdb: at every sampled allocation, the stack as gdb sees it.
 
-`job` is set before: `environment` of the program (which preloads the recorder), the recorder's `library`, and where the
-`result` goes, as JSON: the program's exit code and a list of stacks, each with
+`job` is set before: the folder of these `scripts`, `environment` of the program (which preloads the recorder), the
+recorder's `library`, and where the `result` goes, as JSON: the program's exit code and a list of stacks, each with
 
     words   as the recorder has them: return addresses leaf first, the address after that of an interrupted instruction
     count   how often it was seen
@@ -10,35 +10,18 @@
 
 import collections
 import json
+import sys
 
 import gdb
+
+sys.path.insert(0, job["scripts"])
+import frames_in_gdb
 
 # One of them is called for every sample, with the caller's stack still as it was.
 SAMPLING_POINTS = ("recorder_sample", "recorder_sample_unmarked")
 SAMPLING_FILE = "recorder.c"
 
 stacks = collections.Counter()
-
-
-def executable_ranges():
-    with open(f"/proc/{gdb.selected_inferior().pid}/maps", encoding="utf-8") as maps:
-        lines = [line.split(maxsplit=2)[:2] for line in maps]
-    return [[int(bound, 16) for bound in place.split("-")] for place, rights in lines if "x" in rights]
-
-
-def symbol_at(address):
-    """The function's name alone, from "name + offset in section .text of file"."""
-    return gdb.execute(f"info symbol {address}", to_string=True).split()[0]
-
-
-def without_guesses(words):
-    """Where no unwind information says that a stack ends, gdb guesses on, through whatever lies above on the stack.
-    What is not even code was a guess."""
-    ranges = executable_ranges()
-    for i, word in enumerate(words):
-        if not any(start <= word < end for start, end in ranges):
-            return words[:i], symbol_at(words[i - 1])
-    return words, None
 
 
 def caller_of_the_recorder():
@@ -48,32 +31,14 @@ def caller_of_the_recorder():
     return frame
 
 
-def stack():
-    words, frame, interrupted, reason = [], caller_of_the_recorder(), False, None
-    while frame is not None:
-        # Inlined and tail calls have no frames of their own: gdb adds them from the debug information.
-        if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            words.append(frame.pc() + interrupted)
-            interrupted = frame.type() == gdb.SIGTRAMP_FRAME
-        reason = frame.unwind_stop_reason()
-        frame = frame.older()
-    past = None
-    if reason != gdb.FRAME_UNWIND_OUTERMOST:
-        words, past = without_guesses(words)
-    return tuple(words), past
-
-
 class Sampled(gdb.Breakpoint):
     def stop(self):
-        stacks[stack()] += 1
+        stacks[frames_in_gdb.words_from(caller_of_the_recorder())] += 1
         return False
 
 
 def main():
-    for setting in ("confirm off", "debuginfod enabled off", "print thread-events off", "backtrace limit unlimited",
-                    "backtrace past-main on", "backtrace past-entry on"):
-        gdb.execute("set " + setting)
-    gdb.execute("handle all nostop noprint pass", to_string=True)
+    frames_in_gdb.prepare()
     # Not "set environment", which a shell would inherit that gdb starts the program with.
     gdb.execute("set exec-wrapper env " + " ".join(f"{name}={value}" for name, value in job["environment"].items()))
     gdb.execute("catch load libmalloscope")

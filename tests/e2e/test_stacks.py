@@ -141,6 +141,7 @@ def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
     recording, result = folder / "recording.mscope", folder / "gdb.json"
     rate = "1" if program.rate == "exact" else program.rate
     job = {
+        "scripts": str(IN_GDB.parent),
         "library": str(harness.LIBRARY),
         "result": str(result),
         "environment": {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(recording), "MALLOSCOPE_RATE": rate},
