@@ -36,40 +36,31 @@ static void lower_overflow(struct segment segment, uint64_t home, int passed) {
         atomic_fetch_sub_explicit(&bucket_at(segment, home, passed)->overflow, 1, memory_order_relaxed);
 }
 
-/* Takes the place that holds `address` already, or the first empty one. */
-static int claim_place(struct index_bucket *bucket, uint64_t address, bool *ret_was_there) {
+static int claim_place(struct index_bucket *bucket, uint64_t address) {
     for (int place = 0; place < INDEX_PLACES; place++) {
-        uint64_t seen = atomic_load_explicit(&bucket->address[place], memory_order_relaxed);
-        *ret_was_there = seen == address;
-        if (*ret_was_there) return place;
+        uint64_t seen = 0;
         /* Acquire: what the place's former owner read came before its release. */
-        if (seen == 0 && atomic_compare_exchange_strong_explicit(&bucket->address[place], &seen, address,
-                             memory_order_acquire, memory_order_relaxed))
+        if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong_explicit(
+                &bucket->address[place], &seen, address, memory_order_acquire, memory_order_relaxed))
             return place;
     }
     return -1;
 }
 
 /* Tries the `probes` buckets from the home bucket on. On failure the overflow counts are as before. */
-static bool insert_into(
-    struct segment segment, uint64_t address, uint32_t slot, uint32_t *ret_former, int probes) {
+static bool insert_into(struct segment segment, uint64_t address, uint32_t slot, int probes) {
     uint64_t home = hash(address) & segment.mask;
     int passed = 0;
     for (; passed < probes; passed++) {
         struct index_bucket *bucket = bucket_at(segment, home, passed);
-        bool was_there;
-        int place = claim_place(bucket, address, &was_there);
-        if (place < 0) {
-            atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
-            continue;
+        int place = claim_place(bucket, address);
+        if (place >= 0) {
+            /* Plain: nobody looks for this address before malloc has returned it. */
+            bucket->slot[place] = slot;
+            return true;
         }
-        if (was_there) {
-            *ret_former = bucket->slot[place];
-            lower_overflow(segment, home, passed); /* it has been counted where it was passed over */
-        }
-        /* Plain: nobody looks for this address before malloc has returned it. */
-        bucket->slot[place] = slot;
-        return true;
+        atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
     }
     lower_overflow(segment, home, passed);
     return false;
@@ -94,21 +85,6 @@ static bool open_segment(struct address_index *index, uint32_t number) {
     return true;
 }
 
-bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
-    *ret_former = INDEX_NONE;
-    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
-    if (count && insert_into(segment_at(index, count - 1), address, slot, ret_former, PROBE_GROW))
-        return true;
-    if (open_segment(index, count) &&
-        insert_into(segment_at(index, count), address, slot, ret_former, PROBE_MAX))
-        return true;
-    /* No memory to grow: what has been freed in any segment will do. */
-    count = atomic_load_explicit(&index->count, memory_order_acquire);
-    while (count-- > 0)
-        if (insert_into(segment_at(index, count), address, slot, ret_former, PROBE_MAX)) return true;
-    return false;
-}
-
 static uint32_t remove_from(struct segment segment, uint64_t address) {
     uint64_t home = hash(address) & segment.mask;
     for (int passed = 0; passed < PROBE_MAX; passed++) {
@@ -124,6 +100,19 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
         if (atomic_load_explicit(&bucket->overflow, memory_order_relaxed) == 0) break;
     }
     return INDEX_NONE;
+}
+
+bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    *ret_former = count ? remove_from(segment_at(index, count - 1), address) : INDEX_NONE;
+    if (count && insert_into(segment_at(index, count - 1), address, slot, PROBE_GROW)) return true;
+    if (open_segment(index, count) && insert_into(segment_at(index, count), address, slot, PROBE_MAX))
+        return true;
+    /* No memory to grow: what has been freed in any segment will do. */
+    count = atomic_load_explicit(&index->count, memory_order_acquire);
+    while (count-- > 0)
+        if (insert_into(segment_at(index, count), address, slot, PROBE_MAX)) return true;
+    return false;
 }
 
 uint32_t index_remove(struct address_index *index, uint64_t address) {

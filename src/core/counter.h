@@ -48,23 +48,23 @@ static inline bool counter_exchange(_Atomic uint64_t *word, uint64_t *seen, uint
 #endif
 }
 
-/* For a counter that only one thread writes: a signal handler's addition in between may be lost. */
+/* For a counter that only one thread and its signal handlers write. */
 static inline void counter_add_own(_Atomic uint64_t *counter, uint64_t value) {
-    counter_store(counter, counter_load(counter) + value);
+#if defined(__x86_64__)
+    counter_add(true, counter, value);
+#else
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+#endif
 }
 
 /* Raises `maximum` to `value`. True if it was lower. */
 static inline bool counter_raise(bool alone, _Atomic uint64_t *maximum, uint64_t value) {
     uint64_t seen = counter_load(maximum);
-    while (seen < value) {
-        if (alone) {
-            counter_store(maximum, value);
+    while (seen < value)
+        if (alone ? counter_exchange(maximum, &seen, value)
+                  : atomic_compare_exchange_weak_explicit(
+                        maximum, &seen, value, memory_order_relaxed, memory_order_relaxed))
             return true;
-        }
-        if (atomic_compare_exchange_weak_explicit(
-                maximum, &seen, value, memory_order_relaxed, memory_order_relaxed))
-            return true;
-    }
     return false;
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SPARE_MOST 256u /* free slots that a thread keeps to itself */
+#define SPARE_MOST 256 /* free slots that a thread keeps to itself */
 #define SLOTS_MOST (UINT32_MAX - LIVE_FIRST)
 
 /* The head of a list: the number of its first slot plus one in the lower half, 0 for none; in the upper half
@@ -21,7 +21,7 @@
 struct links {
     uint32_t next;       /* of its chain */
     uint32_t next_chain; /* in a chain's first slot */
-    uint64_t length;     /* of the chain, about; likewise */
+    int64_t length;      /* of the chain, about; likewise */
 };
 static_assert(offsetof(struct live_entry, stack) - offsetof(struct live_entry, size) == sizeof(struct links),
     "they fit there");
@@ -39,12 +39,11 @@ void live_table_start(struct recording *recording) {
 
 /* ---- the pool ---- */
 
-static __attribute__((noinline)) void pool_give(
-    struct recording *recording, uint32_t chain, uint64_t length) {
+static __attribute__((noinline)) void pool_give(struct recording *recording, uint32_t chain, int64_t length) {
     _Atomic uint64_t *pool = &recording->header->live_pool;
     uint64_t head = atomic_load_explicit(pool, memory_order_relaxed);
     struct links *links = links_at(recording, chain);
-    links->length = length;
+    links->length = length > 0 ? length : 1;
     do links->next_chain = HEAD_SLOT(head);
     /* Release: the links are seen by who takes the chain. */
     while (!atomic_compare_exchange_weak_explicit(
@@ -91,7 +90,8 @@ static __attribute__((noinline)) uint32_t take_elsewhere(
     if (!chain) return make_slots(recording, thread);
     struct links *last = links_at(recording, chain);
     uint32_t rest = last->next;
-    uint64_t length = last->length, empty = HEAD_COUNT(counter_load(&thread->spare));
+    int64_t length = last->length;
+    uint64_t empty = HEAD_COUNT(counter_load(&thread->spare));
     /* The list is empty, or a signal handler has given slots back meanwhile. */
     if (rest && !counter_exchange(&thread->spare, &empty, HEAD(empty, rest))) {
         while (last->next) last = links_at(recording, last->next);

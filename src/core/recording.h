@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
-#define RECORDING_VERSION 1
+#define RECORDING_VERSION 2
 
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
@@ -67,7 +67,7 @@ enum drop {
 enum free_filter {
     FILTER_MARK = 1,   /* sampled blocks carry a mark in front: one compare */
     FILTER_PROBES = 3, /* a probe in the kernel looks into its table of tracked blocks: attached */
-    FILTER_LOOKUP = 2, /* blocks are left as they are: every free looks into the live table */
+    FILTER_LOOKUP = 2, /* blocks are left as they are and found by their addresses */
 };
 
 enum recording_flag {
@@ -76,7 +76,7 @@ enum recording_flag {
     RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
     RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
     RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
-    RECORDING_LEVELS = 1 << 5,    /* only the size of the memory over time is known: nothing of single blocks */
+    RECORDING_LEVELS = 1 << 5, /* only the size of the memory over time is known: nothing of single blocks */
 };
 
 /* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */
@@ -158,7 +158,7 @@ struct thread_record {
     uint64_t moment;                             /* the bucket of its last event */
 
     _Atomic uint64_t spare; /* its free slots of the live table (live_table.c) */
-    uint64_t spare_count;   /* about how many they are */
+    int64_t spare_count;    /* about how many they are; signal handlers may spoil it a little */
 };
 
 /* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b times

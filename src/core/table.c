@@ -8,6 +8,7 @@ void table_start(struct table *table, uint32_t entry_size, uint32_t first) {
 uintptr_t table_map_segment(
     const struct recording *recording, struct table *table, struct table_map *map, uint32_t segment) {
     uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
+    if (!offset) return 0; /* it is not there: a damaged number */
     uint64_t before = ((uint64_t)table->first << segment) - table->first;
     uintptr_t origin = (uintptr_t)recording_at(recording, offset) - before * table->entry_size;
     atomic_store_explicit(&map->origin[segment], origin, memory_order_release);

@@ -74,7 +74,15 @@ void timeline_flush(struct recording *recording, struct thread_record *thread) {
     if (!bucket) return;
     pass_on(&thread->events, &thread->events_noted, &bucket->events);
     pass_on(&thread->allocated, &thread->allocated_noted, &bucket->allocated);
-    counter_store(&bucket->live_last, counter_load(&recording->header->live_bytes));
+}
+
+/* Nothing has happened since the last bucket that is in use: it ends with what the heap holds now. */
+static void end_former_bucket(struct timeline *timeline, uint64_t place, uint64_t live) {
+    while (place-- > 0)
+        if (counter_load(&timeline->bucket[place].events)) {
+            counter_store(&timeline->bucket[place].live_last, live);
+            return;
+        }
 }
 
 void timeline_turn(struct recording *recording, struct thread_record *thread, uint64_t now) {
@@ -83,7 +91,9 @@ void timeline_turn(struct recording *recording, struct thread_record *thread, ui
     uint64_t live = counter_load(&recording->header->live_bytes);
     struct timeline_bucket *bucket = bucket_of(timeline, now);
     if (!bucket) return;
-    thread->moment = (uint64_t)(bucket - timeline->bucket);
+    uint64_t place = (uint64_t)(bucket - timeline->bucket);
+    if (!counter_load(&bucket->events)) end_former_bucket(timeline, place, live);
+    thread->moment = place;
     counter_store(&bucket->live_last, live);
     counter_raise(counter_alone(), &bucket->live_max, live);
     /* The event that is about to be counted, ahead of the others: it shows that the bucket is in use. */

@@ -8,7 +8,7 @@ struct course {
     uint64_t ticks, time, speed, span;
 };
 
-#define COURSES 16 /* who is held up while reading one finds it unchanged until as many others were made */
+#define COURSES 64 /* who is held up while reading one finds it unchanged until as many others were made */
 
 static struct {
     uint64_t start;

@@ -1,7 +1,7 @@
 /* The filter in front of the live table, for sampled blocks that carry no mark.
  *
  * Where blocks are left as they are (another allocator than libc's serves the program), free would have to
- * search the live table for every block. The filter is an array of small counters, found by a hash of the
+ * search the address index for every block. The filter is an array of small counters, found by a hash of the
  * address: where it says 0 no sampled block has that hash. With n live samples a free is searched for in vain
  * n times in 65,536. A counter that has reached its maximum stays there. */
 #ifndef MALLOSCOPE_HOOK_FILTER_H

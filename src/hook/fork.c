@@ -123,7 +123,14 @@ static void settle_figures(struct recording *recording) {
 
 void process_begin_child(void) {
     UNNOTICED;
-    atomic_store(&recorder.stage, STARTING);
+    int stage = RECORDING;
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+    /* Where no fork handler ran, another thread may be the first to get here. What the forking one, whose
+     * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded. */
+    if (gettid() != getpid()) {
+        atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
+        return;
+    }
     scratch_after_fork();
     modules_after_fork();
     stack_table_after_fork();
@@ -145,8 +152,8 @@ void process_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
-    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
+    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
 
 static void after_fork_in_child(void) {
@@ -154,7 +161,7 @@ static void after_fork_in_child(void) {
     if (recorded && !is_recording()) process_begin_child();
 }
 
-/* pthread_atfork sees fork(); the wiped word sees _Fork() and clone() too, at the child's next sample: it
+/* pthread_atfork sees fork(); the wiped word sees _Fork() and clone() too, at the child's next event: it
  * then begins without an inheritance. Neither fires in children that share our memory (vfork, posix_spawn):
  * they change nothing. */
 bool process_watch_forks(void) {

@@ -76,7 +76,8 @@ void *(*hook_dlopen)(const char *, int);
 void hook_before_dlopen(const char *path, int mode) {
     (void)path;
     /* Blocks that are marked now stay so; free knows them by their mark. */
-    if ((mode & RTLD_DEEPBIND) && recorder_stop_marking()) hooks_treat_unmarked(UNMARKED_FILTER);
+    if ((mode & RTLD_DEEPBIND) && recorder_stop_marking() && unmarked == UNMARKED_IGNORE)
+        hooks_treat_unmarked(UNMARKED_FILTER);
     if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
@@ -139,17 +140,19 @@ static inline void *plain(enum family family, size_t alignment, size_t size) {
     return NULL;
 }
 
-/* A block behind room for a mark. Alignment 0 is whatever malloc gives. */
+/* A block behind room for a mark: `*ret_distance` bytes, or none where there was no memory for that.
+ * Alignment 0 is whatever malloc gives. */
 static inline void *behind_room(enum family family, size_t alignment, size_t size, uint64_t *ret_distance) {
     size_t room = alignment > MARK_ROOM ? alignment : MARK_ROOM, total, most;
     if (alignment && alignment < sizeof(void *)) alignment = sizeof(void *);
     if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
     char *base = plain(family, alignment, total);
-    if (!base) return NULL;
+    *ret_distance = 0;
+    if (!base) return plain(family, alignment, size);
     if (begins_page(base + room)) { /* one in 128: take another one that need not */
         char *larger = __builtin_add_overflow(total, room, &most) ? NULL : plain(family, alignment, most);
+        if (!larger) return base;
         real.free(base);
-        if (!larger) return NULL;
         base = larger;
     }
     char *block = mark_place(base, room);
@@ -163,12 +166,14 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
 
     /* What is aligned to pages cannot have a mark in front. */
     bool mark = recorder_marks() && alignment <= PAGE_MASK;
-    uint64_t distance;
+    uint64_t distance = 0;
     void *block = mark ? behind_room(family, alignment, size, &distance) : plain(family, alignment, size);
     if (!block)
         recorder_refund(size);
-    else if (mark)
+    else if (distance)
         record_marked(block, distance, size, at);
+    else if (mark && unmarked == UNMARKED_IGNORE)
+        recorder_drop(); /* its free would not be noticed */
     else
         record_unmarked(block, size, at);
     return block;
@@ -280,7 +285,8 @@ static void *move_early(void *block, size_t size, caller *at) {
 }
 
 /* Resizes a block that is marked, or is to be, and moves its contents so that it neither begins a page nor
- * leaves its piece of memory. The result is yet to be marked. */
+ * leaves its piece of memory. The result is yet to be marked, or loses its mark where blocks are not marked
+ * any more. */
 static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
     size_t room = distance > 2 * MARK_ROOM ? distance : 2 * MARK_ROOM, total;
@@ -288,7 +294,7 @@ static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t
     if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
     char *resized = real.realloc(base, total);
     if (!resized) return NULL;
-    char *settled = mark_place(resized, MARK_ROOM);
+    char *settled = recorder_marks() ? mark_place(resized, MARK_ROOM) : resized;
     *ret_distance = (uint64_t)(settled - resized);
     if (*ret_distance != distance) memmove(settled, resized + distance, usable < size ? usable : size);
     return settled;

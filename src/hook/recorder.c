@@ -87,6 +87,10 @@ void recorder_mend_countdown(void) {
         hook_countdown = 0;
 }
 
+void recorder_drop(void) {
+    drop(DROP_LIVE_TABLE);
+}
+
 void recorder_refund(size_t size) {
     if (is_recording() && hook_thread) counter_add_own(&hook_thread->bytes, -(uint64_t)size);
 }
@@ -96,9 +100,9 @@ bool recorder_marks(void) {
 }
 
 bool recorder_stop_marking(void) {
-    if (!recorder.marks || !is_recording()) return false;
+    if (!recorder.marks) return false;
     recorder.marks = false;
-    recorder.recording.header->filter = FILTER_LOOKUP;
+    if (is_recording()) recorder.recording.header->filter = FILTER_LOOKUP;
     return true;
 }
 
@@ -182,16 +186,12 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 /* ---- the free ---- */
 
-/* Takes a block out of the live table, but for the slot. */
-static bool withdraw(const void *block, uint32_t slot) {
-    if (slot == LIVE_NONE) return false;
-    struct live_entry *entry = live_at(&recorder.recording, slot);
-    /* In a child the slot may be another's: of a block that another thread of the parent allocated during the
-     * fork. Elsewhere the entry is not looked at: it may be far from the cache. */
-    if (__builtin_expect(recorder.is_child, 0)) {
-        entry = live_entry(&recorder.recording, slot);
-        if (!entry || live_address(entry) != (uintptr_t)block) return false;
-    }
+/* Withdraws the block that should be in this slot, going by its entry. */
+static bool forget_slot(const void *block, uint32_t slot, struct forgotten *ret_forgotten) {
+    struct live_entry *entry = live_entry(&recorder.recording, slot);
+    if (!entry || live_address(entry) != (uintptr_t)block) return false;
+    ret_forgotten->sample =
+        (struct sample){.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
     live_withdraw(entry);
     return true;
 }
@@ -200,7 +200,14 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     if (!is_recording() && !begin_recording(false)) return false;
     ret_forgotten->now = clock_now();
     ret_forgotten->sample = mark_sample(block, ret_forgotten->now);
-    return withdraw(block, ret_forgotten->sample.slot);
+    uint32_t slot = ret_forgotten->sample.slot;
+    if (slot == LIVE_NONE) return false;
+    /* In a child the marks of inherited blocks speak of the parent's stacks, and a slot may be another's: of
+     * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
+     * at: it may be far from the cache. */
+    if (__builtin_expect(recorder.is_child, 0)) return forget_slot(block, slot, ret_forgotten);
+    live_withdraw(live_at(&recorder.recording, slot));
+    return true;
 }
 
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
@@ -213,16 +220,6 @@ void recorder_restore(const void *block, const struct forgotten *forgotten) {
 }
 
 /* ---- blocks without marks ---- */
-
-/* Takes the block that the index knew at this address out of the live table. */
-static bool forget_slot(const void *block, uint32_t slot, struct forgotten *ret_forgotten) {
-    struct live_entry *entry = slot == INDEX_NONE ? NULL : live_entry(&recorder.recording, slot);
-    if (!entry || live_address(entry) != (uintptr_t)block) return false;
-    ret_forgotten->sample =
-        (struct sample){.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
-    live_withdraw(entry);
-    return true;
-}
 
 /* The address of a block whose free was not seen is given out again: it counts as freed now. */
 static bool end_former(const void *block, uint32_t slot, uint64_t now) {

@@ -38,6 +38,9 @@ static inline bool recorder_take(size_t size) {
 /* Undoes the charge for an allocation that recorder_take chose and the allocator then refused. */
 void recorder_refund(size_t size);
 
+/* An allocation that recorder_take chose cannot be recorded. */
+void recorder_drop(void);
+
 /* Records the block of `size` bytes that was allocated by the code at `caller`. The result is to be kept in
  * the block's mark; its slot is LIVE_NONE if the sample was dropped. */
 struct sample recorder_sample(const void *block, size_t size, const struct unwind_registers *caller);

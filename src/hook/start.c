@@ -176,6 +176,7 @@ void start_recording(void) {
     hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
-    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
+    /* In this order: who sees RECORDING without an owner takes itself for a forked child. */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
+    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }

@@ -203,9 +203,11 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
         timeline->bucket[place].events += thread->events - thread->events_noted;
         timeline->bucket[place].allocated += thread->allocated - thread->allocated_noted;
     }
-    uint64_t last = snapshot->last_event >> timeline->shift;
-    if (last < TIMELINE_BUCKETS && timeline->bucket[last].events)
-        timeline->bucket[last].live_last = snapshot_header(snapshot)->live_bytes;
+    for (int last = TIMELINE_BUCKETS; last-- > 0;)
+        if (timeline->bucket[last].events) {
+            timeline->bucket[last].live_last = snapshot_header(snapshot)->live_bytes;
+            break;
+        }
 }
 
 /* Moments in which nothing happened keep the level of the last. */

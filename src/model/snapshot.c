@@ -277,6 +277,12 @@ static int check_header(
             "'%s' is a recording of version %u, and this is malloscope " MALLOSCOPE_VERSION
             ", which reads versions up to %d",
             path, header->version, RECORDING_VERSION);
+    if (header->version > 0 && header->version < RECORDING_VERSION)
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "read it with the version of malloscope that made it, or record again",
+            "'%s' is a recording of version %u, and this is malloscope " MALLOSCOPE_VERSION
+            ", which reads version %d",
+            path, header->version, RECORDING_VERSION);
     if (header->version == 0 || header->header_size < sizeof *header || header->header_size > HEADER_SPAN)
         return problem_set(problem, PROBLEM_DAMAGED, AGAIN, "the header of '%s' is damaged", path);
     return 0;

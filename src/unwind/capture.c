@@ -208,7 +208,7 @@ static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk)
     walk->pc = pc;
     walk->base[BASE_SP] = fp + 16;
     walk->base[BASE_FP] = next;
-    walk->lost |= ~(1u << BASE_FP);
+    walk->lost |= ~(1u << BASE_FP | 1u << BASE_SP);
     walk->interrupted = false;
     return STEP_ON;
 }

@@ -1,5 +1,7 @@
 """Processes come and go: fork, exec, vfork, spawn, daemons, libraries that are closed, every way to end."""
 
+import json
+
 import pytest
 
 import harness
@@ -56,6 +58,24 @@ def test_fork_gives_the_child_a_recording_with_what_it_inherited(program, folder
     assert (child["before"]["live_objects"], child["before"]["live_bytes"]) == (7, 7000)
     assert child["before"]["total_objects"] == 0, "what was inherited was not allocated by the child"
     assert (child["after"]["total_objects"], child["after"]["live_bytes"]) == (5, 10000)
+
+
+@pytest.mark.parametrize("rate", ["exact", "100"])
+@pytest.mark.parametrize("stacks", [100, 60000])
+def test_child_frees_what_it_inherited(build, folder, stacks, rate):
+    """Its recording has other stacks than the parent's, under other numbers than those that blocks were marked with."""
+    result, recordings = record_all(build("fork_frees.c", "-O1"), str(stacks), folder, rate)
+    assert result.stdout == b"child 0\n"
+    rows = [report(path)["rows"] for path in recordings]
+    source = PROGRAMS / "fork_frees.c"
+    child, parent = sorted(([figures_of_site(row, source, name) for name in ("kept", "child", "path")] for row in rows),
+                           key=lambda site: site[0]["live_bytes"])
+    assert child[0]["live_bytes"] == 0 and child[0]["live_objects"] == 0
+    assert child[2]["live_bytes"] == 0
+    if rate == "exact":
+        assert (child[0]["frees"], child[0]["total_objects"]) == (16, 0)
+        assert (child[1]["live_bytes"], child[1]["total_objects"]) == (1500, 3)
+        assert (parent[0]["live_bytes"], parent[1]["live_bytes"]) == (16000, 0)
 
 
 def test_every_generation_has_its_recording(program, folder):
@@ -152,3 +172,19 @@ def test_exit_status_is_passed_on(build, folder):
     for status in (0, 1, 2, 3, 4, 5, 6, 77, 255):
         result = malloscope("run", "-q", "-f", "-o", folder / "x.mscope", "--", program, status, expect=status)
         assert result.stdout == b"hello\n" and result.stderr == b""
+
+
+@pytest.mark.parametrize("rate", ["exact", "1000", "512K"])
+def test_memory_that_is_there_is_given(build, folder, rate):
+    """A recorded block is a little larger than asked for, and must not fail where the plain one would not."""
+    result, recordings = record_all(build("little_memory.c", "-O1"), "", folder, rate)
+    assert (result.returncode, result.stdout) == (0, b"0\n")
+    assert recordings
+
+
+@pytest.mark.parametrize("rate", ["exact", "100"])
+def test_timeline_keeps_its_level_while_nothing_happens(build, folder, rate):
+    _, recordings = record_all(build("then_idle.c", "-O1"), "", folder, rate)
+    whole = json.loads(malloscope("export", "--format", "json", recordings[0], "-o", "-").stdout)
+    levels = [moment["live_last"] for moment in whole["timeline"] if moment["seconds"] > 0.15]
+    assert levels and all(level == pytest.approx(50e6, rel=0.01) for level in levels)
