@@ -309,7 +309,8 @@ static void the_timeline_keeps_its_level_through_quiet_times(void) {
     struct made made = made_new(4096, RECORDING_FINISHED);
     struct timeline *timeline = made_at(&made, made.header->timeline);
     timeline->shift = 30;
-    timeline->bucket[0] = (struct timeline_bucket){500 * BYTE_ONE, 400 * BYTE_ONE, 600 * BYTE_ONE, 3};
+    timeline->bucket[0] = (struct timeline_bucket){500 * BYTE_ONE, 300 * BYTE_ONE, 600 * BYTE_ONE, 3};
+    made.header->live_bytes = 400 * BYTE_ONE; /* what it ended with */
     made.header->last_event = UINT64_C(3) << 30;
     struct model *model = load_made(&made);
     CHECK_EQUAL(model->moment_count, 4);
@@ -402,9 +403,12 @@ static void what_is_no_recording_is_refused_with_a_reason(void) {
     refuses(path, PROBLEM_DAMAGED, "no header yet");
 
     struct made made = made_new(4096, 0);
+    made.header->version = RECORDING_VERSION - 1;
+    made_write(&made, path);
+    refuses(path, PROBLEM_DAMAGED, "version 1");
     made.header->version = RECORDING_VERSION + 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 2");
+    refuses(path, PROBLEM_DAMAGED, "version 3");
     made.header->version = RECORDING_VERSION;
     made.header->header_size = 12;
     made_write(&made, path);
