@@ -82,7 +82,7 @@ static void at_depth(int depth) {
 }
 
 int main(void) {
-    unwind_start();
+    unwind_start(NULL);
     *(void **)&glibc_backtrace = dlsym(dlopen("libc.so.6", RTLD_NOW), "backtrace");
     by_rules();
     uint32_t here = walked;
