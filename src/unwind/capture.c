@@ -99,10 +99,12 @@ static inline READS_STACK bool stack_read(struct stack *stack, uint64_t address,
 
 /* ---- Rules ---- */
 
-/* `pc` is that of an instruction, one byte before the return address. */
-static uint64_t word_in(const struct module *module, uint64_t pc) {
-    if (module->number >= UNWIND_BY_ADDRESS) return pc + 1;
-    uint64_t offset = pc + 1 - module->start + module->file_offset;
+/* `pc` is that of an instruction, one byte before the return address. Who looks the word up goes back one
+ * byte: where that would be before the function, the word is one more. */
+static uint64_t word_in(const struct module *module, uint64_t pc, struct rule rule) {
+    uint64_t address = pc + 1 + rule_begins_function(rule);
+    if (module->number >= UNWIND_BY_ADDRESS) return address;
+    uint64_t offset = address - module->start + module->file_offset;
     return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | module->number << FRAME_MODULE_SHIFT | offset;
 }
 
@@ -118,13 +120,14 @@ static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_
                 modules_distrust();
                 continue;
             }
-            *ret_word = word_in(&module, pc);
+            *ret_word = word_in(&module, pc, rule);
         }
         if (certain) cache_insert(pc, key, rule, *ret_word);
         return rule;
     }
-    if (module.unread) *ret_word = word_in(&module, pc);
-    return (struct rule){.cfa = RULE_FRAME_POINTER};
+    struct rule unknown = {.cfa = RULE_FRAME_POINTER};
+    if (module.unread) *ret_word = word_in(&module, pc, unknown);
+    return unknown;
 }
 
 /* ---- The walk ---- */

@@ -37,10 +37,10 @@ struct unwind_bounds unwind_stack_bounds(uint64_t sp, uint64_t *cached_low, uint
 
 /* Stores at most `max` frame words (core/recording.h) into `frames`, the leaf first: return addresses,
  * `frames[0]` is `registers->pc`; in modules that have a number (see unwind_start) the number and the place
- * in the module. Returns how many they are. A pc that was interrupted by a signal is stored as pc + 1, so
- * that every word is looked up one byte earlier. Of a deeper stack the leaf half and the root half are kept,
- * and `frames[max / 2]` is the word FRAME_CUT << FRAME_KIND_SHIFT. `*ret_complete` says whether the walk
- * reached the start of the thread. */
+ * in the module. Returns how many they are. A pc that was interrupted by a signal, or that begins a function
+ * to which the stack was made to return, is stored as pc + 1, so that every word is looked up one byte
+ * earlier. Of a deeper stack the leaf half and the root half are kept, and `frames[max / 2]` is the word
+ * FRAME_CUT << FRAME_KIND_SHIFT. `*ret_complete` says whether the walk reached the start of the thread. */
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
     uint64_t *frames, uint32_t max, bool *ret_complete);
 

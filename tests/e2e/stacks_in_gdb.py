@@ -3,7 +3,8 @@
 `job` is set before: `environment` of the program (which preloads the recorder), the recorder's `library`, and where the
 `result` goes, as JSON: the program's exit code and a list of stacks, each with
 
-    words   as the recorder has them: return addresses leaf first, the address after that of an interrupted instruction
+    words   as the recorder has them: return addresses leaf first, the address after that of an interrupted instruction, or
+            of one that begins a function to which the stack was made to return
     count   how often it was seen
     past    the function at whose end gdb went on although the stack ends there, null if it did not
 """
@@ -37,7 +38,8 @@ def without_guesses(words):
     ranges = executable_ranges()
     for i, word in enumerate(words):
         if not any(start <= word < end for start, end in ranges):
-            return words[:i], symbol_at(words[i - 1])
+            last = symbol_at(words[i - 1])
+            return words[: i - 1] + [words[i - 1] + (last == "__start_context")], last
     return words, None
 
 
@@ -53,8 +55,9 @@ def stack():
     while frame is not None:
         # Inlined and tail calls have no frames of their own: gdb adds them from the debug information.
         if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            words.append(frame.pc() + interrupted)
-            interrupted = frame.type() == gdb.SIGTRAMP_FRAME
+            is_trampoline = frame.type() == gdb.SIGTRAMP_FRAME
+            words.append(frame.pc() + (interrupted or is_trampoline))
+            interrupted = is_trampoline
         reason = frame.unwind_stop_reason()
         frame = frame.older()
     past = None
