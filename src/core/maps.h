@@ -19,6 +19,14 @@ struct maps_line {
     const char *path; /* in the reader, good until the next line */
 };
 
+/* A mapping that holds code, and what is known of the file behind it. */
+struct mapped_code {
+    const struct maps_line *line;
+    uint64_t base;        /* where the file's first page is mapped; 0 = it is not, or there is no file */
+    uint64_t fingerprint; /* of that page; 0 = not known */
+    bool permanent;       /* is never unmapped */
+};
+
 bool maps_open(struct maps_reader *reader);
 /* False at the end or on failure. */
 bool maps_next(struct maps_reader *reader, struct maps_line *ret_line);

@@ -1,62 +1,54 @@
 #include "core/modules.h"
 
-#include "core/maps.h"
 #include "core/memory.h"
 #include "core/table.h"
 
 #include <elf.h>
 #include <string.h>
 
-#define MODULES_MOST 65536
-#define STRAYS       64
-#define STRAY_PAUSE  1000000000u /* ns before the maps are read again for an address that nothing covered */
+#define MODULES_MOST (FRAME_MODULE_MASK + 1)
+#define INDEX_PLACES 4096
+#define PROBE_MAX    16 /* places of the index that a search visits */
 
+/* Finds a module's number by its file. */
 static struct {
-    _Atomic uint32_t busy; /* 1 while a thread reads the maps */
-    uint64_t last_refresh;
-    uint64_t stray[STRAYS]; /* pages that a reading of the maps did not cover: garbage from a broken walk */
-    uint64_t header_start,
-        header_inode; /* the last mapping that began at offset 0 of a file: its ELF header */
-    struct maps_reader maps;
-} state;
+    bool in_use;
+    _Atomic uint32_t number_plus_one[INDEX_PLACES];
+} module_index;
 
 void modules_start(struct recording *recording) {
+    if (module_index.in_use) memset(&module_index, 0, sizeof module_index);
+    module_index.in_use = true;
     table_start(&recording->header->modules, sizeof(struct module_record), 64);
 }
 
-void modules_after_fork(void) {
-    atomic_store_explicit(&state.busy, 0, memory_order_relaxed);
+/* The first page of what stays is read directly. */
+static bool copy(const struct mapped_code *code, void *target, uint64_t address, uint64_t size) {
+    bool plain = code->permanent && address - code->base <= PAGE_SIZE_MIN &&
+                 size <= code->base + PAGE_SIZE_MIN - address;
+    if (!plain) return memory_copy(target, address, size);
+    memcpy(target, (const void *)address, size);
+    return true;
 }
 
-static struct module_record *find(struct recording *recording, uint64_t address) {
-    struct table *table = &recording->header->modules;
-    for (uint64_t i = atomic_load_explicit(&table->count, memory_order_acquire); i-- > 0;) {
-        struct module_record *module = table_entry(recording, table, i);
-        if (address - module->start < module->end - module->start &&
-            atomic_load_explicit(&module->complete, memory_order_acquire))
-            return module;
-    }
-    return NULL;
-}
-
-static void read_build_id(struct module_record *module, uint64_t header_address) {
+static void read_build_id(struct module_record *module, const struct mapped_code *code) {
     Elf64_Ehdr header;
     Elf64_Phdr segments[16];
     unsigned char notes[1024];
-    if (!memory_copy(&header, header_address, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!copy(code, &header, code->base, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return;
     uint64_t count = header.e_phnum < 16 ? header.e_phnum : 16;
     if (header.e_phentsize != sizeof *segments || header.e_phoff > 4096 ||
-        !memory_copy(segments, header_address + header.e_phoff, count * sizeof *segments))
+        !copy(code, segments, code->base + header.e_phoff, count * sizeof *segments))
         return;
-    uint64_t bias = header_address;
+    uint64_t bias = code->base;
     for (uint64_t i = 0; i < count; i++)
         if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0)
-            bias = header_address - segments[i].p_vaddr;
+            bias = code->base - segments[i].p_vaddr;
     for (uint64_t i = 0; i < count; i++) {
         if (segments[i].p_type != PT_NOTE) continue;
         uint64_t size = segments[i].p_filesz < sizeof notes ? segments[i].p_filesz : sizeof notes;
-        if (!memory_copy(notes, bias + segments[i].p_vaddr, size)) continue;
+        if (!copy(code, notes, bias + segments[i].p_vaddr, size)) continue;
         for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
             Elf64_Nhdr note;
             memcpy(&note, notes + at, sizeof note);
@@ -72,25 +64,46 @@ static void read_build_id(struct module_record *module, uint64_t header_address)
     }
 }
 
-static bool same_module(
-    struct recording *recording, const struct module_record *module, const struct maps_line *line) {
-    return module->start == line->start && module->end == line->end && module->inode == line->inode &&
-           module->file_offset == line->file_offset &&
-           strcmp(recording_at(recording, module->path), line->path) == 0;
+static bool is_within(const struct maps_line *line, const struct module_record *module) {
+    return line->file_offset >= module->file_offset &&
+           line->file_offset - module->file_offset + (line->end - line->start) <= module->end - module->start;
 }
 
-static void note(struct recording *recording, const struct maps_line *line, uint64_t now) {
-    struct table *table = &recording->header->modules;
-    struct module_record *known = find(recording, line->start);
-    if (known && same_module(recording, known, line)) return;
+static bool is_same(struct recording *recording, const struct module_record *module,
+    const struct mapped_code *code, bool by_number) {
+    const struct maps_line *line = code->line;
+    if (module->inode != line->inode || module->by_number != by_number ||
+        module->device_major != line->device >> 32 || module->device_minor != (uint32_t)line->device)
+        return false;
+    /* What could not be read, because it was just being opened or closed, is taken for what it was. */
+    if (code->fingerprint && module->fingerprint != code->fingerprint) return false;
+    bool same_place =
+        by_number ? is_within(line, module) : module->start == line->start && module->end == line->end;
+    return same_place && strcmp(recording_at(recording, module->path), line->path) == 0;
+}
 
-    uint64_t number = table_append(recording, table, MODULES_MOST);
-    uint64_t path = number == UINT64_MAX ? 0 : arena_text(recording, line->path, strlen(line->path));
-    if (!path) {
+static uint64_t hash_of(uint64_t inode, uint64_t start) {
+    return (inode ? inode : start >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+static _Atomic uint32_t *index_place(uint64_t hash) {
+    return &module_index.number_plus_one[hash % INDEX_PLACES];
+}
+
+static struct module_record *record_of(struct recording *recording, uint32_t number) {
+    return table_entry(recording, &recording->header->modules, number);
+}
+
+static uint32_t append(
+    struct recording *recording, const struct mapped_code *code, bool by_number, uint64_t now) {
+    const struct maps_line *line = code->line;
+    uint64_t path = arena_text(recording, line->path, strlen(line->path));
+    uint64_t number = path ? table_append(recording, &recording->header->modules, MODULES_MOST) : UINT64_MAX;
+    if (number == UINT64_MAX) {
         atomic_fetch_add_explicit(&recording->header->drops[DROP_MODULE], 1, memory_order_relaxed);
-        return;
+        return MODULE_NOT_NOTED;
     }
-    struct module_record *module = table_entry(recording, table, number);
+    struct module_record *module = record_of(recording, (uint32_t)number);
     module->start = line->start;
     module->end = line->end;
     module->file_offset = line->file_offset;
@@ -99,45 +112,74 @@ static void note(struct recording *recording, const struct maps_line *line, uint
     module->inode = line->inode;
     module->device_major = (uint32_t)(line->device >> 32);
     module->device_minor = (uint32_t)line->device;
-    if (line->inode && line->inode == state.header_inode)
-        read_build_id(module, state.header_start);
-    else if (line->vdso)
-        read_build_id(module, line->start);
+    module->fingerprint = code->fingerprint;
+    module->by_number = by_number;
+    if (code->base) read_build_id(module, code);
     atomic_store_explicit(&module->complete, 1, memory_order_release);
+
+    uint32_t noted = atomic_load_explicit(&recording->modules_noted, memory_order_relaxed);
+    while (noted <= number && !atomic_compare_exchange_weak_explicit(&recording->modules_noted, &noted,
+                                  (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
+    }
+    return (uint32_t)number;
 }
 
-static void read_maps(struct recording *recording, uint64_t now) {
-    struct maps_line line;
-    if (!maps_open(&state.maps)) return;
-    while (maps_next(&state.maps, &line)) {
-        if (line.file_offset == 0 && line.inode) {
-            state.header_start = line.start;
-            state.header_inode = line.inode;
+/* One that finds no place in the index is noted again when it is opened again, which does no harm. */
+static uint32_t find_or_append(
+    struct recording *recording, const struct mapped_code *code, bool by_number, uint64_t now) {
+    uint64_t hash = hash_of(code->line->inode, code->line->start);
+    uint32_t added = MODULE_NOT_NOTED;
+    for (uint32_t i = 0; i < PROBE_MAX; i++) {
+        _Atomic uint32_t *place = index_place(hash + i);
+        uint32_t found = atomic_load_explicit(place, memory_order_acquire);
+        if (!found) {
+            if (added == MODULE_NOT_NOTED) added = append(recording, code, by_number, now);
+            if (added == MODULE_NOT_NOTED) return added;
+            if (atomic_compare_exchange_strong_explicit(
+                    place, &found, added + 1, memory_order_acq_rel, memory_order_acquire))
+                return added;
         }
-        if (line.executable) note(recording, &line, now);
+        if (!is_same(recording, record_of(recording, found - 1), code, by_number)) continue;
+        if (added != MODULE_NOT_NOTED) /* another thread was faster: one of the two is enough */
+            atomic_store_explicit(&record_of(recording, added)->complete, 0, memory_order_release);
+        return found - 1;
     }
-    maps_close(&state.maps);
+    return added == MODULE_NOT_NOTED ? append(recording, code, by_number, now) : added;
 }
 
-static void refresh(struct recording *recording, uint64_t address, uint64_t now) {
-    uint64_t page = address >> 12, *stray = &state.stray[page % STRAYS];
-    if (*stray == page && now - state.last_refresh < STRAY_PAUSE) return;
-    if (find(recording, address)) return; /* another thread has just read them */
-    state.last_refresh = now;
-    read_maps(recording, now);
-    if (!find(recording, address)) *stray = page;
+uint32_t modules_note(struct recording *recording, const struct mapped_code *code, uint64_t now) {
+    const struct maps_line *line = code->line;
+    bool by_number =
+        !code->permanent && code->base && line->file_offset + (line->end - line->start) <= FRAME_OFFSET_MASK;
+    uint32_t number = find_or_append(recording, code, by_number, now);
+    return by_number || number == MODULE_NOT_NOTED ? number : MODULE_BY_ADDRESS;
 }
 
-void modules_cover(struct recording *recording, const uint64_t *frames, uint32_t count, uint64_t now) {
-    const struct module_record *last = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        if (frames[i] >> FRAME_KIND_SHIFT != FRAME_NATIVE) continue;
-        uint64_t address = frames[i] - 1;
-        if (last && address - last->start < last->end - last->start) continue;
-        last = find(recording, address);
-        if (last) continue;
-        if (atomic_exchange_explicit(&state.busy, 1, memory_order_acquire)) return;
-        refresh(recording, address, now);
-        atomic_store_explicit(&state.busy, 0, memory_order_release);
+/* The thread is alone in its process. */
+static void index_add(const struct module_record *module, uint32_t number) {
+    uint64_t hash = hash_of(module->inode, module->start);
+    for (uint32_t i = 0; i < PROBE_MAX; i++) {
+        if (*index_place(hash + i)) continue;
+        *index_place(hash + i) = number + 1;
+        return;
     }
+}
+
+/* What the parent's other threads note after the fork may lie in memory that the child does not have; the
+ * count of what was noted is private, and as it was at the fork. */
+bool modules_inherit(struct recording *child, const struct recording *parent) {
+    uint32_t count = atomic_load_explicit(&parent->modules_noted, memory_order_relaxed);
+    for (uint32_t number = 0; number < count; number++) {
+        const struct module_record *module = table_entry(parent, &parent->header->modules, number);
+        if (table_append(child, &child->header->modules, MODULES_MOST) != number) return false;
+        if (!atomic_load_explicit(&module->complete, memory_order_acquire)) continue;
+        struct module_record *copied = record_of(child, number);
+        *copied = *module;
+        const char *path = recording_at(parent, module->path);
+        copied->path = arena_text(child, path, strlen(path));
+        if (!copied->path) return false;
+        index_add(copied, number);
+    }
+    atomic_store_explicit(&child->modules_noted, count, memory_order_relaxed);
+    return true;
 }

@@ -1,18 +1,24 @@
 /* The modules: which files' code the recorded addresses lie in.
  *
- * They are noted when a new stack holds an address that no known module covers, so a library that is closed
- * later is still known. One thread at a time reads the maps; others go on without waiting. */
+ * They are noted when the capture of stacks first comes to know them (unwind/modules.c), before it stores any
+ * frame in them, so none is missing and one that is closed later is still known. Nobody waits for anybody. */
 #ifndef MALLOSCOPE_CORE_MODULES_H
 #define MALLOSCOPE_CORE_MODULES_H
 
 #include "core/arena.h"
+#include "core/maps.h"
 
 void modules_start(struct recording *recording);
 
-/* Makes sure that the modules of these return addresses are in the recording. */
-void modules_cover(struct recording *recording, const uint64_t *frames, uint32_t count, uint64_t now);
+/* Makes sure that a module is in the recording. Returns the number by which frames name it, or
+ * MODULE_BY_ADDRESS where they are to be plain addresses: it stays where it is, or is no file. Or
+ * MODULE_NOT_NOTED: there was no room, which is counted. */
+#define MODULE_BY_ADDRESS (UINT32_MAX - 1)
+#define MODULE_NOT_NOTED  UINT32_MAX
+uint32_t modules_note(struct recording *recording, const struct mapped_code *code, uint64_t now);
 
-/* After fork: whoever was reading the maps is not there any more. */
-void modules_after_fork(void);
+/* The recording of a forked child begins with the modules that its parent had at the fork, under the same
+ * numbers. False: there is no room for them. Frames would then name other modules than they mean. */
+bool modules_inherit(struct recording *child, const struct recording *parent);
 
 #endif

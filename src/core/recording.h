@@ -203,17 +203,28 @@ struct stack_record {
     uint32_t flags;
 };
 
-/* A frame is one word: what it is in the top 8 bits, its value in the lower 48. */
-#define FRAME_KIND_SHIFT 56
-#define FRAME_VALUE_MASK ((UINT64_C(1) << 48) - 1)
+/* A frame is one word: what it is in the top 8 bits, its value in those below.
+ *
+ *     FRAME_NATIVE   8 bits of nothing, 48 bits of address
+ *     FRAME_MODULE   24 bits: the number of a module, 32 bits: offset in its file
+ *
+ * A place in memory holds one library after another when they are closed: an address in one that can be
+ * closed would not tell which it was. */
+#define FRAME_KIND_SHIFT   56
+#define FRAME_VALUE_MASK   ((UINT64_C(1) << 48) - 1)
+#define FRAME_MODULE_SHIFT 32
+#define FRAME_MODULE_MASK  ((UINT64_C(1) << 24) - 1)
+#define FRAME_OFFSET_MASK  ((UINT64_C(1) << 32) - 1)
 
 enum frame_kind {
     FRAME_NATIVE =
         0,         /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
     FRAME_CUT = 1, /* frames are missing here */
+    FRAME_MODULE = 2, /* a return address in a module that is named by its number */
 };
 
-/* A file mapped executable into the program. */
+/* A file mapped executable into the program. One that frames name by its number is recorded once, however
+ * often and wherever it was opened: `start` and `end` are where it was first. */
 struct module_record {
     uint64_t start, end;  /* address range */
     uint64_t file_offset; /* of `start` */
@@ -223,6 +234,8 @@ struct module_record {
     uint32_t device_major, device_minor;
     uint8_t build_id_size;
     uint8_t build_id[31];
+    uint64_t fingerprint; /* of the file's first page, 0 = not known: tells files without build-id apart */
+    uint64_t by_number;   /* 1 = no plain address lies in it: frames name it by its number */
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 

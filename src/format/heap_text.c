@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* Stacks must have an address, and names come from mappings: what is not native gets a page of its own, where
  * no program is, neither in memory nor as linked (google-pprof looks unknown addresses up in the program's
@@ -29,6 +30,30 @@ struct line {
 
 static uint64_t move(uint32_t process, uint64_t address) {
     return (uint64_t)process << PROCESS_SHIFT | address;
+}
+
+/* Where a library was closed, another may have been mapped at its place. Readers look names up by address:
+ * all but the first are moved to where no program is. The result says where each module begins; the caller
+ * frees it. */
+static uint64_t *part_modules(const struct model *model) {
+    const uint64_t free_start = 0x810000000000, free_end = UINT64_C(1) << PROCESS_SHIFT;
+    uint64_t *starts = calloc(model->module_count + 1, sizeof *starts), end = 0, next = free_start;
+    for (size_t i = 0; starts && i < model->module_count; i++) {
+        const struct model_module *module = &model->modules[i];
+        if (i && module[-1].process != module->process) {
+            end = 0;
+            next = free_start;
+        }
+        starts[i] = module->start;
+        uint64_t pages = (module->end - module->start + page_size - 1) / page_size + 1;
+        if (module->start < end && pages <= (free_end - next) / page_size) {
+            starts[i] = next;
+            next += pages * page_size;
+        } else if (module->end > end) {
+            end = module->end;
+        }
+    }
+    return starts;
 }
 
 static struct raw_value rounded(double objects, double bytes) {
@@ -63,20 +88,23 @@ static void write_numbers(FILE *out, const struct line *line) {
         line->live.bytes, line->total.objects, line->total.bytes);
 }
 
-static void write_addresses(FILE *out, const struct model_stack *stack) {
+static void write_addresses(
+    FILE *out, const struct model *model, const uint64_t *starts, const struct model_stack *stack) {
     if (stack->frame_count == 0) fprintf(out, " 0x%" PRIx64, dropped_page + page_size / 2);
     for (uint32_t i = 0; i < stack->frame_count; i++) {
-        uint64_t address = frame_address(stack->frames[i]);
+        struct model_place place = model_find_place(model, stack->process, stack->frames[i]);
+        uint64_t address = place.address;
+        if (place.module) address += starts[place.module - model->modules] - place.module->start;
         address = address ? move(stack->process, address) : cut_page + page_size / 2;
         fprintf(out, " 0x%" PRIx64, i == 0 ? address - 1 : address);
     }
     fputc('\n', out);
 }
 
-static void write_mapping(FILE *out, const struct model_module *module) {
+static void write_mapping(FILE *out, const struct model_module *module, uint64_t start) {
     fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp %08" PRIx64 " %02x:%02x %" PRIu64 " %s\n",
-        move(module->process, module->start), move(module->process, module->end), module->file_offset,
-        module->device_major, module->device_minor, module->inode, module->path);
+        move(module->process, start), move(module->process, start + (module->end - module->start)),
+        module->file_offset, module->device_major, module->device_minor, module->inode, module->path);
 }
 
 static void write_page(FILE *out, uint64_t page, const char *name) {
@@ -92,6 +120,8 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
         return problem_set(problem, PROBLEM_FAILURE, "export fewer recordings at once, or use --format pprof",
             "pprof's text formats hold at most %u processes, these are %zu", PROCESSES_MAX,
             model->process_count);
+    uint64_t *starts = part_modules(model);
+    if (!starts) return out_of_memory(problem);
 
     for (size_t i = 0; i < model->stack_count; i++) {
         size_t count = make_lines(&model->stacks[i].figures, input->value, rate, lines);
@@ -114,12 +144,13 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
         size_t count = make_lines(&model->stacks[i].figures, input->value, rate, lines);
         for (size_t k = 0; k < count; k++) {
             write_numbers(out, &lines[k]);
-            write_addresses(out, &model->stacks[i]);
+            write_addresses(out, model, starts, &model->stacks[i]);
         }
     }
 
     fputs("\nMAPPED_LIBRARIES:\n", out);
-    for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i]);
+    for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
+    free(starts);
     write_page(out, cut_page, "[cut]");
     write_page(out, dropped_page, "[dropped]");
     return 0;

@@ -154,8 +154,9 @@ static bool write_frames(struct json *json, const struct format_input *input, st
             struct symbol_list symbols = resolver_look_up(input->resolver, stack, k);
             *range = (struct frame_range){table->frame_count, (uint32_t)symbols.count};
             table->frame_count += range->count;
+            uint64_t address = model_find_place(model, stack->process, stack->frames[k]).address;
             for (size_t n = 0; n < symbols.count; n++)
-                write_frame(json, &symbols.frames[n], symbols.module, frame_address(stack->frames[k]));
+                write_frame(json, &symbols.frames[n], symbols.module, address);
         }
     }
     return true;

@@ -180,7 +180,7 @@ static void note_what_is_known(
 static uint64_t location_id(struct builder *builder, const struct model_stack *stack, uint32_t index) {
     bool dropped = stack->frame_count == 0;
     uint64_t word = dropped ? dropped_word : stack->frames[index];
-    uint64_t address = dropped ? 0 : frame_address(word);
+    uint64_t address = dropped ? 0 : model_find_place(builder->input->model, stack->process, word).address;
     struct location_key key = {word, address ? stack->process : UINT64_MAX};
     size_t before = builder->locations.count;
     uint64_t id = (uint64_t)intern_add(&builder->locations, &key, sizeof key) + 1;

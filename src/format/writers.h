@@ -15,11 +15,6 @@ int csv_write(const struct format_input *input, FILE *out, struct problem *probl
 /* What stands for the stack of the samples whose own stack found no room: it has no frames. */
 extern const struct symbol dropped_symbol;
 
-/* 0 for a frame word that is not native. */
-static inline uint64_t frame_address(uint64_t word) {
-    return word >> FRAME_KIND_SHIFT == FRAME_NATIVE ? word & FRAME_VALUE_MASK : 0;
-}
-
 int out_of_memory(struct problem *problem);
 
 #endif

@@ -81,7 +81,6 @@ static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_
     bool is_new;
     uint32_t here =
         stack_table_intern(&recorder.recording, frames, stack->frame_count, stack->flags, &is_new);
-    if (is_new) modules_cover(&recorder.recording, frames, stack->frame_count, clock_now());
     known[number] = here + 1;
     return here;
 }
@@ -132,7 +131,6 @@ void process_begin_child(void) {
         return;
     }
     scratch_after_fork();
-    modules_after_fork();
     stack_table_after_fork();
     unwind_forked();
     clock_after_fork();
@@ -144,6 +142,7 @@ void process_begin_child(void) {
     static struct recording parent;
     parent = recorder.recording;
     int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
+    if (r == 0 && !modules_inherit(&recorder.recording, &parent)) r = -ENOSPC;
     if (r == 0) {
         if (inheritance) inherit(&parent);
         settle_figures(&recorder.recording);

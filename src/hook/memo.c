@@ -32,8 +32,9 @@ static struct memo_set *set_of(const struct unwind_registers *registers) {
 
 /* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
 __attribute__((no_sanitize("address"))) static bool is_same_walk(
-    const struct memo_entry *entry, const struct unwind_registers *registers) {
+    const struct memo_entry *entry, const struct unwind_registers *registers, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
+    if (entry->epoch != epoch || !epoch) return false;
     if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp;
@@ -44,10 +45,11 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(
 
 uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry **ret_entry) {
     struct memo_set *set = set_of(registers);
+    uint64_t epoch = unwind_epoch();
     *ret_entry = NULL;
     if (!set) return MEMO_NONE;
     for (int way = 0; way < 2; way++) {
-        if (!is_same_walk(&set->entry[way], registers)) continue;
+        if (!is_same_walk(&set->entry[way], registers, epoch)) continue;
         set->entry[way ^ 1].recent = false;
         set->entry[way].recent = true;
         return set->entry[way].stack;
@@ -60,6 +62,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry 
 void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers) {
     entry->pc = 0;
     entry->sp = registers->sp;
+    entry->epoch = unwind_epoch();
     atomic_signal_fence(memory_order_seq_cst);
 }
 

@@ -2,8 +2,9 @@
  * moment ago.
  *
  * An entry holds the registers a walk started from, the words it read from the stack, and the number of the
- * stack it found. Where all of them are as they were, the stack is the same one, and neither the walk nor the
- * search in the stack table is needed. Each thread has its own, in memory that only it uses. */
+ * stack it found. Where all of them are as they were, and the modules too, the stack is the same one, and
+ * neither the walk nor the search in the stack table is needed. Each thread has its own, in memory that only
+ * it uses. */
 #ifndef MALLOSCOPE_HOOK_MEMO_H
 #define MALLOSCOPE_HOOK_MEMO_H
 
@@ -13,6 +14,7 @@
 
 struct memo_entry {
     uint64_t pc, sp, fp; /* pc 0: not valid */
+    uint64_t epoch;      /* of the modules, when the walk began */
     uint32_t stack;
     bool recent; /* used later than the other one of its set */
     struct unwind_trace trace;

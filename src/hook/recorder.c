@@ -3,7 +3,6 @@
 #include "core/counter.h"
 #include "core/events.h"
 #include "core/live_table.h"
-#include "core/modules.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
 #include "core/unnoticed.h"
@@ -114,7 +113,7 @@ void recorder_start(void) {
 
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
 static __attribute__((noinline)) uint32_t walk_stack(
-    const struct unwind_registers *caller, uint64_t now, struct unwind_trace *ret_trace) {
+    const struct unwind_registers *caller, struct unwind_trace *ret_trace) {
     struct thread_record *thread = hook_thread;
     uint32_t buffer;
     uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
@@ -125,18 +124,17 @@ static __attribute__((noinline)) uint32_t walk_stack(
     bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
     uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
     uint32_t stack = stack_table_intern(&recorder.recording, frames, count, flags, &is_new);
-    if (is_new) modules_cover(&recorder.recording, frames, count, now);
     scratch_give(buffer);
     return stack;
 }
 
-static uint32_t remember_stack(const struct unwind_registers *caller, uint64_t now) {
+static uint32_t remember_stack(const struct unwind_registers *caller) {
     struct memo_entry *entry;
     uint32_t stack = memo_stack(caller, &entry);
     if (stack != MEMO_NONE) return stack;
-    if (!entry) return walk_stack(caller, now, NULL);
+    if (!entry) return walk_stack(caller, NULL);
     memo_begin(entry, caller);
-    stack = walk_stack(caller, now, &entry->trace);
+    stack = walk_stack(caller, &entry->trace);
     if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
     return stack;
 }
@@ -164,7 +162,7 @@ static bool insert(const void *block, struct sample *sample) {
 
 static bool capture(size_t size, const struct unwind_registers *caller, struct sample *ret_sample) {
     uint64_t now = clock_now();
-    uint32_t stack = recorder.exact ? remember_stack(caller, now) : walk_stack(caller, now, NULL);
+    uint32_t stack = recorder.exact ? remember_stack(caller) : walk_stack(caller, NULL);
     *ret_sample = (struct sample){.size = size, .birth = now, .stack = stack, .slot = LIVE_NONE};
     if (stack == UINT32_MAX) drop(DROP_SCRATCH);
     return stack != UINT32_MAX;

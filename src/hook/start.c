@@ -1,6 +1,7 @@
 /* The start of recording in a process. */
 #include "core/beginning.h"
 #include "core/live_table.h"
+#include "core/modules.h"
 #include "core/timeline.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
@@ -131,6 +132,10 @@ static void make_thread_key(void) {
     if (!recorder.has_thread_key) pthread_key_delete(recorder.thread_key);
 }
 
+static uint32_t note_module(const struct mapped_code *code) {
+    return modules_note(&recorder.recording, code, clock_now());
+}
+
 void start_recording(void) {
     struct options options;
     int stage = NOT_STARTED;
@@ -148,7 +153,6 @@ void start_recording(void) {
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
     clock_start(start);
 
-    unwind_start();
     char path[RECORDING_PATH_MAX];
     path[0] = '\0';
     int r = 0;
@@ -168,6 +172,7 @@ void start_recording(void) {
     if (r == 0) {
         memcpy(recorder.pattern, options.output, strlen(options.output) + 1);
         make_thread_key();
+        unwind_start(note_module);
     } else {
         recorder.marks = true; /* nothing is ever sampled: frees take the short way */
         if (options.is_root) say_why_not(path[0] ? path : options.output, -r);

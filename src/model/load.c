@@ -132,13 +132,17 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
             continue;
         }
         if (!builder_grow(
-                &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules))
+                &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules) ||
+            !builder_grow(&model->numbered, &builder->numbered_capacity, model->module_count, 1,
+                sizeof *model->numbered))
             return false;
         struct model_module *module = &model->modules[model->module_count];
         *module = (struct model_module){
             .start = record->start,
             .end = record->end,
             .file_offset = record->file_offset,
+            .number = (uint32_t)cursor.number,
+            .by_number = record->by_number,
             .first_seen = record->first_seen,
             .process = (uint32_t)model->process_count - 1,
             .path = *snapshot_text(snapshot, record->path) ? text_of(builder, snapshot, record->path)

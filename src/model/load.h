@@ -11,7 +11,7 @@ struct builder {
     size_t *frame_starts; /* of each stack, in frame_store: it moves while it grows */
     size_t frame_count, frame_capacity;
     size_t stack_capacity, frame_start_capacity;
-    size_t module_capacity, thread_capacity, process_capacity;
+    size_t module_capacity, numbered_capacity, thread_capacity, process_capacity;
     double depth_sum; /* frames, times samples */
     uint64_t
         text_left; /* bytes that this recording's paths may still take: text can be shared, copies are not */

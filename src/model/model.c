@@ -13,6 +13,24 @@ static int compare_modules(const void *a, const void *b) {
     return (x->first_seen > y->first_seen) - (x->first_seen < y->first_seen);
 }
 
+static int compare_numbers(const void *a, const void *b) {
+    const struct model_module *x = *(const struct model_module *const *)a,
+                              *y = *(const struct model_module *const *)b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static struct model_place find_by_number(
+    const struct model *model, uint32_t process, uint32_t number, uint64_t offset) {
+    const struct model_module wanted = {.process = process, .number = number}, *key = &wanted;
+    const struct model_module **found = NULL;
+    if (model->module_count)
+        found = bsearch(&key, model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
+    if (!found || offset - (*found)->file_offset > (*found)->end - (*found)->start)
+        return (struct model_place){0};
+    return (struct model_place){*found, (*found)->start + (offset - (*found)->file_offset)};
+}
+
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address) {
     /* The modules before `low` start at or below the address, or belong to earlier processes. */
     size_t low = 0, high = model->module_count;
@@ -28,9 +46,23 @@ const struct model_module *model_find_module(const struct model *model, uint32_t
     while (low-- > 0) {
         const struct model_module *module = &model->modules[low];
         if (module->process != process || module->reach <= address) break;
-        if (address < module->end && (!latest || module->first_seen > latest->first_seen)) latest = module;
+        if (module->by_number || address >= module->end) continue;
+        if (!latest || module->first_seen > latest->first_seen) latest = module;
     }
     return latest;
+}
+
+struct model_place model_find_place(const struct model *model, uint32_t process, uint64_t word) {
+    uint64_t value = word & FRAME_VALUE_MASK;
+    switch (word >> FRAME_KIND_SHIFT) {
+    case FRAME_NATIVE:
+        return (struct model_place){model_find_module(model, process, value ? value - 1 : 0), value};
+    case FRAME_MODULE:
+        return find_by_number(
+            model, process, word >> FRAME_MODULE_SHIFT & FRAME_MODULE_MASK, word & FRAME_OFFSET_MASK);
+    default:
+        return (struct model_place){0};
+    }
 }
 
 static void sort_modules(struct model *model) {
@@ -38,10 +70,12 @@ static void sort_modules(struct model *model) {
     qsort(model->modules, model->module_count, sizeof *model->modules, compare_modules);
     for (size_t i = 0; i < model->module_count; i++) {
         struct model_module *module = &model->modules[i];
-        module->reach = module->end;
+        module->reach = module->by_number ? 0 : module->end;
         if (i && module[-1].process == module->process && module[-1].reach > module->reach)
             module->reach = module[-1].reach;
+        model->numbered[i] = module;
     }
+    qsort(model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
 }
 
 static void sum_up(struct builder *builder) {
@@ -154,6 +188,7 @@ void model_free(struct model *model) {
     free(model->processes);
     free(model->stacks);
     free(model->modules);
+    free(model->numbered);
     free(model->threads);
     free(model->timeline);
     free(model->frame_store);

@@ -62,6 +62,8 @@ struct model_stack {
 
 struct model_module {
     uint64_t start, end, file_offset;
+    uint32_t number; /* in its process */
+    bool by_number;  /* frames name it by its number: other modules may have been at its place */
     uint64_t first_seen;
     uint32_t process;
     char *path; /* as mapped in the process; " (deleted)" removed and noted below; what is no file is in
@@ -71,7 +73,7 @@ struct model_module {
     uint8_t build_id_size;
     uint64_t inode;
     uint32_t device_major, device_minor;
-    uint64_t reach; /* largest `end` up to here within the process: how far model_find_module looks back */
+    uint64_t reach; /* largest `end` up to here of those that addresses lie in: how far a search looks back */
 };
 
 struct model_thread {
@@ -141,6 +143,7 @@ struct model {
     size_t stack_count;
     struct model_module *modules; /* sorted by process, start */
     size_t module_count;
+    const struct model_module **numbered; /* all of them, sorted by process, number */
     struct model_thread *threads;
     size_t thread_count;
     struct model_moment *timeline; /* of the only process, or empty for several */
@@ -164,8 +167,17 @@ int model_load_many(
     const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 
-/* The module that covers `address` in `process`, or NULL. */
+/* The module that covers a plain address in `process`, or NULL: of several, the one seen last. */
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address);
+
+/* Where a frame word of a process leads: to a return address in a module, or in none (NULL) that is known. Of
+ * a module that was opened at several places, the first place stands for all. Address 0: the frame is not
+ * native, or the recording lacks the module that it names. */
+struct model_place {
+    const struct model_module *module;
+    uint64_t address;
+};
+struct model_place model_find_place(const struct model *model, uint32_t process, uint64_t word);
 
 /* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);

@@ -110,11 +110,12 @@ static struct symbol_list list_of_text(struct resolver *resolver, uint64_t addre
 static struct symbol_list resolve_word(struct resolver *resolver, uint32_t process, uint64_t word) {
     uint64_t kind = word >> FRAME_KIND_SHIFT, value = word & FRAME_VALUE_MASK;
     if (kind == FRAME_CUT) return list_of_text(resolver, 0, "[cut]");
-    if (kind != FRAME_NATIVE)
+    struct model_place place = model_find_place(resolver->model, process, word);
+    if (kind != FRAME_NATIVE && !place.address)
         return list_of_text(resolver, 0,
             pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
-    uint64_t address = value ? value - 1 : 0;
-    struct symbol_list list = {.module = model_find_module(resolver->model, process, address), .count = 1};
+    uint64_t address = place.address ? place.address - 1 : 0;
+    struct symbol_list list = {.module = place.module, .count = 1};
     struct object *object = list.module ? object_of(resolver, list.module) : NULL;
     list.module_address = object ? object_link_address(object, list.module, address) : address;
     if (!object || !object_is_found(object))

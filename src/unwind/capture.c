@@ -99,25 +99,35 @@ static inline READS_STACK bool stack_read(struct stack *stack, uint64_t address,
 
 /* ---- Rules ---- */
 
-static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc) {
-    for (int attempt = 0; attempt < 2; attempt++) {
-        uint64_t key = cache_key(pc);
-        struct module module;
-        struct rule rule = {.cfa = RULE_OUTSIDE};
-        bool certain = true;
-        if (modules_find(pc, &module, &certain) && !rule_evaluate(&module, pc, &rule)) {
-            modules_distrust();
-            continue;
-        }
-        if (certain) cache_insert(pc, key, rule);
-        return rule;
-    }
-    return (struct rule){.cfa = RULE_FRAME_POINTER};
+/* `pc` is that of an instruction, one byte before the return address. Who looks the word up goes back one
+ * byte: where that would be before the function, the word is one more. */
+static uint64_t word_in(const struct module *module, uint64_t pc, struct rule rule) {
+    uint64_t address = pc + 1 + rule_begins_function(rule);
+    if (module->number >= UNWIND_BY_ADDRESS) return address;
+    uint64_t offset = address - module->start + module->file_offset;
+    return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | module->number << FRAME_MODULE_SHIFT | offset;
 }
 
-static inline struct rule rule_find(uint64_t pc) {
-    struct rule rule;
-    return LIKELY(cache_find(pc, cache_key(pc), &rule)) ? rule : rule_find_cold(pc);
+static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_t *ret_word) {
+    struct module module = {.unread = 0};
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t key = cache_key(pc);
+        struct rule rule = {.cfa = RULE_OUTSIDE};
+        bool certain = true;
+        *ret_word = pc + 1;
+        if (modules_find(pc, &module, &certain)) {
+            if (!rule_evaluate(&module, pc, &rule)) {
+                modules_distrust();
+                continue;
+            }
+            *ret_word = word_in(&module, pc, rule);
+        }
+        if (certain) cache_insert(pc, key, rule, *ret_word);
+        return rule;
+    }
+    struct rule unknown = {.cfa = RULE_FRAME_POINTER};
+    if (module.unread) *ret_word = word_in(&module, pc, unknown);
+    return unknown;
 }
 
 /* ---- The walk ---- */
@@ -337,10 +347,15 @@ static enum step walk_run(struct walk *walk, struct output *output) {
     for (uint32_t followed = 0; followed < WALK_MAX; followed++) {
         __asm__("" : "+r"(pc), "+r"(sp), "+r"(fp)); /* in general registers, not halves of a vector */
         if (pc - PC_MIN >= PC_MAX - PC_MIN) return pc == 0 && followed ? STEP_START : STEP_END;
-        uint64_t instruction = pc - 1 + interrupted;
-        struct rule rule = rule_find(instruction);
+        uint64_t instruction = pc - 1 + interrupted, word;
+        struct rule rule;
+        if (!LIKELY(cache_find(instruction, cache_key(instruction), &rule, &word))) {
+            uint64_t found; /* a variable of its own, so that `word` stays in a register */
+            rule = rule_find_cold(instruction, &found);
+            word = found;
+        }
         if (rule_kind(rule) == RULE_OUTSIDE && followed) return STEP_END;
-        output_store(output, instruction + 1);
+        output_store(output, word);
         if (walk->trace && rule_base(rule) == BASE_FP) trace_fp_use(walk, fp, fp_place);
         if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp, &fp_place))) {
             if (walk->trace) trace_add(walk->trace, walk->start, sp - 8, pc);
@@ -393,7 +408,7 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
         ret_trace->count = 0;
     }
     if (max == 0) return 0;
-    if (atomic_load_explicit(&modules_changed, memory_order_relaxed)) modules_refresh();
+    if (!LIKELY(modules_are_settled())) modules_settle();
     if (bounds.low > bounds.high) bounds = (struct unwind_bounds){0};
     if (bounds.high - bounds.low < 8) bounds.high = bounds.low;
     if (bounds.proven > bounds.high - 7) bounds.proven = bounds.high - 7;

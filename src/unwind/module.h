@@ -15,8 +15,10 @@ struct module {
     uint64_t data_low, data_high; /* the loaded segment that holds the unwind information */
     uint64_t header;              /* .eh_frame_hdr in it; 0 = none */
     uint64_t header_size;
-    uint64_t identity;  /* of the header's first bytes, to notice that another module has taken the place */
-    uint64_t permanent; /* 1 = cannot be unloaded: may be read directly */
+    uint64_t identity;    /* of the header's first bytes, to notice that another module has taken the place */
+    uint64_t fingerprint; /* of the file's first page, for the same; not of permanent ones */
+    uint64_t permanent;   /* 1 = cannot be unloaded: may be read directly */
+    uint64_t number;      /* by which frames name it: what the unwind_note said of it */
     uint64_t unread; /* 1 = could not be read (it was being opened or closed): nothing is known of it yet */
     /* How to read it where it is mapped into another process; NULL in the process itself. */
     bool (*reader)(const struct module *module, void *target, uint64_t address, uint64_t size);
@@ -25,6 +27,9 @@ struct module {
 /* Finds the unwind information of a module of which the mapping and `permanent` are known. `page` is
  * for a copy of the file's first page. */
 void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]);
+
+/* Whether the file's first page still is what it was. False if it cannot be read. */
+bool module_is_there(const struct module *module, uint8_t page[PAGE_SIZE_MIN]);
 
 /* Copies memory of the module's data segment. False if it lies outside or is gone. */
 bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size);

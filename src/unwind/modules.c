@@ -9,6 +9,7 @@
 #include "unwind/unwind.h"
 
 #define SNAPSHOTS           8  /* one is published, the others can be filled at the same time */
+#define SETTLE_ATTEMPTS     64 /* each fails only because others are at the same */
 #define VAIN_REFRESHES_MAX  32 /* refreshes that may find nothing new in a row ... */
 #define VAIN_REFRESH_PERIOD 50 /* ... and after how many milliseconds one more is granted */
 
@@ -24,11 +25,13 @@ struct snapshot {
 static struct {
     _Atomic uint64_t published; /* a running number, times SNAPSHOTS, plus which one */
     _Atomic uint64_t vain, vain_since;
+    _Atomic uint64_t forks; /* how many lie between this process and the first one */
+    unwind_note *note;
     struct snapshot snapshot[SNAPSHOTS];
 } state;
 
 _Atomic uint16_t modules_generation[GENERATION_REGIONS];
-_Atomic uint32_t modules_changed;
+struct modules_closings modules_closings;
 
 /* ---- Reading ---- */
 
@@ -121,9 +124,30 @@ enum refresh_mode { REFRESH_NEW, REFRESH_ALL, REFRESH_STARTUP };
 struct refresh {
     enum refresh_mode mode;
     struct snapshot *target;
-    uint64_t published; /* the one to be replaced */
-    uint64_t cursor;    /* in that one, which is sorted as well */
+    uint64_t published;  /* the one to be replaced */
+    uint64_t cursor;     /* in that one, which is sorted as well */
+    struct module whole; /* the permanent one that was passed last in it */
 };
+
+/* What is mapped for good stays what it was where the program changes its protection or moves it to larger
+ * pages. */
+static bool refresh_part(const struct refresh *refresh, struct module *module) {
+    const struct module *whole = &refresh->whole;
+    if (!whole->permanent || module->start < whole->start || module->end > whole->end) return false;
+    uint64_t start = module->start, end = module->end;
+    *module = *whole;
+    module->start = start;
+    module->end = end;
+    return true;
+}
+
+static uint64_t note(const struct maps_line *line, const struct module *module) {
+    struct mapped_code code = {.line = line,
+        .base = module->base,
+        .fingerprint = module->fingerprint,
+        .permanent = module->permanent};
+    return state.note ? state.note(&code) : UNWIND_BY_ADDRESS;
+}
 
 /* Completes a module from the maps by what the former snapshot or the module itself says of it, and marks
  * what was elsewhere or otherwise. */
@@ -136,20 +160,26 @@ static void refresh_module(struct refresh *refresh, const struct maps_line *line
         if (old.start >= module->end) break;
         known = same_mapping(&old, module) && !old.unread && still_published(refresh->published);
         if (known) break;
+        if (old.permanent && still_published(refresh->published)) refresh->whole = old;
         mark_regions(refresh->target, &old);
     }
     if (known) {
         *module = old;
         refresh->cursor++;
+        if (refresh->mode == REFRESH_ALL && module->base && !module->permanent)
+            module_read_headers(module, refresh->target->page);
+        known = module->identity == old.identity && module->header == old.header &&
+                module->fingerprint == old.fingerprint;
+    } else if (refresh_part(refresh, module)) {
+        mark_regions(refresh->target, module);
+        return;
     } else {
         module->permanent =
             module->base && (refresh->mode == REFRESH_STARTUP || is_permanent(line, module->base));
-        mark_regions(refresh->target, module);
+        if (module->base) module_read_headers(module, refresh->target->page);
     }
-    if (module->base && (!known || (refresh->mode == REFRESH_ALL && !module->permanent)))
-        module_read_headers(module, refresh->target->page);
-    if (known && (module->identity != old.identity || module->header != old.header))
-        mark_regions(refresh->target, module);
+    if (!known) mark_regions(refresh->target, module);
+    if (!known || module->number == UNWIND_NOT_NOTED) module->number = note(line, module);
 }
 
 static bool refresh_fill(struct refresh *refresh) {
@@ -189,35 +219,41 @@ static bool refresh_fill(struct refresh *refresh) {
     return true;
 }
 
+static void change_generations(const struct snapshot *snapshot) {
+    for (unsigned word = 0; word < GENERATION_REGIONS / 64; word++)
+        for (uint64_t left = snapshot->regions[word]; left; left &= left - 1)
+            atomic_fetch_add_explicit(
+                &modules_generation[word * 64 + (unsigned)__builtin_ctzll(left)], 1, memory_order_release);
+}
+
 /* Fails if another refresh was published since this one began: then what the regions were compared with is
- * gone, and the other may be the newer one. The generations change after the publication, so that who sees a
- * new one finds the new snapshot. */
+ * gone, and the other may be the newer one. The generations change before the publication, so that who finds
+ * the new snapshot finds nothing that was derived from the old one, and after it, so that nothing stays that
+ * was derived from the old one in between. */
 static bool refresh_publish(struct refresh *refresh) {
     uint64_t former = refresh->published;
     uint64_t next = (former / SNAPSHOTS + 1) * SNAPSHOTS + (uint64_t)(refresh->target - state.snapshot);
+    change_generations(refresh->target);
     if (!atomic_compare_exchange_strong_explicit(
             &state.published, &former, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
-    for (unsigned region = 0; region < GENERATION_REGIONS; region++)
-        if (refresh->target->regions[region / 64] >> region % 64 & 1)
-            atomic_fetch_add_explicit(&modules_generation[region], 1, memory_order_release);
+    change_generations(refresh->target);
     return true;
 }
 
 /* ---- Refreshing ---- */
 
 struct refresh_result {
-    bool done;  /* the maps were read */
-    bool news;  /* they were not as before */
-    bool found; /* the pc is covered */
+    bool done;      /* the maps were read */
+    bool published; /* and are what everybody sees now */
+    bool news;      /* they were not as before */
+    bool found;     /* the pc is covered */
 };
 
 /* `pc` is looked up in what was read, also if that was overtaken by another refresh; 0 = nothing is. */
 static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct module *ret_module) {
     struct refresh refresh = {.mode = mode};
     struct refresh_result result = {0};
-    /* Before the maps are read, so that a change that comes during the reading is not lost. */
-    uint32_t changed = atomic_exchange_explicit(&modules_changed, 0, memory_order_acq_rel);
     refresh.published = atomic_load_explicit(&state.published, memory_order_acquire);
     refresh.target = snapshot_take();
     result.done = refresh.target && refresh_fill(&refresh);
@@ -225,8 +261,7 @@ static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct
         for (unsigned i = 0; i < GENERATION_REGIONS / 64; i++) result.news |= refresh.target->regions[i] != 0;
         if (pc) result.found = snapshot_find(refresh.target, pc, ret_module);
     }
-    if (!result.done || !refresh_publish(&refresh))
-        if (changed) unwind_modules_changed();
+    result.published = result.done && refresh_publish(&refresh);
     if (refresh.target) snapshot_release(refresh.target);
     return result;
 }
@@ -269,19 +304,75 @@ void modules_distrust(void) {
     if (vain_refresh_granted() && refresh(REFRESH_ALL, 0, NULL).news) vain_refresh_forgiven();
 }
 
-void modules_refresh(void) {
-    refresh(REFRESH_NEW, 0, NULL);
+/* ---- Closings ---- */
+
+/* Whether all modules that can be closed still look as the published snapshot says: far cheaper than to read
+ * the maps, and a little less certain. */
+static bool all_are_there(void) {
+    uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
+    const struct snapshot *snapshot = &state.snapshot[published % SNAPSHOTS];
+    struct snapshot *room = snapshot_take();
+    bool there = room != NULL;
+    for (uint64_t i = 0; there && i < count_of(snapshot); i++) {
+        struct module module;
+        module_load(&module, &snapshot->module[i]);
+        if (module.base && !module.permanent) there = module_is_there(&module, room->page);
+    }
+    if (room) snapshot_release(room);
+    return there && still_published(published);
 }
 
-void unwind_modules_changed(void) {
-    atomic_store_explicit(&modules_changed, 1, memory_order_release);
+static void settled_at(uint64_t ended) {
+    uint64_t settled = atomic_load_explicit(&modules_closings.settled, memory_order_relaxed);
+    while (settled < ended && !atomic_compare_exchange_weak_explicit(&modules_closings.settled, &settled,
+                                  ended, memory_order_acq_rel, memory_order_relaxed)) {
+    }
 }
 
-void unwind_start(void) {
+/* While a closing is under way the library's destructors may allocate a lot: its place is not taken by
+ * another before dlclose is about to return. A refresh that is overtaken by another thread's does not count:
+ * that one may have begun before the closing ended. */
+void modules_settle(void) {
+    for (int attempt = 0; attempt < SETTLE_ATTEMPTS && !modules_are_settled(); attempt++) {
+        /* Before anything is read, so that a closing that ends meanwhile is not lost. */
+        uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_acquire);
+        uint64_t ended = count % CLOSING_UNDER_WAY;
+        if (atomic_load_explicit(&modules_closings.settled, memory_order_acquire) == ended && all_are_there())
+            return;
+        if (!refresh(REFRESH_ALL, 0, NULL).published) continue;
+        settled_at(ended);
+        return;
+    }
+}
+
+uint64_t unwind_closing_begin(void) {
+    atomic_fetch_add_explicit(&modules_closings.count, CLOSING_UNDER_WAY, memory_order_acq_rel);
+    return atomic_load_explicit(&state.forks, memory_order_relaxed);
+}
+
+/* One addition: there is no moment in which it is neither under way nor ended. */
+void unwind_closing_end(uint64_t begun, bool unloaded) {
+    bool forked = atomic_load_explicit(&state.forks, memory_order_relaxed) != begun;
+    uint64_t change = (unloaded ? 1 : 0) - (forked ? 0 : CLOSING_UNDER_WAY);
+    atomic_fetch_add_explicit(&modules_closings.count, change, memory_order_acq_rel);
+}
+
+uint64_t unwind_epoch(void) {
+    return modules_are_settled() ? atomic_load_explicit(&state.published, memory_order_acquire) : 0;
+}
+
+/* ---- Beginning ---- */
+
+void unwind_start(unwind_note *given) {
+    state.note = given;
     refresh(REFRESH_STARTUP, 0, NULL);
 }
 
 void unwind_forked(void) {
+    /* Other threads' closings never end here. Should the calling one be in a closing, that goes on. */
+    atomic_fetch_add_explicit(&state.forks, 1, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_relaxed);
+    atomic_store_explicit(&modules_closings.count, count % CLOSING_UNDER_WAY, memory_order_relaxed);
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         struct snapshot *snapshot = &state.snapshot[i];
         if (!atomic_load_explicit(&snapshot->busy, memory_order_relaxed)) continue;

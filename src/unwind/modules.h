@@ -29,9 +29,18 @@ bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain);
 /* To be called on a module whose content is not what the snapshot says: reads all unwind headers again. */
 void modules_distrust(void);
 
-/* To be called when `modules_changed` is set: reads the mappings again. */
-void modules_refresh(void);
-extern _Atomic uint32_t modules_changed;
+/* Closings of libraries: how many are under way, times CLOSING_UNDER_WAY, plus how many have ended and
+ * unmapped something. And how many had when the published snapshot was begun. Where the two differ, a module
+ * may be another than the snapshot says, and modules_settle makes sure. */
+#define CLOSING_UNDER_WAY (UINT64_C(1) << 48)
+extern struct modules_closings { _Atomic uint64_t count, settled; } modules_closings;
+
+static inline bool modules_are_settled(void) {
+    uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_acquire);
+    return atomic_load_explicit(&modules_closings.settled, memory_order_acquire) == count;
+}
+
+void modules_settle(void);
 
 /* A number for the surroundings of an address that changes whenever a module comes or goes there. What was
  * derived from the module is good for as long as the number taken before stays. */

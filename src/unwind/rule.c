@@ -186,7 +186,7 @@ static __attribute__((noinline)) struct rule rule_without_information(
     /* No call leaves a return address that is the first instruction of a function. makecontext does. */
     if (module->header && fde_find(module, returned_to, &address, &begin) == FDE_FOUND &&
         begin == returned_to)
-        return rule_of_kind(RULE_START);
+        return (struct rule){.cfa = RULE_START | 1 << 8};
     struct epilogue epilogue;
     return rule_of_kind(epilogue_read(module, returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
 }

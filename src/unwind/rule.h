@@ -17,12 +17,12 @@
 #include "unwind/module.h"
 
 enum rule_kind {
-    RULE_OUTSIDE,       /* no executable memory: this is not a return address */
-    RULE_UNKNOWN,       /* there is a rule, but not one that can be followed */
-    RULE_CALL,          /* CFA = base + offset */
-    RULE_REALIGNED,     /* CFA = the word at base + offset, of a function that realigned its stack */
-    RULE_SIGNAL,        /* the kernel's signal frame lies at the stack pointer */
-    RULE_START,         /* the outermost frame */
+    RULE_OUTSIDE,   /* no executable memory: this is not a return address */
+    RULE_UNKNOWN,   /* there is a rule, but not one that can be followed */
+    RULE_CALL,      /* CFA = base + offset */
+    RULE_REALIGNED, /* CFA = the word at base + offset, of a function that realigned its stack */
+    RULE_SIGNAL,    /* the kernel's signal frame lies at the stack pointer */
+    RULE_START,     /* the outermost frame; with offset 1: it begins a function, see rule_begins_function */
     RULE_FRAME_POINTER, /* no unwind information: see whether the frame pointer leads on */
     RULE_EPILOGUE,      /* nor here, but the code was about to return: see whether it still is */
 };
@@ -53,6 +53,12 @@ static inline int64_t rule_saved_fp(struct rule rule) {
 
 static inline int64_t rule_saved_last(struct rule rule) {
     return (int16_t)(rule.cfa >> 48);
+}
+
+/* Nothing was called here: the return address was put on the stack by hand, and is a function's first
+ * instruction. The kernel does so with the signal trampoline, and makecontext. */
+static inline bool rule_begins_function(struct rule rule) {
+    return rule_kind(rule) == RULE_SIGNAL || (rule_kind(rule) == RULE_START && rule_offset(rule) == 1);
 }
 
 /* Evaluates the rule for the instruction at `pc`, an address within `module`. False if the module is not what

@@ -35,8 +35,10 @@ struct unwind_bounds {
  * thread, zero at first, in which what was found is kept. */
 struct unwind_bounds unwind_stack_bounds(uint64_t sp, uint64_t *cached_low, uint64_t *cached_high);
 
-/* Stores at most `max` words into `frames`: return addresses, `frames[0]` is `registers->pc`. Returns their
- * number. A pc that was interrupted by a signal is stored as pc + 1, so that every word is looked up one byte
+/* Stores at most `max` frame words (core/recording.h) into `frames`, the leaf first: return addresses,
+ * `frames[0]` is `registers->pc`; in modules that have a number (see unwind_start) the number and the place
+ * in the module. Returns how many they are. A pc that was interrupted by a signal, or that begins a function
+ * to which the stack was made to return, is stored as pc + 1, so that every word is looked up one byte
  * earlier. Of a deeper stack the leaf half and the root half are kept, and `frames[max / 2]` is the word
  * FRAME_CUT << FRAME_KIND_SHIFT. `*ret_complete` says whether the walk reached the start of the thread. */
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
@@ -58,14 +60,28 @@ struct unwind_trace {
 uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
     uint64_t *frames, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace);
 
+/* Told of every module that the capture comes to know, before a frame in it is stored. Returns the number by
+ * which frames are to name it, or one of these. May be asked of the same module several times, and by several
+ * threads at once. */
+#define UNWIND_BY_ADDRESS (UINT32_MAX - 1) /* frames are plain addresses */
+#define UNWIND_NOT_NOTED  UINT32_MAX       /* the same, and it is to be told again */
+struct mapped_code;                        /* core/maps.h */
+typedef uint32_t unwind_note(const struct mapped_code *code);
+
 /* To be called once, in the first hooked call of malloc and no later: dlopen allocates before it maps
  * anything, so whatever is mapped then belongs to the program from its start, stays for ever and is read
- * faster. Without this call all works, and new code costs some microseconds more. */
-void unwind_start(void);
+ * faster. Without this call all works, and new code costs some microseconds more. `note` may be NULL. */
+void unwind_start(unwind_note *note);
 
-/* May be called after a dlclose, so that a library that takes the place of another is noticed at once and not
- * when its content turns out to be another. It only sets a flag: the next capture looks. */
-void unwind_modules_changed(void);
+/* To be called around every dlclose, so that a library that takes the place of another is known to be
+ * another. The first returns what the second is to be given; `unloaded`: something was unmapped. While a
+ * library is being closed, captures are careful, and take some microseconds. */
+uint64_t unwind_closing_begin(void);
+void unwind_closing_end(uint64_t begun, bool unloaded);
+
+/* A number that stays the same for as long as a capture that finds the same words on the stack would store
+ * the same frames; 0 while that is not certain. */
+uint64_t unwind_epoch(void);
 
 /* To be called in the child after a fork: what the parent's other threads were doing ends there. */
 void unwind_forked(void);

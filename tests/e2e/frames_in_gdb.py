@@ -28,19 +28,22 @@ def without_guesses(words):
     ranges = [(start, end) for start, end, rights in mappings() if "x" in rights]
     for i, word in enumerate(words):
         if not any(start <= word < end for start, end in ranges):
-            return words[:i], symbol_at(words[i - 1])
+            last = symbol_at(words[i - 1])
+            return words[: i - 1] + [words[i - 1] + (last == "__start_context")], last
     return words, None
 
 
 def words_from(frame):
-    """Return addresses, the address after that of an interrupted instruction; and the function at whose end gdb went
-    on although the stack ends there, None if it did not."""
+    """Return addresses, the address after that of an interrupted instruction or of one that begins a function to which
+    the stack was made to return; and the function at whose end gdb went on although the stack ends there, None if it did
+    not."""
     words, interrupted, reason = [], False, None
     while frame is not None:
         # Inlined and tail calls have no frames of their own: gdb adds them from the debug information.
         if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            words.append(frame.pc() + interrupted)
-            interrupted = frame.type() == gdb.SIGTRAMP_FRAME
+            is_trampoline = frame.type() == gdb.SIGTRAMP_FRAME
+            words.append(frame.pc() + (interrupted or is_trampoline))
+            interrupted = is_trampoline
         reason = frame.unwind_stop_reason()
         frame = frame.older()
     past = None

@@ -45,9 +45,6 @@ def start_of_thread(whole, images, frame):
             offset = address - int(module["start"], 16) + int(module["file_offset"], 16)
             if 0 <= offset - images[module["path"]].entry < 64:
                 return "process"
-            # makecontext has a coroutine return here. There is no call before it, and nothing that has a name.
-            if Path(module["path"]).name == "libc.so.6" and frame["function"].startswith("[libc.so.6"):
-                return "coroutine"
     return None
 
 
@@ -86,6 +83,9 @@ def test_signal_handlers_and_coroutines(build, record):
     for stack in whole["stacks"]:
         frames = [whole["frames"][number] for number in stack["frames"]]
         assert stack["complete"]
+        names = [frame["function"] for frame in frames]
+        assert ("__restore_rt" in names) == any(name.startswith("on_") for name in names), names
+        assert (names[-1] == "__start_context") == any(name.endswith("_coroutine") for name in names), names
         found[tuple(frame["function"] for frame in frames if frame["module"] == str(program))] += stack["samples"]
     handler = ("allocate", "recursion", "recursion", "recursion", "on_signal")
     both_stacks = 2

@@ -9,14 +9,22 @@
 
 #define CUT ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 
+enum { DEMO, LIBX };
+
 static struct model_module modules[] = {
-    {.start = 0x7f0000000000, .end = 0x7f0000010000, .path = "/lib/libx.so.1", .inode = 7, .device_major = 8},
-    {.start = 0x55000000,
+    [DEMO] = {.start = 0x55000000,
         .end = 0x55010000,
         .file_offset = 0x1000,
         .path = "/bin/demo",
         .build_id = {0xab, 0x0c},
-        .build_id_size = 2},
+        .build_id_size = 2,
+        .reach = 0x55010000},
+    [LIBX] = {.start = 0x7f0000000000,
+        .end = 0x7f0000010000,
+        .path = "/lib/libx.so.1",
+        .inode = 7,
+        .device_major = 8,
+        .reach = 0x7f0000010000},
 };
 
 static const struct symbol main_symbol[] = {{"main", "main", "/src/demo.c", 30, 28, false}};
@@ -33,13 +41,13 @@ struct symbol_list resolver_look_up(
     switch (stack->frames[index]) {
     case 0x55000200:
     case 0x55000280:
-        return (struct symbol_list){main_symbol, 1, &modules[1], 0x1200};
+        return (struct symbol_list){main_symbol, 1, &modules[DEMO], 0x1200};
     case 0x55000100:
-        return (struct symbol_list){grow_symbols, 2, &modules[1], 0x1100};
+        return (struct symbol_list){grow_symbols, 2, &modules[DEMO], 0x1100};
     case 0x7f0000000200:
-        return (struct symbol_list){odd_symbol, 1, &modules[0], 0x200};
+        return (struct symbol_list){odd_symbol, 1, &modules[LIBX], 0x200};
     case 0x7f0000000300:
-        return (struct symbol_list){bare_symbol, 1, &modules[0], 0x300};
+        return (struct symbol_list){bare_symbol, 1, &modules[LIBX], 0x300};
     default:
         return (struct symbol_list){cut_symbol, 1, NULL, 0};
     }
@@ -184,11 +192,40 @@ static void processes_do_not_share_addresses_in_text(void) {
     struct model before = model;
     model.processes = two;
     model.process_count = 2;
-    stacks[0].process = modules[1].process = 1;
+    stacks[0].process = modules[DEMO].process = 1;
     export("heap", VALUE_LIVE);
     CHECK_TEXT(line_that_starts(text, "3: 3000"), "3: 3000 [5: 5000] @ 0x10000550000ff 0x1000055000200");
     CHECK(line_that_starts(text, "1000055000000-1000055010000 "));
-    stacks[0].process = modules[1].process = 0;
+    stacks[0].process = modules[DEMO].process = 0;
+    model = before;
+}
+
+static uint64_t word_of(uint64_t number, uint64_t offset) {
+    return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT | offset;
+}
+
+static void modules_that_had_one_place_are_moved_apart_in_text(void) {
+    struct model_module four[] = {modules[DEMO],
+        {.start = 0x60000000, .end = 0x60003000, .path = "/lib/a.so", .number = 1, .by_number = true},
+        {.start = 0x60000000, .end = 0x60003000, .path = "/lib/b.so", .number = 2, .by_number = true},
+        {.start = 0x60002000, .end = 0x60004000, .path = "/lib/c.so", .number = 3, .by_number = true}};
+    const struct model_module *numbered[] = {&four[0], &four[1], &four[2], &four[3]};
+    const uint64_t frames[] = {word_of(1, 0x10), word_of(2, 0x10), word_of(3, 0x10), 0x55000200};
+    struct model_stack stack = stacks[0];
+    stack.frames = frames;
+    stack.frame_count = 4;
+    struct model before = model;
+    model.modules = four;
+    model.numbered = numbered;
+    model.module_count = 4;
+    model.stacks = &stack;
+    model.stack_count = 1;
+    export("heap", VALUE_LIVE);
+    CHECK_TEXT(line_that_starts(text, "3: 3000 [5: 5000] @"),
+        "3: 3000 [5: 5000] @ 0x6000000f 0x810000000010 0x810000004010 0x55000200");
+    CHECK(line_that_starts(text, "60000000-60003000 r-xp 00000000 00:00 0 /lib/a.so"));
+    CHECK(line_that_starts(text, "810000000000-810000003000 r-xp 00000000 00:00 0 /lib/b.so"));
+    CHECK(line_that_starts(text, "810000004000-810000006000 r-xp 00000000 00:00 0 /lib/c.so"));
     model = before;
 }
 
@@ -400,6 +437,7 @@ int main(void) {
     heap_writes_estimates_and_addresses_for_its_readers();
     heap_at_peak_has_peak_figures_in_use();
     heap_v2_names_the_rate_and_skips_what_has_no_bytes();
+    modules_that_had_one_place_are_moved_apart_in_text();
     processes_do_not_share_addresses_in_text();
     pprof_has_types_mappings_and_values();
     pprof_locations_have_inlined_lines_innermost_first();

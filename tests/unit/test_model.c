@@ -278,6 +278,42 @@ static void the_module_seen_last_covers_an_address(void) {
     model_free(model);
 }
 
+static uint64_t word_of(uint64_t number, uint64_t offset) {
+    return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT | offset;
+}
+
+static void a_frame_names_its_module_where_several_had_its_place(void) {
+    struct made made = made_new(4096, RECORDING_FINISHED);
+    made_module(&made, "/lib/stays.so", 0x1000, 0x9000, 10);
+    for (int i = 0; i < 2; i++) {
+        struct module_record *module = made_module(&made, i ? "/lib/b.so" : "/lib/a.so", 0x5000, 0x7000, 20);
+        module->file_offset = i ? 0x300 : 0x200;
+        module->by_number = 1;
+    }
+    made_module(&made, "/lib/unfinished.so", 0x5000, 0x7000, 30)->complete = 0;
+    struct model *model = load_made(&made);
+    struct model_place place = model_find_place(model, 0, word_of(1, 0x234));
+    CHECK_TEXT(place.module->path, "/lib/a.so");
+    CHECK_EQUAL(place.address, 0x5034);
+    place = model_find_place(model, 0, word_of(2, 0x2300));
+    CHECK_TEXT(place.module->path, "/lib/b.so");
+    CHECK_EQUAL(place.address, 0x7000); /* of a call at the very end */
+    /* Plain addresses are not in them. */
+    place = model_find_place(model, 0, 0x5034);
+    CHECK_TEXT(place.module->path, "/lib/stays.so");
+    CHECK_EQUAL(place.address, 0x5034);
+    /* What the recording lacks, and what lies outside of the file. */
+    uint64_t nowhere[] = {word_of(3, 0x234), word_of(4, 0x234), word_of(2, 0x2ff), word_of(2, 0x2301),
+        word_of(FRAME_MODULE_MASK, 0)};
+    for (int i = 0; i < 5; i++) {
+        place = model_find_place(model, 0, nowhere[i]);
+        CHECK(!place.module && !place.address);
+    }
+    CHECK(!model_find_place(model, 1, word_of(1, 0x234)).module);
+    CHECK(!model_find_place(model, 0, (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT).address);
+    model_free(model);
+}
+
 static void threads_of_a_killed_program_are_incomplete(void) {
     for (int finished = 0; finished < 2; finished++) {
         struct made made = made_new(4096, finished ? RECORDING_FINISHED : 0);
@@ -460,6 +496,7 @@ int main(void) {
     live_figures_are_never_negative();
     free_slots_do_not_count();
     the_module_seen_last_covers_an_address();
+    a_frame_names_its_module_where_several_had_its_place();
     threads_of_a_killed_program_are_incomplete();
     the_timeline_keeps_its_level_through_quiet_times();
     a_timeline_caught_in_the_middle_is_left_out();

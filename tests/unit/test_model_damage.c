@@ -93,7 +93,8 @@ static double read_everything(const struct model *model) {
     double sum = 0;
     for (size_t i = 0; i < model->stack_count; i++) {
         for (uint32_t f = 0; f < model->stacks[i].frame_count; f++)
-            sum += model_find_module(model, model->stacks[i].process, model->stacks[i].frames[f]) ? 1 : 0;
+            sum +=
+                model_find_place(model, model->stacks[i].process, model->stacks[i].frames[f]).module ? 1 : 0;
         sum += estimate_error(model->stacks[i].figures.live_bytes);
     }
     for (size_t i = 0; i < model->module_count; i++) sum += (double)strlen(model->modules[i].path);

@@ -30,6 +30,7 @@ static __attribute__((noinline)) void stand(const char *label, uint32_t other_st
     strncpy(moment.label, label, sizeof moment.label - 1);
     registers_take(&moment.registers);
     _Unwind_Backtrace(reference_add, &reference);
+    if (in_coroutine && reference.count) reference.frames[reference.count - 1]++;
     moment.other_stack = other_stack;
     moment.count = reference.count;
     memcpy(moment.frames, reference.frames, sizeof moment.frames);
@@ -179,7 +180,9 @@ static __attribute__((noinline)) void signals(int flags) {
 static ucontext_t main_context, other_context;
 
 static void on_other_context(void) {
+    in_coroutine = true;
     recursion(5, "coroutine");
+    in_coroutine = false;
     swapcontext(&other_context, &main_context);
 }
 

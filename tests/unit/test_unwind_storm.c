@@ -13,9 +13,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/maps.h"
+#include "core/memory.h"
 #include "core/recording.h"
 
 #define THREADS   4
@@ -24,9 +27,25 @@
 #define PATHS_MAX 256
 
 static char paths[PATHS_MAX][64];
+static ino_t inodes[PATHS_MAX];
 static int path_count;
-static _Atomic unsigned captured, wrong, opened;
-static bool notices; /* whether the capture is told of every dlclose */
+static _Atomic unsigned captured, wrong, opened, misnamed;
+static bool notices;              /* whether the capture is told of every dlclose */
+static __thread unsigned current; /* which library is being called */
+
+/* The number of a library is its place in `paths`. */
+static uint32_t note(const struct mapped_code *code) {
+    for (uint32_t i = 0; i < PATHS_MAX; i++)
+        if (inodes[i] == code->line->inode && code->base && !code->permanent) return i;
+    return UNWIND_BY_ADDRESS;
+}
+
+/* The frame as an address again. A library's is told from its number and from where the library is now. */
+static uint64_t address_of(uint64_t word, uint64_t address) {
+    if (word >> FRAME_KIND_SHIFT != FRAME_MODULE) return word;
+    if ((word >> FRAME_MODULE_SHIFT & FRAME_MODULE_MASK) != current) misnamed++;
+    return (word ^ address) & (PAGE_SIZE_MIN - 1) ? word : address;
+}
 
 static int callback(void *argument) {
     static __thread uint64_t low, high;
@@ -40,7 +59,8 @@ static int callback(void *argument) {
     reference->count = 0;
     _Unwind_Backtrace(reference_add, reference);
     bool same = complete && count == reference->count;
-    for (uint32_t i = 1; same && i < count; i++) same = frames[i] == reference->frames[i];
+    for (uint32_t i = 1; same && i < count; i++)
+        same = address_of(frames[i], reference->frames[i]) == reference->frames[i];
     captured++;
     if (!same) wrong++;
     return (int)count;
@@ -114,9 +134,11 @@ static int damaged_callback(void *argument) {
     uint64_t took = nanoseconds() - begin, longest = longest_nanoseconds;
     while (took > longest && !atomic_compare_exchange_weak(&longest_nanoseconds, &longest, took)) {
     }
-    bool sound = count <= 64 && (count == 0 || frames[0] == registers.pc);
+    bool sound = count <= 64 &&
+                 (count == 0 || frames[0] == registers.pc || frames[0] >> FRAME_KIND_SHIFT == FRAME_MODULE);
     for (uint32_t i = 0; i < count && i < 64; i++)
-        sound &= frames[i] >> 48 == 0 || frames[i] >> FRAME_KIND_SHIFT == FRAME_CUT;
+        sound &= frames[i] >> 48 == 0 || frames[i] >> FRAME_KIND_SHIFT == FRAME_CUT ||
+                 frames[i] >> FRAME_KIND_SHIFT == FRAME_MODULE;
     captured++;
     reached_start += complete;
     if (!sound) wrong++;
@@ -155,14 +177,16 @@ static void *storm(void *argument) {
     struct reference *reference = malloc(sizeof *reference);
     void *given = callback_used == callback ? (void *)reference : &damage_seed;
     for (int round = 0; round < ROUNDS; round++) {
-        void *library = dlopen(paths[(unsigned)rand_r(&seed) % (unsigned)path_count], RTLD_NOW);
+        current = (unsigned)rand_r(&seed) % (unsigned)path_count;
+        void *library = dlopen(paths[current], RTLD_NOW);
         if (!library) continue;
         opened++;
         int (*call)(int (*)(void *), void *, int);
         *(void **)&call = dlsym(library, "library_call");
         for (int depth = 0; depth < 4; depth++) call(callback_used, given, depth);
+        uint64_t begun = notices ? unwind_closing_begin() : 0;
         dlclose(library);
-        if (notices) unwind_modules_changed();
+        if (notices) unwind_closing_end(begun, true);
     }
     free(reference);
     return NULL;
@@ -181,10 +205,11 @@ static void copy_file(const char *from, const char *to) {
 
 static void run(void) {
     pthread_t thread[THREADS];
-    captured = wrong = opened = 0;
+    captured = wrong = opened = misnamed = 0;
     for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, storm, (void *)(i + 1));
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
-    fprintf(stderr, "%u libraries opened, %u stacks captured, %u wrong\n", opened, captured, wrong);
+    fprintf(stderr, "%u libraries opened, %u stacks captured, %u wrong, %u frames misnamed\n", opened,
+        captured, wrong, misnamed);
     CHECK(opened == THREADS * ROUNDS);
 }
 
@@ -194,6 +219,7 @@ static void run_intact(bool noticed) {
     /* A library may be opened where the capture still knows another: until that is noticed, and when more
      * threads read the maps at once than there are snapshots, a stack may end early. */
     CHECK(wrong * 100 < captured);
+    if (notices) CHECK(misnamed == 0);
 }
 
 static void run_damaged(void) {
@@ -215,9 +241,12 @@ int main(int count, char **arguments) {
     for (int copy = 0; copy < COPIES; copy++)
         for (int i = 1; i < count && path_count < PATHS_MAX; i++) {
             snprintf(paths[path_count], sizeof paths[0], "%s/%d.so", folder, path_count);
-            copy_file(arguments[i], paths[path_count++]);
+            copy_file(arguments[i], paths[path_count]);
+            struct stat status;
+            CHECK(stat(paths[path_count], &status) == 0);
+            inodes[path_count++] = status.st_ino;
         }
-    unwind_start();
+    unwind_start(note);
     run_intact(true);
     run_intact(false);
     run_damaged();

@@ -93,7 +93,9 @@ static void signals(int flags) {
 static ucontext_t main_context, other_context;
 
 static void on_other_context(void) {
+    in_coroutine = true;
     callback_same &= recursion(5);
+    in_coroutine = false;
     swapcontext(&other_context, &main_context);
 }
 

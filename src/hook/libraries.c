@@ -1,0 +1,42 @@
+/* Libraries that the program closes.
+ *
+ * The capture of stacks has to know: another one may take the place (unwind.h). dlclose, unlike dlopen, does
+ * not care who calls it, so it can be called from here. Most closings unmap nothing, because the library is
+ * still in use: the loader's count of what it has unmapped tells. */
+#include "hook/hooks.h"
+#include "unwind/unwind.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+
+EXPORT int dlclose(void *library);
+
+/* Not the program's own, if it has one: that may not tell the truth. */
+static struct {
+    int (*dlclose)(void *);
+    int (*dl_iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+} next;
+
+static int note_unloads(struct dl_phdr_info *info, size_t size, void *unloads) {
+    (void)size;
+    *(uint64_t *)unloads = info->dlpi_subs;
+    return 1; /* it is the same for all */
+}
+
+static uint64_t unloads_so_far(void) {
+    uint64_t unloads = 0;
+    next.dl_iterate_phdr(note_unloads, &unloads);
+    return unloads;
+}
+
+int dlclose(void *library) {
+    if (!next.dl_iterate_phdr) {
+        *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
+        *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    }
+    uint64_t before = unloads_so_far(), begun = unwind_closing_begin();
+    int result = next.dlclose(library);
+    unwind_closing_end(begun, unloads_so_far() != before);
+    return result;
+}
