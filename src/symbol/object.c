@@ -127,15 +127,17 @@ static const char *full_path(struct object *object, const struct dwarf_unit *uni
 
 /* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
  * and of lambdas, which have one in the symbol table unless they were inlined. */
-static void name_scope(struct object *object, struct dwarf_scope *scope, const struct table_symbol *entry) {
-    if (scope->shown) return;
-    if (!scope->linkage && scope->caller == SCOPE_NONE)
-        scope->linkage = entry && name_is_mangled(entry->name) ? entry->name : scope->name;
-    scope->linkage = pool_text(object->pool, scope->linkage);
-    if (scope->linkage || scope->name)
-        scope->shown = name_for_people(object->pool, scope->linkage, scope->name);
+static void name_scope(
+    struct object *object, const struct dwarf_scope *scope, const struct table_symbol *entry) {
+    struct dwarf_name *name = scope->name;
+    if (name->shown) return;
+    if (!name->linkage && scope->caller == SCOPE_NONE)
+        name->linkage = entry && name_is_mangled(entry->name) ? entry->name : name->name;
+    name->linkage = pool_text(object->pool, name->linkage);
+    if (name->linkage || name->name)
+        name->shown = name_for_people(object->pool, name->linkage, name->name);
     else
-        scope->shown = "[unnamed function]";
+        name->shown = "[unnamed function]";
 }
 
 static const struct symbol *frames_from_dwarf(struct object *object, struct dwarf_unit *unit,
@@ -151,11 +153,11 @@ static const struct symbol *frames_from_dwarf(struct object *object, struct dwar
         dwarf_unit_describe(unit, scope);
         name_scope(object, scope, entry);
         frames[i] = (struct symbol){
-            .function = scope->shown,
-            .linkage = scope->linkage,
+            .function = scope->name->shown,
+            .linkage = scope->name->linkage,
             .file = full_path(object, unit, file),
             .line = line,
-            .function_line = scope->line,
+            .function_line = scope->name->line,
             .inlined = scope->caller != SCOPE_NONE,
         };
         if (scope->caller == SCOPE_NONE) break;
