@@ -1,8 +1,10 @@
 #include "cli/load.h"
 #include "cli/message.h"
 #include "cli/progress.h"
+#include "symbol/symbol_cache.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -35,6 +37,9 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     int r = resolver_new(loaded->model, &loaded->resolver, problem);
     if (r < 0) return r;
     if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
+    char *cache = wishes->no_cache ? NULL : symbol_cache_folder();
+    if (cache) resolver_use_cache(loaded->resolver, cache);
+    free(cache);
     struct progress progress;
     progress_start(&progress, "reading symbols");
     resolver_resolve_all(loaded->resolver, progress_step, &progress);

@@ -13,14 +13,19 @@ struct loaded {
 /* How addresses get names. */
 struct symbol_wishes {
     const char *sysroot; /* folder that holds the files of the recorded machine, or NULL */
+    bool no_cache;       /* neither use names found earlier, nor keep any */
 };
 
 /* The options of a command that shows names. */
 #define SYMBOL_RULES(wishes)                                                                                 \
+    {0, "sysroot", OPTION_TEXT, &(wishes).sysroot, "DIR",                                                    \
+        .help = "look for programs, libraries and debug files below DIR\n"                                   \
+                "first: those of the machine or image that was recorded"},                                   \
     {                                                                                                        \
-        0, "sysroot", OPTION_TEXT, &(wishes).sysroot, "DIR",                                                 \
-            .help = "look for programs, libraries and debug files below DIR\n"                               \
-                    "first: those of the machine or image that was recorded"                                 \
+        0, "no-cache", OPTION_ON, &(wishes).no_cache, NULL,                                                  \
+            .help = "read all debug info anew, and keep no names in\n"                                       \
+                    "~/.cache/malloscope (or below XDG_CACHE_HOME)",                                         \
+            .environment = "MALLOSCOPE_NO_CACHE"                                                             \
     }
 
 /* Each of the sources is a recording, a folder of recordings or a PID; they are added up. Unless `wishes` is

@@ -245,6 +245,7 @@ void dwarf_units_read(struct dwarf_units *units, Dwarf *dwarf, uint64_t code_low
             units->units = xrealloc(units->units, room * sizeof *units->units);
         }
         bool is_split = type == DW_UT_skeleton && dwarf_cuoffset(&split) != (Dwarf_Off)-1;
+        units->lacks_parts |= type == DW_UT_skeleton && !is_split;
         units->units[units->count++] =
             (struct dwarf_unit){.all = units, .die = die, .code_die = is_split ? split : die};
     }

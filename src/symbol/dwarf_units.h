@@ -69,7 +69,8 @@ struct dwarf_units {
     uint32_t count;
     struct interval_map by_address;
     uint64_t code_low, code_high;
-    htab_t names; /* struct dwarf_name */
+    bool lacks_parts; /* a unit is split and its other part (.dwo) is not here */
+    htab_t names;     /* struct dwarf_name */
 };
 
 /* Lists the units. The structure must not move. Ranges outside [code_low, code_high) belong to code that the

@@ -5,10 +5,12 @@
 #include "symbol/plt.h"
 #include "symbol/symbol_table.h"
 
+#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <inttypes.h>
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,10 @@ struct object {
     Elf *elf;                  /* its main file, owned by it */
     struct segment *segments;
     size_t segment_count;
+    bool loaded;           /* what follows has been read */
+    bool is_second;        /* only `dwarf`, `units` and `places` are its own, the rest is another's */
+    Dwarf *dwarf;          /* NULL if there is no debug info */
+    bool lacks_debug_info; /* part of it lies in files that are not here */
     struct symbol_table symbols;
     struct plt plt;
     struct dwarf_units units;
@@ -57,13 +63,17 @@ const char *object_name(const struct object *object) {
  * first instruction is the return address, and the byte before it belongs to nothing. */
 static bool is_before_trampoline(const struct object *object, uint64_t address) {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libelf notes what it has read in the Elf */
     for (size_t i = 0; i < object->segment_count && !object->found.is_debug_file; i++) {
         const struct segment *segment = &object->segments[i];
         uint64_t place = address + 1 - segment->address;
         if (place >= segment->file_size || segment->file_size - place < sizeof code) continue;
+        pthread_mutex_lock(&lock);
         Elf_Data *data = elf_getdata_rawchunk(
             object->elf, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
-        return data && memcmp(data->d_buf, code, sizeof code) == 0;
+        bool is_same = data && memcmp(data->d_buf, code, sizeof code) == 0;
+        pthread_mutex_unlock(&lock);
+        return is_same;
     }
     return false;
 }
@@ -191,6 +201,8 @@ static void find_frames(struct object *object, struct place *place) {
         place->frames = unknown_frame(object, place->address);
 }
 
+static void load(struct object *object);
+
 const char *object_describe(struct object *object) {
     static const char *const troubles[] = {
         [OBJECT_FINE] = "no names: not a file",
@@ -202,6 +214,7 @@ const char *object_describe(struct object *object) {
     if (strcmp(object->name, MODULE_ANONYMOUS) == 0)
         return "no file: what /tmp/perf-PID.map says, if a JIT compiler wrote it";
     if (!object->elf) return troubles[object->trouble];
+    load(object);
     const char *file = NULL, *debug_file = NULL;
     dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, &file, &debug_file);
     if (object->units.count)
@@ -219,6 +232,7 @@ static int same_place(const void *left, const void *right) {
 }
 
 const struct symbol *object_find(struct object *object, uint64_t link_address, size_t *ret_count) {
+    load(object);
     struct place key = {.address = link_address};
     void **slot = htab_find_slot(object->places, &key, INSERT);
     if (!*slot) {
@@ -271,18 +285,37 @@ static void read_segments(struct object *object, Elf *elf) {
     }
 }
 
-static void read_debug_info(struct object *object, GElf_Addr elf_bias) {
-    Dwarf_Addr dwarf_bias;
-    Dwarf *dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
-    if (!dwarf) return;
-    object->dwarf_bias = elf_bias - dwarf_bias;
+static void read_units(struct object *object) {
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < object->segment_count; i++) {
         const struct segment *segment = &object->segments[i];
         if (segment->address < low) low = segment->address;
         if (segment->address + segment->memory_size > high) high = segment->address + segment->memory_size;
     }
-    dwarf_units_read(&object->units, dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+    dwarf_units_read(&object->units, object->dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+}
+
+/* Whether the debug info refers to a file of common parts that is not here (dwz). */
+static bool lacks_common_file(Dwarf *dwarf) {
+    const char *name;
+    const void *build_id;
+    return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id) > 0 && !dwarf_getalt(dwarf);
+}
+
+static void load(struct object *object) {
+    if (object->loaded) return;
+    object->loaded = true;
+    if (!object->elf) return;
+    GElf_Addr elf_bias, dwarf_bias;
+    dwfl_module_getelf(object->found.module, &elf_bias);
+    object->dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
+    if (object->dwarf) {
+        object->dwarf_bias = elf_bias - dwarf_bias;
+        read_units(object);
+        object->lacks_debug_info = object->units.lacks_parts || lacks_common_file(object->dwarf);
+    }
+    symbol_table_read(&object->symbols, object->found.module);
+    plt_read(&object->plt, object->elf, &object->symbols);
 }
 
 struct object *object_open(
@@ -295,25 +328,58 @@ struct object *object_open(
     object->trouble = object_search(module, search, &object->found);
     if (!object->found.dwfl) return object;
     GElf_Addr bias;
-    Elf *elf = object->elf = dwfl_module_getelf(object->found.module, &bias);
-    if (!elf) {
+    object->elf = dwfl_module_getelf(object->found.module, &bias);
+    if (object->elf)
+        read_segments(object, object->elf);
+    else
         object->trouble = OBJECT_UNREADABLE;
-        return object;
-    }
-    read_segments(object, elf);
-    read_debug_info(object, bias);
-    symbol_table_read(&object->symbols, object->found.module);
-    plt_read(&object->plt, elf, &object->symbols);
     return object;
+}
+
+/* libdw is not made for threads that share a Dwarf. Two of them over one Elf share what was read of the file,
+ * which libdw does not change any more, and nothing else. */
+struct object *object_open_second(struct object *object, struct pool *pool) {
+    load(object);
+    Dwarf *dwarf = object->dwarf ? dwarf_begin_elf(dwarf_getelf(object->dwarf), DWARF_C_READ, NULL) : NULL;
+    if (!dwarf) return NULL;
+    struct object *second = xmalloc(sizeof *second);
+    *second = *object;
+    second->is_second = true;
+    second->pool = pool;
+    second->places = htab_create(64, hash_place, same_place, NULL);
+    second->dwarf = dwarf;
+    second->units = (struct dwarf_units){0};
+    return second;
+}
+
+void object_read_second(struct object *second) {
+    read_units(second);
+}
+
+bool object_debug_info(struct object *object, struct debug_info *ret_info) {
+    load(object);
+    const char *debug_file = NULL;
+    if (!object->dwarf) return false;
+    dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, NULL, &debug_file);
+    *ret_info = (struct debug_info){.path = debug_file, .is_whole = !object->lacks_debug_info};
+    return true;
+}
+
+struct file_version object_version(const struct object *object) {
+    return object->found.version;
 }
 
 void object_close(struct object *object) {
     if (!object) return;
-    plt_clear(&object->plt);
-    symbol_table_clear(&object->symbols);
     dwarf_units_clear(&object->units);
     htab_delete(object->places);
-    free(object->segments);
-    found_object_end(&object->found);
+    if (object->is_second) {
+        dwarf_end(object->dwarf);
+    } else {
+        plt_clear(&object->plt);
+        symbol_table_clear(&object->symbols);
+        free(object->segments);
+        found_object_end(&object->found);
+    }
     free(object);
 }

@@ -1,5 +1,5 @@
+#include "symbol/batch.h"
 #include "symbol/jit_names.h"
-#include "symbol/object.h"
 #include "symbol/pool.h"
 #include "symbol/symbol.h"
 
@@ -8,7 +8,6 @@
 #include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A frame word of a process and what it stands for. */
 struct known_word {
@@ -21,15 +20,21 @@ struct known_word {
 struct known_object {
     const struct model_module *module; /* the first of them */
     struct object *object;
+    struct symbol_cache *cache; /* or NULL */
+    struct batch batch;
+    struct known_object *next; /* in the order in which they became known */
 };
 
 struct resolver {
     const struct model *model;
     const char *sysroot;
+    char *cache_folder; /* NULL: nothing is kept */
     struct pool *pool;
+    struct pools pools; /* with results too */
     struct jit_names *jit_names;
     htab_t words;   /* struct known_word */
     htab_t objects; /* struct known_object */
+    struct known_object *first_object, **last_object;
 };
 
 static hashval_t hash_word(const void *entry) {
@@ -58,8 +63,10 @@ static int same_object(const void *left, const void *right) {
 }
 
 static void forget_object(void *entry) {
-    object_close(((struct known_object *)entry)->object);
-    free(entry);
+    struct known_object *known = entry;
+    symbol_cache_close(known->cache);
+    object_close(known->object);
+    free(known);
 }
 
 int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem) {
@@ -69,6 +76,7 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     resolver->jit_names = jit_names_new(model, resolver->pool);
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
     resolver->objects = htab_create(64, hash_object, same_object, forget_object);
+    resolver->last_object = &resolver->first_object;
     *ret_resolver = resolver;
     return 0;
 }
@@ -78,16 +86,23 @@ void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
     jit_names_set_sysroot(resolver->jit_names, folder);
 }
 
+void resolver_use_cache(struct resolver *resolver, const char *folder) {
+    free(resolver->cache_folder);
+    resolver->cache_folder = xstrdup(folder);
+}
+
 void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
     htab_delete(resolver->objects);
     jit_names_free(resolver->jit_names);
+    pools_free(&resolver->pools);
     pool_free(resolver->pool);
+    free(resolver->cache_folder);
     free(resolver);
 }
 
-static struct object *object_of(struct resolver *resolver, const struct model_module *module) {
+static struct known_object *object_of(struct resolver *resolver, const struct model_module *module) {
     struct known_object key = {.module = module};
     void **slot = htab_find_slot(resolver->objects, &key, INSERT);
     if (!*slot) {
@@ -95,10 +110,14 @@ static struct object *object_of(struct resolver *resolver, const struct model_mo
         struct search search = {.sysroot = resolver->sysroot};
         if (module->process < model->process_count) search.process = &model->processes[module->process];
         struct known_object *known = xmalloc(sizeof *known);
-        *known = (struct known_object){module, object_open(resolver->pool, module, &search)};
-        *slot = known;
+        *known =
+            (struct known_object){.module = module, .object = object_open(resolver->pool, module, &search)};
+        if (resolver->cache_folder)
+            known->cache = symbol_cache_open(resolver->cache_folder, module, known->object);
+        *slot = *resolver->last_object = known;
+        resolver->last_object = &known->next;
     }
-    return ((struct known_object *)*slot)->object;
+    return *slot;
 }
 
 static struct symbol_list list_of_text(struct resolver *resolver, uint64_t address, const char *text) {
@@ -107,23 +126,30 @@ static struct symbol_list list_of_text(struct resolver *resolver, uint64_t addre
     return (struct symbol_list){.frames = frame, .count = 1, .module_address = address};
 }
 
-static struct symbol_list resolve_word(struct resolver *resolver, uint32_t process, uint64_t word) {
+/* Resolves a word, but for the frames that an object has to be asked for: then that object is returned, and
+ * `list->module_address` says where. */
+static struct known_object *begin_word(
+    struct resolver *resolver, uint32_t process, uint64_t word, struct symbol_list *list) {
     uint64_t kind = word >> FRAME_KIND_SHIFT, value = word & FRAME_VALUE_MASK;
-    if (kind == FRAME_CUT) return list_of_text(resolver, 0, "[cut]");
-    if (kind != FRAME_NATIVE)
-        return list_of_text(resolver, 0,
-            pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+    if (kind != FRAME_NATIVE) {
+        *list = list_of_text(resolver, 0,
+            kind == FRAME_CUT
+                ? "[cut]"
+                : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+        return NULL;
+    }
     uint64_t address = value ? value - 1 : 0;
-    struct symbol_list list = {.module = model_find_module(resolver->model, process, address), .count = 1};
-    struct object *object = list.module ? object_of(resolver, list.module) : NULL;
-    list.module_address = object ? object_link_address(object, list.module, address) : address;
-    if (!object || !object_is_found(object))
-        list.frames = jit_names_find(resolver->jit_names, process, address);
-    if (list.frames) return list;
-    if (!object)
-        return list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
-    list.frames = object_find(object, list.module_address, &list.count);
-    return list;
+    const struct model_module *module = model_find_module(resolver->model, process, address);
+    struct known_object *known = module ? object_of(resolver, module) : NULL;
+    *list = (struct symbol_list){.module = module,
+        .module_address = known ? object_link_address(known->object, module, address) : address};
+    if (known && object_is_found(known->object)) return known;
+    list->frames = jit_names_find(resolver->jit_names, process, address);
+    list->count = 1;
+    if (list->frames) return NULL;
+    if (known) return known;
+    *list = list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
+    return NULL;
 }
 
 static struct known_word *note_word(struct resolver *resolver, uint32_t process, uint64_t word) {
@@ -140,26 +166,31 @@ static struct known_word *note_word(struct resolver *resolver, uint32_t process,
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index) {
     struct known_word *known = note_word(resolver, stack->process, stack->frames[index]);
-    if (!known->list.count) known->list = resolve_word(resolver, known->process, known->word);
-    return known->list;
+    struct symbol_list *list = &known->list;
+    if (list->count) return *list;
+    struct known_object *asked = begin_word(resolver, known->process, known->word, list);
+    if (asked) list->frames = object_find(asked->object, list->module_address, &list->count);
+    return *list;
 }
 
-static int compare_words(const void *left, const void *right) {
-    const struct known_word *a = *(struct known_word *const *)left, *b = *(struct known_word *const *)right;
-    if (a->process != b->process) return a->process < b->process ? -1 : 1;
-    return (a->word > b->word) - (a->word < b->word);
+struct telling {
+    symbol_progress progress;
+    void *context;
+    size_t done, all;
+};
+
+static void tell(void *context, size_t found) {
+    const struct telling *telling = context;
+    if (telling->progress) telling->progress(telling->context, telling->done + found, telling->all);
 }
 
-static int collect_word(void **slot, void *cursor) {
-    struct known_word *known = *slot, ***next = cursor;
-    *(*next)++ = known;
+static int begin_all(void **slot, void *context) {
+    struct known_word *known = *slot;
+    struct resolver *resolver = context;
+    if (known->list.count) return 1;
+    struct known_object *asked = begin_word(resolver, known->process, known->word, &known->list);
+    if (asked) batch_add(&asked->batch, known->list.module_address, &known->list);
     return 1;
-}
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context) {
@@ -169,21 +200,15 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
         for (uint32_t j = 0; j < stack->frame_count; j++)
             note_word(resolver, stack->process, stack->frames[j]);
     }
-    size_t all = htab_elements(resolver->words);
-    struct known_word **words = xmalloc((all + 1) * sizeof *words), **end = words;
-    htab_traverse_noresize(resolver->words, collect_word, &end);
-    /* In the order of addresses one unit of one file is read after the other. */
-    qsort(words, all, sizeof *words, compare_words);
-    double told = seconds_now();
-    for (size_t i = 0; i < all; i++) {
-        if (!words[i]->list.count) words[i]->list = resolve_word(resolver, words[i]->process, words[i]->word);
-        if (progress && seconds_now() - told > 0.05) {
-            progress(context, i + 1, all);
-            told = seconds_now();
-        }
+    htab_traverse_noresize(resolver->words, begin_all, resolver);
+    struct telling telling = {progress, context, .all = htab_elements(resolver->words)};
+    for (struct known_object *known = resolver->first_object; known; known = known->next) {
+        size_t count = known->batch.count;
+        batch_resolve(
+            &known->batch, known->object, known->cache, resolver->pool, &resolver->pools, tell, &telling);
+        telling.done += count;
     }
-    free(words);
-    if (progress) progress(context, all, all);
+    if (progress) progress(context, telling.all, telling.all);
 }
 
 struct names {

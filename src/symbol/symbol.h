@@ -43,6 +43,10 @@ void resolver_free(struct resolver *resolver);
  * machine or image. To be called before anything is looked up. */
 void resolver_set_sysroot(struct resolver *resolver, const char *folder);
 
+/* Keeps what is found in debug info in this folder (symbol_cache.h), and looks there first. To be called
+ * before anything is looked up. */
+void resolver_use_cache(struct resolver *resolver, const char *folder);
+
 /* Resolves all addresses of the model's stacks at once; later look-ups are then cheap. */
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
 
