@@ -51,13 +51,13 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     return 0;
 }
 
-int load_sources(
-    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+    struct archive_writer *archive, struct loaded *ret_loaded) {
     struct problem problem = {0};
     int code = wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
     if (code) return code;
     struct loaded loaded = {0};
-    if (model_load_many((const char *const *)sources, count, &loaded.model, &problem) < 0)
+    if (model_load_and_archive((const char *const *)sources, count, archive, &loaded.model, &problem) < 0)
         return message_problem(&problem);
     print_warnings(loaded.model->warning);
     if (loaded.model->damaged)
@@ -68,6 +68,11 @@ int load_sources(
     }
     *ret_loaded = loaded;
     return 0;
+}
+
+int load_sources(
+    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+    return load_into_archive(sources, count, wishes, NULL, ret_loaded);
 }
 
 void load_free(struct loaded *loaded) {

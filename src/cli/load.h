@@ -2,6 +2,7 @@
 #ifndef MALLOSCOPE_CLI_LOAD_H
 #define MALLOSCOPE_CLI_LOAD_H
 
+#include "model/archive.h"
 #include "model/model.h"
 #include "symbol/symbol.h"
 
@@ -28,10 +29,14 @@ struct symbol_wishes {
             .environment = "MALLOSCOPE_NO_CACHE"                                                             \
     }
 
-/* Each of the sources is a recording, a folder of recordings or a PID; they are added up. Unless `wishes` is
- * NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or the exit code.
+/* Each of the sources is a recording, an archive, a folder of recordings or a PID; they are added up. Unless
+ * `wishes` is NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or
+ * the exit code.
  */
 int load_sources(char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
+/* The same, and each recording is written into the archive as it is read. */
+int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+    struct archive_writer *archive, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged

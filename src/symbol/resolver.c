@@ -1,7 +1,9 @@
+#include "symbol/archived_names.h"
 #include "symbol/batch.h"
 #include "symbol/jit_names.h"
 #include "symbol/pool.h"
 #include "symbol/symbol.h"
+#include "symbol/symbol_store.h"
 
 #include <inttypes.h>
 #include <libiberty/hashtab.h>
@@ -22,6 +24,7 @@ struct known_object {
     struct object *object;
     struct symbol_cache *cache; /* or NULL */
     struct batch batch;
+    bool is_needed;            /* nothing else could name an address in it */
     struct known_object *next; /* in the order in which they became known */
 };
 
@@ -32,6 +35,7 @@ struct resolver {
     struct pool *pool;
     struct pools pools; /* with results too */
     struct jit_names *jit_names;
+    struct archived_names *archived;
     htab_t words;   /* struct known_word */
     htab_t objects; /* struct known_object */
     struct known_object *first_object, **last_object;
@@ -77,6 +81,7 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
     resolver->objects = htab_create(64, hash_object, same_object, forget_object);
     resolver->last_object = &resolver->first_object;
+    resolver->archived = archived_names_new(model, resolver->pool);
     *ret_resolver = resolver;
     return 0;
 }
@@ -96,6 +101,7 @@ void resolver_free(struct resolver *resolver) {
     htab_delete(resolver->words);
     htab_delete(resolver->objects);
     jit_names_free(resolver->jit_names);
+    archived_names_free(resolver->archived);
     pools_free(&resolver->pools);
     pool_free(resolver->pool);
     free(resolver->cache_folder);
@@ -126,11 +132,33 @@ static struct symbol_list list_of_text(struct resolver *resolver, uint64_t addre
     return (struct symbol_list){.frames = frame, .count = 1, .module_address = address};
 }
 
+static bool has_debug_info(struct known_object *known) {
+    struct debug_info info;
+    return object_debug_info(known->object, &info);
+}
+
+/* What the archive says that the recording came from. It was made where the program ran, and there may have
+ * been no debug info: if there is some here, it knows more. */
+static bool take_from_archive(
+    struct resolver *resolver, const struct known_word *known, struct symbol_list *list) {
+    struct symbol_list archived;
+    if (!archived_names_find(resolver->archived, known->process, known->word, &archived)) return false;
+    uint64_t value = known->word & FRAME_VALUE_MASK;
+    if (known->word >> FRAME_KIND_SHIFT == FRAME_NATIVE)
+        archived.module = model_find_module(resolver->model, known->process, value ? value - 1 : 0);
+    if (!archived.frames[0].line && archived.module && archived.module->build_id_size &&
+        has_debug_info(object_of(resolver, archived.module)))
+        return false;
+    *list = archived;
+    return true;
+}
+
 /* Resolves a word, but for the frames that an object has to be asked for: then that object is returned, and
  * `list->module_address` says where. */
-static struct known_object *begin_word(
-    struct resolver *resolver, uint32_t process, uint64_t word, struct symbol_list *list) {
-    uint64_t kind = word >> FRAME_KIND_SHIFT, value = word & FRAME_VALUE_MASK;
+static struct known_object *begin_word(struct resolver *resolver, struct known_word *word) {
+    struct symbol_list *list = &word->list;
+    uint64_t kind = word->word >> FRAME_KIND_SHIFT, value = word->word & FRAME_VALUE_MASK;
+    if (take_from_archive(resolver, word, list)) return NULL;
     if (kind != FRAME_NATIVE) {
         *list = list_of_text(resolver, 0,
             kind == FRAME_CUT
@@ -139,12 +167,13 @@ static struct known_object *begin_word(
         return NULL;
     }
     uint64_t address = value ? value - 1 : 0;
-    const struct model_module *module = model_find_module(resolver->model, process, address);
+    const struct model_module *module = model_find_module(resolver->model, word->process, address);
     struct known_object *known = module ? object_of(resolver, module) : NULL;
+    if (known) known->is_needed = true;
     *list = (struct symbol_list){.module = module,
         .module_address = known ? object_link_address(known->object, module, address) : address};
     if (known && object_is_found(known->object)) return known;
-    list->frames = jit_names_find(resolver->jit_names, process, address);
+    list->frames = jit_names_find(resolver->jit_names, word->process, address);
     list->count = 1;
     if (list->frames) return NULL;
     if (known) return known;
@@ -168,7 +197,7 @@ struct symbol_list resolver_look_up(
     struct known_word *known = note_word(resolver, stack->process, stack->frames[index]);
     struct symbol_list *list = &known->list;
     if (list->count) return *list;
-    struct known_object *asked = begin_word(resolver, known->process, known->word, list);
+    struct known_object *asked = begin_word(resolver, known);
     if (asked) list->frames = object_find(asked->object, list->module_address, &list->count);
     return *list;
 }
@@ -188,7 +217,7 @@ static int begin_all(void **slot, void *context) {
     struct known_word *known = *slot;
     struct resolver *resolver = context;
     if (known->list.count) return 1;
-    struct known_object *asked = begin_word(resolver, known->process, known->word, &known->list);
+    struct known_object *asked = begin_word(resolver, known);
     if (asked) batch_add(&asked->batch, known->list.module_address, &known->list);
     return 1;
 }
@@ -211,6 +240,37 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
     if (progress) progress(context, telling.all, telling.all);
 }
 
+struct packing {
+    struct resolver *resolver;
+    struct store_writer *writer;
+    size_t count;
+};
+
+/* A word that has no name because its file was not found is left out: another machine may have the file. */
+static int pack_word(void **slot, void *context) {
+    const struct known_word *known = *slot;
+    const struct symbol_list *list = &known->list;
+    struct packing *packing = context;
+    if (!list->count) return 1;
+    struct known_object key = {.module = list->module};
+    const struct known_object *object = list->module ? htab_find(packing->resolver->objects, &key) : NULL;
+    bool is_named = list->frames[0].function[0] != '[';
+    if (object && !object_is_found(object->object) && !is_named) return 1;
+    store_writer_add(
+        packing->writer, known->process, known->word, list->module_address, list->frames, list->count);
+    packing->count++;
+    return 1;
+}
+
+void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_count) {
+    struct packing packing = {resolver, store_writer_new(), 0};
+    htab_traverse_noresize(resolver->words, pack_word, &packing);
+    void *bytes = store_writer_finish(packing.writer, ret_size);
+    store_writer_free(packing.writer);
+    if (bytes) *ret_count = packing.count;
+    return bytes;
+}
+
 struct names {
     enum object_trouble trouble;
     const char *text; /* "liba.so, libb.so", or NULL */
@@ -219,9 +279,10 @@ struct names {
 };
 
 static int collect_name(void **slot, void *context) {
-    const struct object *object = ((const struct known_object *)*slot)->object;
+    const struct known_object *known = *slot;
+    const struct object *object = known->object;
     struct names *names = context;
-    if (object_trouble(object) != names->trouble) return 1;
+    if (!known->is_needed || object_trouble(object) != names->trouble) return 1;
     const char *name = object_name(object);
     names->text = names->text ? pool_format(names->pool, "%s, %s", names->text, name) : name;
     names->count++;
@@ -229,7 +290,10 @@ static int collect_name(void **slot, void *context) {
 }
 
 const char *resolver_describe(struct resolver *resolver, const struct model_module *module) {
-    return object_describe(object_of(resolver, module));
+    struct known_object *known = object_of(resolver, module);
+    const char *archive = archived_names_of(resolver->archived, module);
+    if (archive && !has_debug_info(known)) return pool_format(resolver->pool, "the names in %s", archive);
+    return object_describe(known->object);
 }
 
 static size_t count_trouble(struct resolver *resolver, enum object_trouble trouble) {
@@ -252,7 +316,7 @@ const char *resolver_warning(struct resolver *resolver) {
         {OBJECT_FORBIDDEN, "may not be read", "may not be read"},
         {OBJECT_UNREADABLE, "cannot be read as an ELF file", "cannot be read as ELF files"},
     };
-    const char *text = NULL;
+    const char *text = archived_names_warning(resolver->archived);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         struct names names = {.trouble = sentences[i].trouble, .pool = resolver->pool};
         htab_traverse_noresize(resolver->objects, collect_name, &names);

@@ -56,6 +56,10 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index);
 
+/* All that was resolved, as bytes for an archive (model/archive.h): a store of frame words, with the
+ * processes of the model as spaces. The caller frees it. NULL if it is too much for the format. */
+void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_count);
+
 /* What the user should know about the names found so far, one sentence a line, or NULL: for example
  * "libx.so has changed since the recording: its functions are shown as addresses". Owned by the resolver. */
 const char *resolver_warning(struct resolver *resolver);

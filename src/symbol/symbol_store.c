@@ -11,10 +11,34 @@
 struct store_head {
     char magic[8];
     uint32_t version;
+    uint32_t has_differences; /* entries hold the difference to what the one before leads to expect */
     uint32_t entry_count;
     uint32_t frame_count;
     uint32_t text_size;
+    uint32_t reserved;
 };
+
+/* Differences are small numbers that often repeat: packed, entries take a third. What is expected: an address
+ * in the same module, and frames that follow those of the entry before. */
+static void take_differences(struct store_entry *entries, size_t count) {
+    for (size_t i = count; i-- > 1;) {
+        struct store_entry *entry = &entries[i], *before = &entries[i - 1];
+        entry->module_address -= before->module_address + (entry->key - before->key);
+        entry->key -= before->key;
+        entry->space -= before->space;
+        entry->first_frame -= before->first_frame + before->frame_count;
+    }
+}
+
+static void undo_differences(struct store_entry *entries, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        struct store_entry *entry = &entries[i], *before = &entries[i - 1];
+        entry->module_address += before->module_address + entry->key;
+        entry->key += before->key;
+        entry->space += before->space;
+        entry->first_frame += before->first_frame + before->frame_count;
+    }
+}
 
 /* Reading */
 
@@ -45,15 +69,17 @@ static bool frames_fit(const struct store_head *head, const struct store_frame *
     return true;
 }
 
-bool symbol_store_open(struct symbol_store *store, const void *bytes, size_t size) {
-    const struct store_head *head = bytes;
+bool symbol_store_open(struct symbol_store *store, void *bytes, size_t size) {
+    struct store_head *head = bytes;
     if (size < sizeof *head || memcmp(head->magic, STORE_MAGIC, sizeof head->magic) != 0 ||
         head->version != STORE_VERSION)
         return false;
-    const struct store_entry *entries = (const void *)(head + 1);
+    struct store_entry *entries = (void *)(head + 1);
     uint64_t entries_size = (uint64_t)head->entry_count * sizeof *entries;
     uint64_t frames_size = (uint64_t)head->frame_count * sizeof(struct store_frame);
     if (size != sizeof *head + entries_size + frames_size + head->text_size) return false;
+    if (head->has_differences) undo_differences(entries, head->entry_count);
+    head->has_differences = false;
     const struct store_frame *frames = (const void *)(entries + head->entry_count);
     const char *texts = (const void *)(frames + head->frame_count);
     if (head->text_size == 0 || texts[head->text_size - 1] != 0 || !entries_fit(head, entries) ||
@@ -63,18 +89,22 @@ bool symbol_store_open(struct symbol_store *store, const void *bytes, size_t siz
     return true;
 }
 
-const struct store_entry *symbol_store_find(const struct symbol_store *store, uint32_t space, uint64_t key) {
+const struct store_entry *symbol_store_next(const struct symbol_store *store, uint32_t space, uint64_t key) {
     size_t low = 0, high = store->entry_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct store_entry *entry = &store->entries[middle];
-        if (entry->space == space && entry->key == key) return entry;
         if (entry->space < space || (entry->space == space && entry->key < key))
             low = middle + 1;
         else
             high = middle;
     }
-    return NULL;
+    return low < store->entry_count && store->entries[low].space == space ? &store->entries[low] : NULL;
+}
+
+const struct store_entry *symbol_store_find(const struct symbol_store *store, uint32_t space, uint64_t key) {
+    const struct store_entry *entry = symbol_store_next(store, space, key);
+    return entry && entry->key == key ? entry : NULL;
 }
 
 static const char *text_at(const struct symbol_store *store, uint32_t offset) {
@@ -112,7 +142,14 @@ struct bytes {
     size_t size, room;
 };
 
+/* Something that was added. */
+struct addition {
+    struct store_entry entry; /* but for its frames' place */
+    const struct symbol *frames;
+};
+
 struct store_writer {
+    struct bytes additions; /* struct addition */
     struct bytes entries, frames, texts;
     htab_t places; /* struct written: texts and frames by where they are */
     htab_t texts_by_content;
@@ -159,6 +196,7 @@ void store_writer_free(struct store_writer *writer) {
     htab_delete(writer->places);
     htab_delete(writer->texts_by_content);
     pool_free(writer->pool);
+    free(writer->additions.bytes);
     free(writer->entries.bytes);
     free(writer->frames.bytes);
     free(writer->texts.bytes);
@@ -214,47 +252,50 @@ static uint32_t write_frames(struct store_writer *writer, const struct symbol *f
 
 void store_writer_add(struct store_writer *writer, uint32_t space, uint64_t key, uint64_t module_address,
     const struct symbol *frames, size_t count) {
-    if (writer->entries.size / sizeof(struct store_entry) >= UINT32_MAX) writer->too_large = true;
-    if (writer->too_large) return;
-    struct store_entry entry = {
-        .key = key,
-        .module_address = module_address,
-        .space = space,
-        .first_frame = write_frames(writer, frames, count),
-        .frame_count = (uint32_t)count,
-    };
-    bytes_add(&writer->entries, &entry, sizeof entry);
+    struct addition addition = {.frames = frames};
+    addition.entry = (struct store_entry){
+        .key = key, .module_address = module_address, .space = space, .frame_count = (uint32_t)count};
+    bytes_add(&writer->additions, &addition, sizeof addition);
 }
 
-static int compare_entries(const void *left, const void *right) {
-    const struct store_entry *a = left, *b = right;
+static int compare_additions(const void *left, const void *right) {
+    const struct store_entry *a = &((const struct addition *)left)->entry;
+    const struct store_entry *b = &((const struct addition *)right)->entry;
     if (a->space != b->space) return a->space < b->space ? -1 : 1;
     return (a->key > b->key) - (a->key < b->key);
 }
 
-/* Sorts the entries and leaves out repetitions. Returns how many are left. */
-static size_t put_in_order(struct store_entry *entries, size_t count) {
-    if (count) qsort(entries, count, sizeof *entries, compare_entries);
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || compare_entries(&entries[kept - 1], &entries[i]) != 0) entries[kept++] = entries[i];
-    return kept;
+/* In order, so that the frames of neighbours, which resemble each other, are neighbours. */
+static void write_additions(struct store_writer *writer) {
+    struct addition *additions = (void *)writer->additions.bytes;
+    size_t count = writer->additions.size / sizeof *additions;
+    if (count >= UINT32_MAX) writer->too_large = true;
+    if (count) qsort(additions, count, sizeof *additions, compare_additions);
+    for (size_t i = 0; i < count && !writer->too_large; i++) {
+        struct addition *addition = &additions[i];
+        if (i && compare_additions(addition - 1, addition) == 0) continue;
+        addition->entry.first_frame = write_frames(writer, addition->frames, addition->entry.frame_count);
+        bytes_add(&writer->entries, &addition->entry, sizeof addition->entry);
+    }
 }
 
 void *store_writer_finish(struct store_writer *writer, size_t *ret_size) {
+    write_additions(writer);
     if (writer->too_large) return NULL;
     struct store_entry *entries = (void *)writer->entries.bytes;
-    size_t count = put_in_order(entries, writer->entries.size / sizeof *entries);
+    size_t count = writer->entries.size / sizeof *entries;
+    take_differences(entries, count);
     struct store_head head = {
         .magic = STORE_MAGIC,
         .version = STORE_VERSION,
+        .has_differences = true,
         .entry_count = (uint32_t)count,
         .frame_count = (uint32_t)(writer->frames.size / sizeof(struct store_frame)),
         .text_size = (uint32_t)writer->texts.size,
     };
     struct bytes store = {0};
     bytes_add(&store, &head, sizeof head);
-    if (count) bytes_add(&store, entries, count * sizeof *entries);
+    if (count) bytes_add(&store, entries, writer->entries.size);
     if (writer->frames.size) bytes_add(&store, writer->frames.bytes, writer->frames.size);
     bytes_add(&store, writer->texts.bytes, writer->texts.size);
     *ret_size = store.size;

@@ -34,12 +34,15 @@ struct symbol_store {
     size_t entry_count;
 };
 
-/* `bytes` (aligned to 8) must outlive the store and what is found in it. False if they are not a store, or a
- * damaged one. */
-bool symbol_store_open(struct symbol_store *store, const void *bytes, size_t size);
+/* `bytes` (aligned to 8) must outlive the store and what is found in it; they are changed into a form that
+ * can be opened again, but not packed as well. False if they are not a store, or a damaged one. */
+bool symbol_store_open(struct symbol_store *store, void *bytes, size_t size);
 
 /* What `key` stands for, or NULL. */
 const struct store_entry *symbol_store_find(const struct symbol_store *store, uint32_t space, uint64_t key);
+
+/* The first entry of the space from `key` on, or NULL. */
+const struct store_entry *symbol_store_next(const struct symbol_store *store, uint32_t space, uint64_t key);
 
 /* The frames of an entry, made in `pool`; their texts are those of the store. */
 const struct symbol *symbol_store_frames(
@@ -50,7 +53,8 @@ struct store_writer;
 struct store_writer *store_writer_new(void);
 void store_writer_free(struct store_writer *writer);
 
-/* The frames must outlive the writer: equal texts and frames are recognised by where they are. */
+/* The frames must stay until the end: they are written then, and those that are the same are recognised by
+ * where they are. */
 void store_writer_add(struct store_writer *writer, uint32_t space, uint64_t key, uint64_t module_address,
     const struct symbol *frames, size_t count);
 
