@@ -135,14 +135,32 @@ static const char *full_path(struct object *object, const struct dwarf_unit *uni
     return kept;
 }
 
+static const char *mangled(const struct table_symbol *entry) {
+    return entry && name_is_mangled(entry->name) ? entry->name : NULL;
+}
+
+/* The linkage name in the symbol table of a function that was not inlined, one address of which has the
+ * symbol `entry`. Parts of a function have names of their own (f.cold): the one where it is entered is best,
+ * if there is one. */
+static const char *linkage_in_table(const struct object *object, const struct dwarf_unit *unit,
+    const struct dwarf_scope *scope, const struct table_symbol *entry) {
+    Dwarf_Die die = {.addr = scope->die, .cu = unit->code_die.cu};
+    Dwarf_Addr start;
+    const char *name = NULL;
+    if (dwarf_entrypc(&die, &start) == 0)
+        name = mangled(symbol_table_find(&object->symbols, start - object->dwarf_bias));
+    return name ? name : mangled(entry);
+}
+
 /* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
  * and of lambdas, which have one in the symbol table unless they were inlined. */
-static void name_scope(
-    struct object *object, const struct dwarf_scope *scope, const struct table_symbol *entry) {
+static void name_scope(struct object *object, const struct dwarf_unit *unit, const struct dwarf_scope *scope,
+    const struct table_symbol *entry) {
     struct dwarf_name *name = scope->name;
     if (name->shown) return;
-    if (!name->linkage && scope->caller == SCOPE_NONE)
-        name->linkage = entry && name_is_mangled(entry->name) ? entry->name : name->name;
+    bool is_function = scope->caller == SCOPE_NONE;
+    if (!name->linkage && is_function) name->linkage = linkage_in_table(object, unit, scope, entry);
+    if (!name->linkage && is_function) name->linkage = name->name;
     name->linkage = pool_text(object->pool, name->linkage);
     if (name->linkage || name->name)
         name->shown = name_for_people(object->pool, name->linkage, name->name);
@@ -161,7 +179,7 @@ static const struct symbol *frames_from_dwarf(struct object *object, struct dwar
     struct dwarf_scope *scope = innermost;
     for (size_t i = 0;; i++, scope = &unit->scopes[scope->caller]) {
         dwarf_unit_describe(unit, scope);
-        name_scope(object, scope, entry);
+        name_scope(object, unit, scope, entry);
         frames[i] = (struct symbol){
             .function = scope->name->shown,
             .linkage = scope->name->linkage,
