@@ -13,6 +13,7 @@ struct command {
 /* Ends with an entry without a name. */
 extern const struct command commands[];
 
+int command_archive(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_tree(int argc, char **argv);
@@ -32,7 +33,8 @@ extern const char *const by_names[];
 extern const char *const sort_names[];
 
 #define SOURCE_HELP                                                                                          \
-    "FILE is a recording (*.mscope) or a folder of recordings; PID is a running program that was started\n"  \
-    "with 'malloscope run'. Several are added up."
+    "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \
+    "program\n"                                                                                              \
+    "that was started with 'malloscope run'. Several are added up."
 
 #endif

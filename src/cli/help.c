@@ -15,6 +15,7 @@ const struct command commands[] = {
     {"info", "everything about a recording", command_info},
     {"stats", "totals and health, for scripts", command_stats},
     {"dump", "copy the recording of a running program", command_dump},
+    {"archive", "pack a recording with its names, to be read elsewhere", command_archive},
     {"export", "write pprof, speedscope, collapsed, json, csv, ...", command_export},
     {"help", "this list, or the help of a command", command_help},
     {0},

@@ -1,8 +1,10 @@
 #include "cli/load.h"
 #include "cli/message.h"
 #include "cli/progress.h"
+#include "symbol/symbol_cache.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -35,6 +37,9 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     int r = resolver_new(loaded->model, &loaded->resolver, problem);
     if (r < 0) return r;
     if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
+    char *cache = wishes->no_cache ? NULL : symbol_cache_folder();
+    if (cache) resolver_use_cache(loaded->resolver, cache);
+    free(cache);
     struct progress progress;
     progress_start(&progress, "reading symbols");
     resolver_resolve_all(loaded->resolver, progress_step, &progress);
@@ -46,13 +51,13 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     return 0;
 }
 
-int load_sources(
-    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+    struct archive_writer *archive, struct loaded *ret_loaded) {
     struct problem problem = {0};
     int code = wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
     if (code) return code;
     struct loaded loaded = {0};
-    if (model_load_many((const char *const *)sources, count, &loaded.model, &problem) < 0)
+    if (model_load_and_archive((const char *const *)sources, count, archive, &loaded.model, &problem) < 0)
         return message_problem(&problem);
     print_warnings(loaded.model->warning);
     if (loaded.model->damaged)
@@ -63,6 +68,11 @@ int load_sources(
     }
     *ret_loaded = loaded;
     return 0;
+}
+
+int load_sources(
+    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+    return load_into_archive(sources, count, wishes, NULL, ret_loaded);
 }
 
 void load_free(struct loaded *loaded) {

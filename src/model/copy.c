@@ -1,11 +1,9 @@
+#include "model/archive.h"
 #include "model/model.h"
+#include "model/new_file.h"
 #include "model/snapshot.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Whether the byte counts of all threads are whole: nothing is left in the program's memory. */
@@ -16,10 +14,9 @@ static bool threads_are_complete(const struct snapshot *snapshot) {
     return true;
 }
 
-/* Turns the header into that of a recording nobody writes: of a running program, one that ended now. If a
- * thread's count could not be completed it reads as killed, which says that up to one interval a thread is
- * missing. */
-static void make_stand_alone(struct snapshot *snapshot) {
+/* If a thread's count could not be completed it reads as killed, which says that up to one interval a thread
+ * is missing. */
+void snapshot_make_stand_alone(struct snapshot *snapshot) {
     struct recording_header *header = snapshot_header(snapshot);
     if (snapshot->state == PROCESS_RUNNING) {
         header->flags |= RECORDING_SNAPSHOT;
@@ -49,50 +46,25 @@ static int write_parts(int descriptor, const struct snapshot *snapshot) {
     return 0;
 }
 
-/* Gives the finished file its name. Without `replace` a link fails if the name is taken, where a rename would
- * not. */
-static int publish(const char *temporary, const char *path, bool replace) {
-    if (replace) return rename(temporary, path) < 0 ? -errno : 0;
-    if (link(temporary, path) == 0) {
-        unlink(temporary);
-        return 0;
-    }
-    if (errno == EEXIST) return -EEXIST;
-    /* A filesystem without hard links. */
-    return renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 ? -errno : 0;
-}
-
 static int write_file(const struct snapshot *snapshot, const char *path, bool replace) {
-    char *temporary;
-    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) return -ENOMEM;
-    int descriptor = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
-    int r = descriptor < 0 ? -errno : write_parts(descriptor, snapshot);
-    if (descriptor >= 0) {
-        if (close(descriptor) < 0 && r == 0) r = -errno;
-        if (r == 0) r = publish(temporary, path, replace);
-        if (r < 0) unlink(temporary);
-    }
-    free(temporary);
-    return r;
+    struct new_file file;
+    int r = new_file_start(path, replace, &file);
+    return r < 0 ? r : new_file_end(&file, write_parts(file.descriptor, snapshot));
 }
 
-static int describe(int error, const char *path, struct problem *problem) {
-    switch (error) {
-    case EEXIST:
-        return problem_set(problem, PROBLEM_FAILURE, "choose another name, or replace it with -f",
-            "'%s' exists already", path);
-    case ENOENT:
-    case ENOTDIR:
-        return problem_set(problem, PROBLEM_MISSING, "create the folder first, or choose another",
-            "cannot write '%s': its folder does not exist", path);
-    case ENOSPC:
-    case EDQUOT:
-        return problem_set(problem, PROBLEM_FAILURE, "make room, or choose a folder on another disk",
-            "cannot write '%s': %s", path, strerror(error));
-    default:
-        return problem_set(problem, problem_kind_of_errno(error), "choose a folder that you may write to",
-            "cannot write '%s': %s", path, strerror(error));
-    }
+/* Goes from an archive to the recording in it. */
+static int take_out(struct recording_file *file, struct problem *problem) {
+    struct archive archive;
+    struct recording_file recording;
+    int r = archive_open(file->descriptor, file->path, &archive, problem);
+    if (r == 0 && archive.recording_count != 1)
+        r = problem_set(problem, PROBLEM_USAGE, "'malloscope report' shows them together",
+            "'%s' holds %zu recordings, and one can be copied", file->path, archive.recording_count);
+    if (r == 0) r = archive_take_recording(&archive, 0, &recording, problem);
+    archive_close(&archive);
+    recording_file_close(file);
+    if (r == 0) *file = recording;
+    return r;
 }
 
 int model_copy(const char *name, const char *path, bool replace, struct problem *problem) {
@@ -107,6 +79,7 @@ int model_copy(const char *name, const char *path, bool replace, struct problem 
     struct recording_file file;
     struct snapshot snapshot;
     r = recording_file_open(source.paths[0], source.pid, &file, problem);
+    if (r == 0 && archive_is_one(file.descriptor)) r = take_out(&file, problem);
     if (r == 0) {
         r = snapshot_take(&file, &snapshot, problem);
         recording_file_close(&file);
@@ -114,8 +87,8 @@ int model_copy(const char *name, const char *path, bool replace, struct problem 
     source_free(&source);
     if (r < 0) return r;
 
-    make_stand_alone(&snapshot);
+    snapshot_make_stand_alone(&snapshot);
     r = write_file(&snapshot, path, replace);
     snapshot_free(&snapshot);
-    return r < 0 ? describe(-r, path, problem) : 0;
+    return r < 0 ? new_file_problem(r, path, problem) : 0;
 }

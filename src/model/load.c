@@ -225,7 +225,8 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
             snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
         return true;
     }
-    struct timeline *timeline = (struct timeline *)(snapshot->bytes + header->timeline);
+    struct timeline copy, *timeline = &copy; /* the snapshot may go on into an archive as it is */
+    memcpy(timeline, snapshot->bytes + header->timeline, sizeof copy);
     if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
         builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
         return true;

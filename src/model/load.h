@@ -11,8 +11,9 @@ struct builder {
     size_t *frame_starts; /* of each stack, in frame_store: it moves while it grows */
     size_t frame_count, frame_capacity;
     size_t stack_capacity, frame_start_capacity;
-    size_t module_capacity, numbered_capacity, thread_capacity, process_capacity;
-    double depth_sum; /* frames, times samples */
+    size_t module_capacity, numbered_capacity, thread_capacity, process_capacity, names_capacity;
+    struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */
+    double depth_sum;               /* frames, times samples */
     uint64_t
         text_left; /* bytes that this recording's paths may still take: text can be shared, copies are not */
     size_t warning_count;

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "model/archive.h"
 #include "model/load.h"
 
 #include <stdlib.h>
@@ -103,16 +104,80 @@ static void sum_up(struct builder *builder) {
     }
 }
 
-static int add_recording(struct builder *builder, const char *path, int writer, struct problem *problem) {
+static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
+    struct snapshot snapshot;
+    int r = snapshot_take(file, &snapshot, problem);
+    if (r < 0) return r;
+    r = load_recording(builder, &snapshot, file->path, problem);
+    if (r == 0 && builder->archive) archive_writer_add_recording(builder->archive, &snapshot);
+    snapshot_free(&snapshot);
+    return r;
+}
+
+/* Takes the names out of an archive. Without them it is as good as a recording. */
+static bool add_names(struct builder *builder, const struct archive *archive) {
+    struct model *model = builder->model;
+    struct model_names names = {.size = archive->names.size};
+    struct problem problem;
+    if (archive->is_cut)
+        builder_warn_damage(builder, "the archive '%s' is cut off: parts of it are missing", archive->path);
+    if (!names.size) return false;
+    if (archive_take_names(archive, &names.bytes, &problem) < 0) {
+        builder_warn_damage(builder, "%s", problem.what);
+        return false;
+    }
+    names.path = strdup(archive->path);
+    if (!names.path ||
+        !builder_grow(&model->names, &builder->names_capacity, model->names_count, 1, sizeof *model->names)) {
+        free(names.path);
+        free(names.bytes);
+        return false;
+    }
+    model->names[model->names_count++] = names;
+    return true;
+}
+
+/* A recording that cannot be read does not hide the others. Fails if none can. */
+static int add_archive(struct builder *builder, const struct archive *archive, struct problem *problem) {
+    struct model *model = builder->model;
+    size_t before = model->process_count;
+    struct problem first = {0};
+    bool has_names = add_names(builder, archive);
+    for (size_t i = 0; i < archive->recording_count && !builder->failed; i++) {
+        struct recording_file file;
+        struct problem own;
+        int r = archive_take_recording(archive, i, &file, &own);
+        if (r == 0) {
+            r = add_recording(builder, &file, &own);
+            recording_file_close(&file);
+        }
+        if (r == 0) {
+            struct model_process *process = &model->processes[model->process_count - 1];
+            process->has_names = has_names;
+            process->names = (uint32_t)model->names_count - has_names;
+            process->names_space = (uint32_t)i;
+            continue;
+        }
+        if (first.kind == 0 || builder->failed) first = own;
+        if (archive->recording_count > 1) builder_warn_damage(builder, "%s: left out", own.what);
+    }
+    if (model->process_count > before && !builder->failed) return 0;
+    return problem_set(problem, first.kind, first.remedy, "%s", first.what);
+}
+
+static int add_file(struct builder *builder, const char *path, int writer, struct problem *problem) {
     struct recording_file file;
     int r = recording_file_open(path, writer, &file, problem);
     if (r < 0) return r;
-    struct snapshot snapshot;
-    r = snapshot_take(&file, &snapshot, problem);
+    if (archive_is_one(file.descriptor)) {
+        struct archive archive;
+        r = archive_open(file.descriptor, path, &archive, problem);
+        if (r == 0) r = add_archive(builder, &archive, problem);
+        archive_close(&archive);
+    } else {
+        r = add_recording(builder, &file, problem);
+    }
     recording_file_close(&file);
-    if (r < 0) return r;
-    r = load_recording(builder, &snapshot, path, problem);
-    snapshot_free(&snapshot);
     return r;
 }
 
@@ -136,7 +201,7 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
     for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
         if (!is_only && is_known(builder->model, source.paths[i])) continue;
         struct problem own;
-        if (add_recording(builder, source.paths[i], source.pid, &own) == 0) continue;
+        if (add_file(builder, source.paths[i], source.pid, &own) == 0) continue;
         if (first_problem->kind == 0 || builder->failed) *first_problem = own;
         if (!source.is_folder && own.kind == PROBLEM_MISSING) {
             *problem = own;
@@ -149,9 +214,9 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
     return r;
 }
 
-int model_load_many(
-    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    struct builder builder = {.model = calloc(1, sizeof *builder.model)};
+int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
+    struct model **ret_model, struct problem *problem) {
+    struct builder builder = {.model = calloc(1, sizeof *builder.model), .archive = archive};
     struct model *model = builder.model;
     if (!model)
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
@@ -172,6 +237,11 @@ int model_load_many(
     return 0;
 }
 
+int model_load_many(
+    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
+    return model_load_and_archive(names, count, NULL, ret_model, problem);
+}
+
 int model_load(const char *name, struct model **ret_model, struct problem *problem) {
     return model_load_many(&name, 1, ret_model, problem);
 }
@@ -185,6 +255,11 @@ void model_free(struct model *model) {
         free(model->processes[i].allocator);
     }
     for (size_t i = 0; i < model->module_count; i++) free(model->modules[i].path);
+    for (size_t i = 0; i < model->names_count; i++) {
+        free(model->names[i].bytes);
+        free(model->names[i].path);
+    }
+    free(model->names);
     free(model->processes);
     free(model->stacks);
     free(model->modules);

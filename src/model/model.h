@@ -114,6 +114,16 @@ struct model_process {
     double peak_seconds;
     uint64_t file_bytes;     /* size of the recording */
     uint64_t recorder_bytes; /* memory the recorder takes in the program: pages of the recording in use */
+    bool has_names;          /* it came out of an archive with names: */
+    uint32_t names;          /* which, of model.names */
+    uint32_t names_space;    /* and which part of them is about this process */
+};
+
+/* Names that came with recordings, out of an archive. */
+struct model_names {
+    void *bytes; /* symbol/symbol_store.h; not checked yet */
+    size_t size;
+    char *path; /* of the archive */
 };
 
 struct totals {
@@ -148,6 +158,8 @@ struct model {
     size_t thread_count;
     struct model_moment *timeline; /* of the only process, or empty for several */
     size_t moment_count;
+    struct model_names *names;
+    size_t names_count;
     struct totals totals;
     struct health health;
     bool exact;            /* every allocation was recorded */
@@ -159,13 +171,19 @@ struct model {
     bool damaged; /* something of a recording is missing or cannot be trusted; `warning` says what */
 };
 
-/* `source` is a path of a recording, a folder of recordings, or the number of a running process.
+/* `source` is a path of a recording or of an archive, a folder of recordings, or the number of a running
+ * process.
  * On success the caller frees `*ret_model` with model_free. */
 int model_load(const char *source, struct model **ret_model, struct problem *problem);
 /* The same of several, added up as those of a folder are. A recording that is named twice counts once. */
 int model_load_many(
     const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
+
+/* The same again, and writes each recording into the archive, just as it was read. */
+struct archive_writer;
+int model_load_and_archive(const char *const *sources, size_t count, struct archive_writer *writer,
+    struct model **ret_model, struct problem *problem);
 
 /* The module that covers a plain address in `process`, or NULL: of several, the one seen last. */
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address);

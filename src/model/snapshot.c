@@ -312,7 +312,8 @@ static uint64_t last_event(const struct snapshot *snapshot) {
     return last;
 }
 
-static void describe_process(struct snapshot *snapshot, const struct stat *status) {
+static void describe_process(
+    struct snapshot *snapshot, const struct recording_file *file, const struct stat *status) {
     const struct recording_header *header = snapshot_header(snapshot);
     snapshot->state = header->flags & RECORDING_FINISHED ? PROCESS_FINISHED
                       : snapshot->writer                 ? PROCESS_RUNNING
@@ -330,6 +331,10 @@ static void describe_process(struct snapshot *snapshot, const struct stat *statu
         snapshot->recorder_bytes = on_disk < snapshot->size ? on_disk : snapshot->size;
     snapshot->recorder_bytes += header->private_bytes;
     snapshot->file_bytes = (uint64_t)status->st_size;
+    if (file->is_archived) {
+        snapshot->recorder_bytes = file->recorder_bytes;
+        snapshot->file_bytes = file->file_bytes;
+    }
 }
 
 int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapshot, struct problem *problem) {
@@ -348,7 +353,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
             "'%s' is cut off after its header: none of its tables is left", file->path);
 
     struct snapshot snapshot = {.writer = file->writer};
-    if (!snapshot.writer && !(header.flags & RECORDING_FINISHED)) {
+    if (!snapshot.writer && !file->is_archived && !(header.flags & RECORDING_FINISHED)) {
         int writer = process_find_writer(header.writer ? header.writer : header.pid, &status);
         if (writer < 0)
             snapshot.writer_is_hidden = true;
@@ -367,7 +372,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     copy_all(&taking);
     snapshot.pages_lost = mapped_file_close(&taking.file);
     if (taking.was_short && snapshot.bytes_in_use <= snapshot.size) snapshot.pages_lost = true;
-    describe_process(&snapshot, &status);
+    describe_process(&snapshot, file, &status);
     *ret_snapshot = snapshot;
     return 0;
 }

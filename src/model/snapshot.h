@@ -64,6 +64,9 @@ static inline struct recording_header *snapshot_header(const struct snapshot *sn
 int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapshot, struct problem *problem);
 void snapshot_free(struct snapshot *snapshot);
 
+/* Turns the header into that of a recording nobody writes: of a running program, one that ended now. */
+void snapshot_make_stand_alone(struct snapshot *snapshot);
+
 /* Whether `length` bytes at `offset` are there. Overflow-safe; offset 0 means "none" and is not. */
 bool snapshot_has(const struct snapshot *snapshot, uint64_t offset, uint64_t length);
 

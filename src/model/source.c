@@ -54,7 +54,7 @@ int recording_file_open(
             "name a recording (*.mscope), a folder of recordings or a process number",
             "'%s' is not a regular file", path);
     }
-    *ret_file = (struct recording_file){descriptor, path, writer};
+    *ret_file = (struct recording_file){.descriptor = descriptor, .path = path, .writer = writer};
     return 0;
 }
 

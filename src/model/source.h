@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The recordings that a source stands for, in the order of their names. */
 struct source {
@@ -23,6 +24,9 @@ struct recording_file {
     int descriptor;
     const char *path; /* belongs to the source */
     int writer;       /* the process that is known to have it mapped, or 0 */
+
+    bool is_archived; /* taken out of an archive; then what was known about it when it was put in: */
+    uint64_t file_bytes, recorder_bytes;
 };
 
 /* Opens a recording for reading. Whether it is one is not known before it is read. */

@@ -5,22 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deeper than any compiler nests: damaged DWARF must not exhaust the stack. */
+/* Deeper than any compiler nests. */
 #define NESTING_MAX 1000
 
-static void walk_unit(struct dwarf_units *units, struct dwarf_unit *unit);
+static void list_functions(struct dwarf_unit *unit, struct interval_map *map, bool nested);
+static void walk_function(struct dwarf_unit *unit, struct dwarf_function *function);
+static const char *text_of(Dwarf_Die *die, unsigned attribute);
 
 struct dwarf_unit *dwarf_units_find(struct dwarf_units *units, uint64_t address) {
     uint32_t index = interval_map_find(&units->by_address, address);
     if (index == INTERVAL_NONE) return NULL;
     struct dwarf_unit *unit = &units->units[index];
-    if (!unit->walked) walk_unit(units, unit);
+    if (!unit->opened) {
+        unit->opened = true;
+        unit->folder = text_of(&unit->die, DW_AT_comp_dir);
+        if (die_reader_start(&unit->reader, &unit->code_die)) list_functions(unit, &unit->by_address, false);
+    }
     return unit;
 }
 
 struct dwarf_scope *dwarf_unit_find_scope(struct dwarf_unit *unit, uint64_t address) {
     uint32_t index = interval_map_find(&unit->by_address, address);
-    return index == INTERVAL_NONE ? NULL : &unit->scopes[index];
+    if (index == INTERVAL_NONE) {
+        /* Rare: it takes a walk through the whole unit to know. */
+        if (!unit->listed_nested && unit->reader.end) list_functions(unit, &unit->nested_by_address, true);
+        unit->listed_nested = true;
+        index = interval_map_find(&unit->nested_by_address, address);
+    }
+    if (index == INTERVAL_NONE) return NULL;
+    struct dwarf_function *function = &unit->functions[index];
+    if (!function->walked) walk_function(unit, function);
+    uint32_t scope = interval_map_find(&function->by_address, address);
+    return scope == INTERVAL_NONE ? NULL : &unit->scopes[scope];
 }
 
 bool dwarf_unit_find_line(struct dwarf_unit *unit, uint64_t address, const char **ret_file, int *ret_line) {
@@ -32,6 +48,8 @@ bool dwarf_unit_find_line(struct dwarf_unit *unit, uint64_t address, const char 
     *ret_line = number;
     return true;
 }
+
+/* Names */
 
 static const char *text_of(Dwarf_Die *die, unsigned attribute) {
     Dwarf_Attribute memory;
@@ -52,87 +70,169 @@ static const char *call_file_of(struct dwarf_unit *unit, Dwarf_Die *die) {
     return file && strcmp(file, "???") != 0 ? file : NULL; /* libdw's name for "no file" */
 }
 
-void dwarf_unit_describe(struct dwarf_unit *unit, struct dwarf_scope *scope) {
-    if (scope->described) return;
-    scope->described = true;
-    scope->name = dwarf_diename(&scope->die);
-    scope->linkage = text_of(&scope->die, DW_AT_linkage_name);
-    if (!scope->linkage) scope->linkage = text_of(&scope->die, DW_AT_MIPS_linkage_name);
-    if (dwarf_decl_line(&scope->die, &scope->line) != 0) scope->line = 0;
-    if (scope->caller == SCOPE_NONE) return;
-    scope->call_file = call_file_of(unit, &scope->die);
-    scope->call_line = (int)number_of(&scope->die, DW_AT_call_line);
+static hashval_t hash_name(const void *name) {
+    return htab_hash_pointer(((const struct dwarf_name *)name)->die);
 }
 
-/* Enters the code of `die`, if there is any, under `value`. */
+static int same_name(const void *left, const void *right) {
+    return ((const struct dwarf_name *)left)->die == ((const struct dwarf_name *)right)->die;
+}
+
+static struct dwarf_name *name_of(struct dwarf_units *units, Dwarf_Die *die) {
+    struct dwarf_name key = {.die = die->addr};
+    void **slot = htab_find_slot(units->names, &key, INSERT);
+    if (!*slot) {
+        struct dwarf_name *name = *slot = xmalloc(sizeof *name);
+        *name = key;
+        name->name = dwarf_diename(die);
+        name->linkage = text_of(die, DW_AT_linkage_name);
+        if (!name->linkage) name->linkage = text_of(die, DW_AT_MIPS_linkage_name);
+        if (dwarf_decl_line(die, &name->line) != 0) name->line = 0;
+    }
+    return *slot;
+}
+
+void dwarf_unit_describe(struct dwarf_unit *unit, struct dwarf_scope *scope) {
+    if (scope->name) return;
+    Dwarf_Die die = {.addr = scope->die, .cu = unit->code_die.cu}, origin;
+    Dwarf_Attribute memory;
+    bool is_inlined = scope->caller != SCOPE_NONE;
+    if (is_inlined && dwarf_formref_die(dwarf_attr(&die, DW_AT_abstract_origin, &memory), &origin))
+        scope->name = name_of(unit->all, &origin);
+    else
+        scope->name = name_of(unit->all, &die);
+    if (!is_inlined) return;
+    scope->call_file = call_file_of(unit, &die);
+    scope->call_line = (int)number_of(&die, DW_AT_call_line);
+}
+
+/* Code */
+
+static bool is_address(unsigned form) {
+    return form == DW_FORM_addr || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4) ||
+           form == DW_FORM_addrx || form == DW_FORM_GNU_addr_index;
+}
+
+/* The most frequent case: code in one piece. */
+static bool is_one_piece(struct passed_die *die, uint64_t *ret_low, uint64_t *ret_high) {
+    if (die->has_ranges || !is_address(die->low_pc.form) || dwarf_formaddr(&die->low_pc, ret_low) != 0)
+        return false;
+    switch (die->high_pc.form) {
+    case DW_FORM_data1:
+    case DW_FORM_data2:
+    case DW_FORM_data4:
+    case DW_FORM_data8:
+    case DW_FORM_udata: {
+        Dwarf_Word size;
+        if (dwarf_formudata(&die->high_pc, &size) != 0) return false;
+        *ret_high = *ret_low + size;
+        return true;
+    }
+    default:
+        return is_address(die->high_pc.form) && dwarf_formaddr(&die->high_pc, ret_high) == 0;
+    }
+}
+
+static bool add_range(
+    const struct dwarf_units *units, struct interval_map *map, uint64_t low, uint64_t high, uint32_t value) {
+    if (low >= high || low < units->code_low || low >= units->code_high) return false;
+    interval_map_add(map, low, high, value);
+    return true;
+}
+
 static bool add_ranges(
     const struct dwarf_units *units, struct interval_map *map, Dwarf_Die *die, uint32_t value) {
     Dwarf_Addr base, low, high;
     bool added = false;
     ptrdiff_t next = 0;
-    while ((next = dwarf_ranges(die, next, &base, &low, &high)) > 0) {
-        if (low >= high || low < units->code_low || low >= units->code_high) continue;
-        interval_map_add(map, low, high, value);
-        added = true;
-    }
+    while ((next = dwarf_ranges(die, next, &base, &low, &high)) > 0)
+        added |= add_range(units, map, low, high, value);
     return added;
+}
+
+/* Enters the code of `die`, if there is any, under `value`. */
+static bool add_code(
+    const struct dwarf_units *units, struct interval_map *map, struct passed_die *die, uint32_t value) {
+    uint64_t low, high;
+    if (!die->has_ranges && !die->high_pc.code) return false;
+    if (is_one_piece(die, &low, &high)) return add_range(units, map, low, high, value);
+    return add_ranges(units, map, &die->die, value);
+}
+
+static void add_function(struct dwarf_unit *unit, struct interval_map *map, struct passed_die *die) {
+    if (!add_code(unit->all, map, die, unit->function_count)) return;
+    if (unit->function_count == unit->function_room) {
+        unit->function_room = unit->function_room ? 2 * unit->function_room : 64;
+        unit->functions = xrealloc(unit->functions, unit->function_room * sizeof *unit->functions);
+    }
+    unit->functions[unit->function_count++] = (struct dwarf_function){.die = die->die.addr};
+}
+
+/* Compilers put functions at the top of a unit or into namespaces. Those that lie deeper (methods of local
+ * types, nested functions) are found only if asked for. */
+static void list_functions(struct dwarf_unit *unit, struct interval_map *map, bool nested) {
+    struct die_reader *reader = &unit->reader;
+    struct passed_die die;
+    size_t depth = 0;
+    die_reader_go_to(reader, &unit->code_die);
+    while (die_reader_next(reader, &die)) {
+        bool enter = depth == 0 || nested || die.tag == DW_TAG_namespace || die.tag == DW_TAG_module;
+        if (die.tag == DW_TAG_subprogram) add_function(unit, map, &die);
+        if (!die.tag)
+            depth--;
+        else if (enter)
+            depth += die.has_children;
+        else if (!die_reader_pass_children(reader, &die))
+            break;
+        if (depth == 0) break;
+    }
+    interval_map_seal(map);
 }
 
 /* Returns the scope's number, or SCOPE_NONE if it has no code. */
 static uint32_t add_scope(
-    struct dwarf_units *units, struct dwarf_unit *unit, Dwarf_Die *die, uint32_t caller) {
-    if (!add_ranges(units, &unit->by_address, die, unit->scope_count)) return SCOPE_NONE;
+    struct dwarf_unit *unit, struct dwarf_function *function, struct passed_die *die, uint32_t caller) {
+    if (!add_code(unit->all, &function->by_address, die, unit->scope_count)) return SCOPE_NONE;
     if (unit->scope_count == unit->scope_room) {
         unit->scope_room = unit->scope_room ? 2 * unit->scope_room : 64;
         unit->scopes = xrealloc(unit->scopes, unit->scope_room * sizeof *unit->scopes);
     }
-    unit->scopes[unit->scope_count] = (struct dwarf_scope){.die = *die, .caller = caller};
+    unit->scopes[unit->scope_count] = (struct dwarf_scope){.die = die->die.addr, .caller = caller};
     return unit->scope_count++;
 }
 
-/* Collects the functions below `parent`, which lies in the scope `caller`. */
-static void walk_children(
-    struct dwarf_units *units, struct dwarf_unit *unit, Dwarf_Die *parent, uint32_t caller, int nesting) {
-    Dwarf_Die child;
-    if (nesting > NESTING_MAX || dwarf_child(parent, &child) != 0) return;
-    do {
-        uint32_t scope = caller;
-        switch (dwarf_tag(&child)) {
-        case DW_TAG_subprogram:
-            scope = add_scope(units, unit, &child, SCOPE_NONE);
-            break;
-        case DW_TAG_inlined_subroutine:
-            scope = add_scope(units, unit, &child, caller);
-            if (scope == SCOPE_NONE) continue; /* optimised away, and all that was inlined into it */
-            break;
-        case DW_TAG_lexical_block:
-        case DW_TAG_try_block:
-        case DW_TAG_catch_block:
-        case DW_TAG_namespace:
-        case DW_TAG_module:
-        case DW_TAG_class_type:
-        case DW_TAG_structure_type:
-        case DW_TAG_union_type:
-        case DW_TAG_enumeration_type:
-        case DW_TAG_interface_type:
-            break;
-        default:
-            continue;
-        }
-        if (dwarf_haschildren(&child)) walk_children(units, unit, &child, scope, nesting + 1);
-    } while (dwarf_siblingof(&child, &child) == 0);
-}
-
-static void walk_unit(struct dwarf_units *units, struct dwarf_unit *unit) {
-    unit->walked = true;
-    unit->folder = text_of(&unit->die, DW_AT_comp_dir);
-    walk_children(units, unit, &unit->code_die, SCOPE_NONE, 0);
-    interval_map_seal(&unit->by_address);
+/* Collects the calls that were inlined into the function, and into each other. */
+static void walk_function(struct dwarf_unit *unit, struct dwarf_function *function) {
+    struct die_reader *reader = &unit->reader;
+    struct passed_die die;
+    uint32_t around[NESTING_MAX]; /* the scope in which the DIEs of each level lie */
+    size_t depth = 0;
+    die_reader_go_to(reader, &(Dwarf_Die){.addr = function->die});
+    function->walked = true;
+    while (die_reader_next(reader, &die)) {
+        uint32_t scope = SCOPE_NONE;
+        if (depth == 0)
+            scope = add_scope(unit, function, &die, SCOPE_NONE);
+        else if (die.tag == DW_TAG_inlined_subroutine)
+            scope = add_scope(unit, function, &die, around[depth - 1]);
+        else if (die.tag == DW_TAG_lexical_block || die.tag == DW_TAG_try_block ||
+                 die.tag == DW_TAG_catch_block)
+            scope = around[depth - 1];
+        if (!die.tag)
+            depth--;
+        else if (scope == SCOPE_NONE || depth == NESTING_MAX) { /* nothing, or a call without any code */
+            if (!die_reader_pass_children(reader, &die)) break;
+        } else if (die.has_children)
+            around[depth++] = scope;
+        if (depth == 0) break;
+    }
+    interval_map_seal(&function->by_address);
 }
 
 void dwarf_units_read(struct dwarf_units *units, Dwarf *dwarf, uint64_t code_low, uint64_t code_high) {
     units->code_low = code_low;
     units->code_high = code_high;
+    units->names = htab_create(1024, hash_name, same_name, free);
     uint32_t room = 0;
     Dwarf_CU *cursor = NULL;
     Dwarf_Die die, split;
@@ -145,17 +245,26 @@ void dwarf_units_read(struct dwarf_units *units, Dwarf *dwarf, uint64_t code_low
             units->units = xrealloc(units->units, room * sizeof *units->units);
         }
         bool is_split = type == DW_UT_skeleton && dwarf_cuoffset(&split) != (Dwarf_Off)-1;
-        units->units[units->count++] = (struct dwarf_unit){.die = die, .code_die = is_split ? split : die};
+        units->lacks_parts |= type == DW_UT_skeleton && !is_split;
+        units->units[units->count++] =
+            (struct dwarf_unit){.all = units, .die = die, .code_die = is_split ? split : die};
     }
     interval_map_seal(&units->by_address);
 }
 
 void dwarf_units_clear(struct dwarf_units *units) {
     for (uint32_t i = 0; i < units->count; i++) {
-        interval_map_clear(&units->units[i].by_address);
-        free(units->units[i].scopes);
+        struct dwarf_unit *unit = &units->units[i];
+        for (uint32_t k = 0; k < unit->function_count; k++)
+            interval_map_clear(&unit->functions[k].by_address);
+        interval_map_clear(&unit->by_address);
+        interval_map_clear(&unit->nested_by_address);
+        die_reader_end(&unit->reader);
+        free(unit->functions);
+        free(unit->scopes);
     }
     interval_map_clear(&units->by_address);
     free(units->units);
+    if (units->names) htab_delete(units->names);
     *units = (struct dwarf_units){0};
 }

@@ -5,10 +5,12 @@
 #include "symbol/plt.h"
 #include "symbol/symbol_table.h"
 
+#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <inttypes.h>
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,10 @@ struct object {
     Elf *elf;                  /* its main file, owned by it */
     struct segment *segments;
     size_t segment_count;
+    bool loaded;           /* what follows has been read */
+    bool is_second;        /* only `dwarf`, `units` and `places` are its own, the rest is another's */
+    Dwarf *dwarf;          /* NULL if there is no debug info */
+    bool lacks_debug_info; /* part of it lies in files that are not here */
     struct symbol_table symbols;
     struct plt plt;
     struct dwarf_units units;
@@ -53,25 +59,30 @@ const char *object_name(const struct object *object) {
     return object->name;
 }
 
-/* Whether a signal handler returns to the instruction after `address`. The trampoline was not called, so its
- * first instruction is the return address, and the byte before it belongs to nothing. */
-static bool is_before_trampoline(const struct object *object, uint64_t address) {
+static const char SIGNAL_FRAME[] = "[signal handler called]";
+
+/* Whether signal handlers return to the instruction at `address`. */
+static bool is_trampoline(const struct object *object, uint64_t address) {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libelf notes what it has read in the Elf */
     for (size_t i = 0; i < object->segment_count && !object->found.is_debug_file; i++) {
         const struct segment *segment = &object->segments[i];
-        uint64_t place = address + 1 - segment->address;
+        uint64_t place = address - segment->address;
         if (place >= segment->file_size || segment->file_size - place < sizeof code) continue;
+        pthread_mutex_lock(&lock);
         Elf_Data *data = elf_getdata_rawchunk(
             object->elf, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
-        return data && memcmp(data->d_buf, code, sizeof code) == 0;
+        bool is_same = data && memcmp(data->d_buf, code, sizeof code) == 0;
+        pthread_mutex_unlock(&lock);
+        return is_same;
     }
     return false;
 }
 
 static const struct symbol *unknown_frame(struct object *object, uint64_t address) {
     struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
-    if (object->found.dwfl && is_before_trampoline(object, address))
-        frame->function = "[signal handler called]";
+    if (object->found.dwfl && is_trampoline(object, address))
+        frame->function = SIGNAL_FRAME;
     else if (object->name[0] == '[')
         frame->function = object->name; /* [vdso] and the like are no files */
     else
@@ -82,7 +93,8 @@ static const struct symbol *unknown_frame(struct object *object, uint64_t addres
 static const struct symbol *frame_from_table(
     struct object *object, const struct table_symbol *entry, const char *path, int line) {
     struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
-    frame->function = name_for_people(object->pool, entry->name, NULL);
+    bool is_signal = strcmp(entry->name, "__restore_rt") == 0;
+    frame->function = is_signal ? SIGNAL_FRAME : name_for_people(object->pool, entry->name, NULL);
     frame->linkage = pool_text(object->pool, entry->name);
     frame->file = path;
     frame->line = line;
@@ -125,17 +137,37 @@ static const char *full_path(struct object *object, const struct dwarf_unit *uni
     return kept;
 }
 
+static const char *mangled(const struct table_symbol *entry) {
+    return entry && name_is_mangled(entry->name) ? entry->name : NULL;
+}
+
+/* The linkage name in the symbol table of a function that was not inlined, one address of which has the
+ * symbol `entry`. Parts of a function have names of their own (f.cold): the one where it is entered is best,
+ * if there is one. */
+static const char *linkage_in_table(const struct object *object, const struct dwarf_unit *unit,
+    const struct dwarf_scope *scope, const struct table_symbol *entry) {
+    Dwarf_Die die = {.addr = scope->die, .cu = unit->code_die.cu};
+    Dwarf_Addr start;
+    const char *name = NULL;
+    if (dwarf_entrypc(&die, &start) == 0)
+        name = mangled(symbol_table_find(&object->symbols, start - object->dwarf_bias));
+    return name ? name : mangled(entry);
+}
+
 /* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
  * and of lambdas, which have one in the symbol table unless they were inlined. */
-static void name_scope(struct object *object, struct dwarf_scope *scope, const struct table_symbol *entry) {
-    if (scope->shown) return;
-    if (!scope->linkage && scope->caller == SCOPE_NONE)
-        scope->linkage = entry && name_is_mangled(entry->name) ? entry->name : scope->name;
-    scope->linkage = pool_text(object->pool, scope->linkage);
-    if (scope->linkage || scope->name)
-        scope->shown = name_for_people(object->pool, scope->linkage, scope->name);
+static void name_scope(struct object *object, const struct dwarf_unit *unit, const struct dwarf_scope *scope,
+    const struct table_symbol *entry) {
+    struct dwarf_name *name = scope->name;
+    if (name->shown) return;
+    bool is_function = scope->caller == SCOPE_NONE;
+    if (!name->linkage && is_function) name->linkage = linkage_in_table(object, unit, scope, entry);
+    if (!name->linkage && is_function) name->linkage = name->name;
+    name->linkage = pool_text(object->pool, name->linkage);
+    if (name->linkage || name->name)
+        name->shown = name_for_people(object->pool, name->linkage, name->name);
     else
-        scope->shown = "[unnamed function]";
+        name->shown = "[unnamed function]";
 }
 
 static const struct symbol *frames_from_dwarf(struct object *object, struct dwarf_unit *unit,
@@ -149,13 +181,13 @@ static const struct symbol *frames_from_dwarf(struct object *object, struct dwar
     struct dwarf_scope *scope = innermost;
     for (size_t i = 0;; i++, scope = &unit->scopes[scope->caller]) {
         dwarf_unit_describe(unit, scope);
-        name_scope(object, scope, entry);
+        name_scope(object, unit, scope, entry);
         frames[i] = (struct symbol){
-            .function = scope->shown,
-            .linkage = scope->linkage,
+            .function = scope->name->shown,
+            .linkage = scope->name->linkage,
             .file = full_path(object, unit, file),
             .line = line,
-            .function_line = scope->line,
+            .function_line = scope->name->line,
             .inlined = scope->caller != SCOPE_NONE,
         };
         if (scope->caller == SCOPE_NONE) break;
@@ -189,6 +221,8 @@ static void find_frames(struct object *object, struct place *place) {
         place->frames = unknown_frame(object, place->address);
 }
 
+static void load(struct object *object);
+
 const char *object_describe(struct object *object) {
     static const char *const troubles[] = {
         [OBJECT_FINE] = "no names: not a file",
@@ -200,6 +234,7 @@ const char *object_describe(struct object *object) {
     if (strcmp(object->name, MODULE_ANONYMOUS) == 0)
         return "no file: what /tmp/perf-PID.map says, if a JIT compiler wrote it";
     if (!object->elf) return troubles[object->trouble];
+    load(object);
     const char *file = NULL, *debug_file = NULL;
     dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, &file, &debug_file);
     if (object->units.count)
@@ -217,6 +252,7 @@ static int same_place(const void *left, const void *right) {
 }
 
 const struct symbol *object_find(struct object *object, uint64_t link_address, size_t *ret_count) {
+    load(object);
     struct place key = {.address = link_address};
     void **slot = htab_find_slot(object->places, &key, INSERT);
     if (!*slot) {
@@ -269,18 +305,37 @@ static void read_segments(struct object *object, Elf *elf) {
     }
 }
 
-static void read_debug_info(struct object *object, GElf_Addr elf_bias) {
-    Dwarf_Addr dwarf_bias;
-    Dwarf *dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
-    if (!dwarf) return;
-    object->dwarf_bias = elf_bias - dwarf_bias;
+static void read_units(struct object *object) {
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < object->segment_count; i++) {
         const struct segment *segment = &object->segments[i];
         if (segment->address < low) low = segment->address;
         if (segment->address + segment->memory_size > high) high = segment->address + segment->memory_size;
     }
-    dwarf_units_read(&object->units, dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+    dwarf_units_read(&object->units, object->dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+}
+
+/* Whether the debug info refers to a file of common parts that is not here (dwz). */
+static bool lacks_common_file(Dwarf *dwarf) {
+    const char *name;
+    const void *build_id;
+    return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id) > 0 && !dwarf_getalt(dwarf);
+}
+
+static void load(struct object *object) {
+    if (object->loaded) return;
+    object->loaded = true;
+    if (!object->elf) return;
+    GElf_Addr elf_bias, dwarf_bias;
+    dwfl_module_getelf(object->found.module, &elf_bias);
+    object->dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
+    if (object->dwarf) {
+        object->dwarf_bias = elf_bias - dwarf_bias;
+        read_units(object);
+        object->lacks_debug_info = object->units.lacks_parts || lacks_common_file(object->dwarf);
+    }
+    symbol_table_read(&object->symbols, object->found.module);
+    plt_read(&object->plt, object->elf, &object->symbols);
 }
 
 struct object *object_open(
@@ -293,25 +348,58 @@ struct object *object_open(
     object->trouble = object_search(module, search, &object->found);
     if (!object->found.dwfl) return object;
     GElf_Addr bias;
-    Elf *elf = object->elf = dwfl_module_getelf(object->found.module, &bias);
-    if (!elf) {
+    object->elf = dwfl_module_getelf(object->found.module, &bias);
+    if (object->elf)
+        read_segments(object, object->elf);
+    else
         object->trouble = OBJECT_UNREADABLE;
-        return object;
-    }
-    read_segments(object, elf);
-    read_debug_info(object, bias);
-    symbol_table_read(&object->symbols, object->found.module);
-    plt_read(&object->plt, elf, &object->symbols);
     return object;
+}
+
+/* libdw is not made for threads that share a Dwarf. Two of them over one Elf share what was read of the file,
+ * which libdw does not change any more, and nothing else. */
+struct object *object_open_second(struct object *object, struct pool *pool) {
+    load(object);
+    Dwarf *dwarf = object->dwarf ? dwarf_begin_elf(dwarf_getelf(object->dwarf), DWARF_C_READ, NULL) : NULL;
+    if (!dwarf) return NULL;
+    struct object *second = xmalloc(sizeof *second);
+    *second = *object;
+    second->is_second = true;
+    second->pool = pool;
+    second->places = htab_create(64, hash_place, same_place, NULL);
+    second->dwarf = dwarf;
+    second->units = (struct dwarf_units){0};
+    return second;
+}
+
+void object_read_second(struct object *second) {
+    read_units(second);
+}
+
+bool object_debug_info(struct object *object, struct debug_info *ret_info) {
+    load(object);
+    const char *debug_file = NULL;
+    if (!object->dwarf) return false;
+    dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, NULL, &debug_file);
+    *ret_info = (struct debug_info){.path = debug_file, .is_whole = !object->lacks_debug_info};
+    return true;
+}
+
+struct file_version object_version(const struct object *object) {
+    return object->found.version;
 }
 
 void object_close(struct object *object) {
     if (!object) return;
-    plt_clear(&object->plt);
-    symbol_table_clear(&object->symbols);
     dwarf_units_clear(&object->units);
     htab_delete(object->places);
-    free(object->segments);
-    found_object_end(&object->found);
+    if (object->is_second) {
+        dwarf_end(object->dwarf);
+    } else {
+        plt_clear(&object->plt);
+        symbol_table_clear(&object->symbols);
+        free(object->segments);
+        found_object_end(&object->found);
+    }
     free(object);
 }

@@ -31,4 +31,22 @@ uint64_t object_link_address(
 /* What the code at the link-time address stands for. Found once each. `*ret_count` is 1 or more. */
 const struct symbol *object_find(struct object *object, uint64_t link_address, size_t *ret_count);
 
+/* Where the debug info comes from. */
+struct debug_info {
+    const char *path; /* of a separate file, NULL: the object itself. Owned by the object */
+    bool is_whole;    /* false: part of it lies in files that are not here */
+};
+
+/* False if there is none. */
+bool object_debug_info(struct object *object, struct debug_info *ret_info);
+
+/* The version of the file itself; all zero if it was not found. */
+struct file_version object_version(const struct object *object);
+
+/* Another reader of the object, for another thread: object_read_second is called there, first of all. Its
+ * results live in a pool of its own. It is closed before the first one. NULL if there is no debug info: what
+ * comes without is fast. */
+struct object *object_open_second(struct object *object, struct pool *pool);
+void object_read_second(struct object *second);
+
 #endif

@@ -98,7 +98,7 @@ static bool written_since(
 /* Hands the file to libdwfl at its link-time addresses. Takes over `fd`. */
 static bool report_file(
     const char *path, int fd, const struct search *search, struct found_object *ret_found) {
-    struct found_object found = {.folders = folders_new(search)};
+    struct found_object found = {.folders = folders_new(search), .version = file_version_of(fd)};
     found.dwfl = dwfl_begin(&found.folders->callbacks);
     dwfl_report_begin(found.dwfl);
     found.module = dwfl_report_elf(found.dwfl, lbasename(path), path, fd, 0, true);

@@ -9,6 +9,7 @@
 #define MALLOSCOPE_SYMBOL_OBJECT_SEARCH_H
 
 #include "model/model.h"
+#include "symbol/file_version.h"
 
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct found_object {
     Dwfl_Module *module;
     struct debug_folders *folders; /* where libdwfl looks for debug info, now and later */
     bool is_debug_file;            /* separate debug info alone: program headers do not give file offsets */
+    struct file_version version;
 };
 
 /* Where to look. */

@@ -1,14 +1,15 @@
+#include "symbol/archived_names.h"
+#include "symbol/batch.h"
 #include "symbol/jit_names.h"
-#include "symbol/object.h"
 #include "symbol/pool.h"
 #include "symbol/symbol.h"
+#include "symbol/symbol_store.h"
 
 #include <inttypes.h>
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A frame word of a process and what it stands for. */
 struct known_word {
@@ -21,15 +22,23 @@ struct known_word {
 struct known_object {
     const struct model_module *module; /* the first of them */
     struct object *object;
+    struct symbol_cache *cache; /* or NULL */
+    struct batch batch;
+    bool is_needed;            /* nothing else could name an address in it */
+    struct known_object *next; /* in the order in which they became known */
 };
 
 struct resolver {
     const struct model *model;
     const char *sysroot;
+    char *cache_folder; /* NULL: nothing is kept */
     struct pool *pool;
+    struct pools pools; /* with results too */
     struct jit_names *jit_names;
+    struct archived_names *archived;
     htab_t words;   /* struct known_word */
     htab_t objects; /* struct known_object */
+    struct known_object *first_object, **last_object;
 };
 
 static hashval_t hash_word(const void *entry) {
@@ -58,8 +67,10 @@ static int same_object(const void *left, const void *right) {
 }
 
 static void forget_object(void *entry) {
-    object_close(((struct known_object *)entry)->object);
-    free(entry);
+    struct known_object *known = entry;
+    symbol_cache_close(known->cache);
+    object_close(known->object);
+    free(known);
 }
 
 int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem) {
@@ -69,6 +80,8 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     resolver->jit_names = jit_names_new(model, resolver->pool);
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
     resolver->objects = htab_create(64, hash_object, same_object, forget_object);
+    resolver->last_object = &resolver->first_object;
+    resolver->archived = archived_names_new(model, resolver->pool);
     *ret_resolver = resolver;
     return 0;
 }
@@ -78,16 +91,24 @@ void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
     jit_names_set_sysroot(resolver->jit_names, folder);
 }
 
+void resolver_use_cache(struct resolver *resolver, const char *folder) {
+    free(resolver->cache_folder);
+    resolver->cache_folder = xstrdup(folder);
+}
+
 void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
     htab_delete(resolver->objects);
     jit_names_free(resolver->jit_names);
+    archived_names_free(resolver->archived);
+    pools_free(&resolver->pools);
     pool_free(resolver->pool);
+    free(resolver->cache_folder);
     free(resolver);
 }
 
-static struct object *object_of(struct resolver *resolver, const struct model_module *module) {
+static struct known_object *object_of(struct resolver *resolver, const struct model_module *module) {
     struct known_object key = {.module = module};
     void **slot = htab_find_slot(resolver->objects, &key, INSERT);
     if (!*slot) {
@@ -95,10 +116,14 @@ static struct object *object_of(struct resolver *resolver, const struct model_mo
         struct search search = {.sysroot = resolver->sysroot};
         if (module->process < model->process_count) search.process = &model->processes[module->process];
         struct known_object *known = xmalloc(sizeof *known);
-        *known = (struct known_object){module, object_open(resolver->pool, module, &search)};
-        *slot = known;
+        *known =
+            (struct known_object){.module = module, .object = object_open(resolver->pool, module, &search)};
+        if (resolver->cache_folder)
+            known->cache = symbol_cache_open(resolver->cache_folder, module, known->object);
+        *slot = *resolver->last_object = known;
+        resolver->last_object = &known->next;
     }
-    return ((struct known_object *)*slot)->object;
+    return *slot;
 }
 
 static struct symbol_list list_of_text(struct resolver *resolver, uint64_t address, const char *text) {
@@ -107,24 +132,52 @@ static struct symbol_list list_of_text(struct resolver *resolver, uint64_t addre
     return (struct symbol_list){.frames = frame, .count = 1, .module_address = address};
 }
 
-static struct symbol_list resolve_word(struct resolver *resolver, uint32_t process, uint64_t word) {
-    uint64_t kind = word >> FRAME_KIND_SHIFT, value = word & FRAME_VALUE_MASK;
-    if (kind == FRAME_CUT) return list_of_text(resolver, 0, "[cut]");
-    struct model_place place = model_find_place(resolver->model, process, word);
-    if (kind != FRAME_NATIVE && !place.address)
-        return list_of_text(resolver, 0,
-            pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+static bool has_debug_info(struct known_object *known) {
+    struct debug_info info;
+    return object_debug_info(known->object, &info);
+}
+
+/* What the archive says that the recording came from. It was made where the program ran, and there may have
+ * been no debug info: if there is some here, it knows more. */
+static bool take_from_archive(
+    struct resolver *resolver, const struct known_word *known, struct symbol_list *list) {
+    struct symbol_list archived;
+    if (!archived_names_find(resolver->archived, known->process, known->word, &archived)) return false;
+    archived.module = model_find_place(resolver->model, known->process, known->word).module;
+    if (!archived.frames[0].line && archived.module && archived.module->build_id_size &&
+        has_debug_info(object_of(resolver, archived.module)))
+        return false;
+    *list = archived;
+    return true;
+}
+
+/* Resolves a word, but for the frames that an object has to be asked for: then that object is returned, and
+ * `list->module_address` says where. */
+static struct known_object *begin_word(struct resolver *resolver, struct known_word *word) {
+    struct symbol_list *list = &word->list;
+    uint64_t kind = word->word >> FRAME_KIND_SHIFT, value = word->word & FRAME_VALUE_MASK;
+    if (take_from_archive(resolver, word, list)) return NULL;
+    struct model_place place = model_find_place(resolver->model, word->process, word->word);
+    if (kind != FRAME_NATIVE && !place.address) {
+        *list = list_of_text(resolver, 0,
+            kind == FRAME_CUT
+                ? "[cut]"
+                : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+        return NULL;
+    }
     uint64_t address = place.address ? place.address - 1 : 0;
-    struct symbol_list list = {.module = place.module, .count = 1};
-    struct object *object = list.module ? object_of(resolver, list.module) : NULL;
-    list.module_address = object ? object_link_address(object, list.module, address) : address;
-    if (!object || !object_is_found(object))
-        list.frames = jit_names_find(resolver->jit_names, process, address);
-    if (list.frames) return list;
-    if (!object)
-        return list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
-    list.frames = object_find(object, list.module_address, &list.count);
-    return list;
+    const struct model_module *module = place.module;
+    struct known_object *known = module ? object_of(resolver, module) : NULL;
+    if (known) known->is_needed = true;
+    *list = (struct symbol_list){.module = module,
+        .module_address = known ? object_link_address(known->object, module, address) : address};
+    if (known && object_is_found(known->object)) return known;
+    list->frames = jit_names_find(resolver->jit_names, word->process, address);
+    list->count = 1;
+    if (list->frames) return NULL;
+    if (known) return known;
+    *list = list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
+    return NULL;
 }
 
 static struct known_word *note_word(struct resolver *resolver, uint32_t process, uint64_t word) {
@@ -141,26 +194,31 @@ static struct known_word *note_word(struct resolver *resolver, uint32_t process,
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index) {
     struct known_word *known = note_word(resolver, stack->process, stack->frames[index]);
-    if (!known->list.count) known->list = resolve_word(resolver, known->process, known->word);
-    return known->list;
+    struct symbol_list *list = &known->list;
+    if (list->count) return *list;
+    struct known_object *asked = begin_word(resolver, known);
+    if (asked) list->frames = object_find(asked->object, list->module_address, &list->count);
+    return *list;
 }
 
-static int compare_words(const void *left, const void *right) {
-    const struct known_word *a = *(struct known_word *const *)left, *b = *(struct known_word *const *)right;
-    if (a->process != b->process) return a->process < b->process ? -1 : 1;
-    return (a->word > b->word) - (a->word < b->word);
+struct telling {
+    symbol_progress progress;
+    void *context;
+    size_t done, all;
+};
+
+static void tell(void *context, size_t found) {
+    const struct telling *telling = context;
+    if (telling->progress) telling->progress(telling->context, telling->done + found, telling->all);
 }
 
-static int collect_word(void **slot, void *cursor) {
-    struct known_word *known = *slot, ***next = cursor;
-    *(*next)++ = known;
+static int begin_all(void **slot, void *context) {
+    struct known_word *known = *slot;
+    struct resolver *resolver = context;
+    if (known->list.count) return 1;
+    struct known_object *asked = begin_word(resolver, known);
+    if (asked) batch_add(&asked->batch, known->list.module_address, &known->list);
     return 1;
-}
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context) {
@@ -170,21 +228,46 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
         for (uint32_t j = 0; j < stack->frame_count; j++)
             note_word(resolver, stack->process, stack->frames[j]);
     }
-    size_t all = htab_elements(resolver->words);
-    struct known_word **words = xmalloc((all + 1) * sizeof *words), **end = words;
-    htab_traverse_noresize(resolver->words, collect_word, &end);
-    /* In the order of addresses one unit of one file is read after the other. */
-    qsort(words, all, sizeof *words, compare_words);
-    double told = seconds_now();
-    for (size_t i = 0; i < all; i++) {
-        if (!words[i]->list.count) words[i]->list = resolve_word(resolver, words[i]->process, words[i]->word);
-        if (progress && seconds_now() - told > 0.05) {
-            progress(context, i + 1, all);
-            told = seconds_now();
-        }
+    htab_traverse_noresize(resolver->words, begin_all, resolver);
+    struct telling telling = {progress, context, .all = htab_elements(resolver->words)};
+    for (struct known_object *known = resolver->first_object; known; known = known->next) {
+        size_t count = known->batch.count;
+        batch_resolve(
+            &known->batch, known->object, known->cache, resolver->pool, &resolver->pools, tell, &telling);
+        telling.done += count;
     }
-    free(words);
-    if (progress) progress(context, all, all);
+    if (progress) progress(context, telling.all, telling.all);
+}
+
+struct packing {
+    struct resolver *resolver;
+    struct store_writer *writer;
+    size_t count;
+};
+
+/* A word that has no name because its file was not found is left out: another machine may have the file. */
+static int pack_word(void **slot, void *context) {
+    const struct known_word *known = *slot;
+    const struct symbol_list *list = &known->list;
+    struct packing *packing = context;
+    if (!list->count) return 1;
+    struct known_object key = {.module = list->module};
+    const struct known_object *object = list->module ? htab_find(packing->resolver->objects, &key) : NULL;
+    bool is_named = list->frames[0].function[0] != '[';
+    if (object && !object_is_found(object->object) && !is_named) return 1;
+    store_writer_add(
+        packing->writer, known->process, known->word, list->module_address, list->frames, list->count);
+    packing->count++;
+    return 1;
+}
+
+void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_count) {
+    struct packing packing = {resolver, store_writer_new(), 0};
+    htab_traverse_noresize(resolver->words, pack_word, &packing);
+    void *bytes = store_writer_finish(packing.writer, ret_size);
+    store_writer_free(packing.writer);
+    if (bytes) *ret_count = packing.count;
+    return bytes;
 }
 
 struct names {
@@ -195,9 +278,10 @@ struct names {
 };
 
 static int collect_name(void **slot, void *context) {
-    const struct object *object = ((const struct known_object *)*slot)->object;
+    const struct known_object *known = *slot;
+    const struct object *object = known->object;
     struct names *names = context;
-    if (object_trouble(object) != names->trouble) return 1;
+    if (!known->is_needed || object_trouble(object) != names->trouble) return 1;
     const char *name = object_name(object);
     names->text = names->text ? pool_format(names->pool, "%s, %s", names->text, name) : name;
     names->count++;
@@ -205,7 +289,10 @@ static int collect_name(void **slot, void *context) {
 }
 
 const char *resolver_describe(struct resolver *resolver, const struct model_module *module) {
-    return object_describe(object_of(resolver, module));
+    struct known_object *known = object_of(resolver, module);
+    const char *archive = archived_names_of(resolver->archived, module);
+    if (archive && !has_debug_info(known)) return pool_format(resolver->pool, "the names in %s", archive);
+    return object_describe(known->object);
 }
 
 static size_t count_trouble(struct resolver *resolver, enum object_trouble trouble) {
@@ -228,7 +315,7 @@ const char *resolver_warning(struct resolver *resolver) {
         {OBJECT_FORBIDDEN, "may not be read", "may not be read"},
         {OBJECT_UNREADABLE, "cannot be read as an ELF file", "cannot be read as ELF files"},
     };
-    const char *text = NULL;
+    const char *text = archived_names_warning(resolver->archived);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         struct names names = {.trouble = sentences[i].trouble, .pool = resolver->pool};
         htab_traverse_noresize(resolver->objects, collect_name, &names);

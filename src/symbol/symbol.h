@@ -43,6 +43,10 @@ void resolver_free(struct resolver *resolver);
  * machine or image. To be called before anything is looked up. */
 void resolver_set_sysroot(struct resolver *resolver, const char *folder);
 
+/* Keeps what is found in debug info in this folder (symbol_cache.h), and looks there first. To be called
+ * before anything is looked up. */
+void resolver_use_cache(struct resolver *resolver, const char *folder);
+
 /* Resolves all addresses of the model's stacks at once; later look-ups are then cheap. */
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
 
@@ -51,6 +55,10 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
  * such as "[cut]" and no module. Never fails. */
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index);
+
+/* All that was resolved, as bytes for an archive (model/archive.h): a store of frame words, with the
+ * processes of the model as spaces. The caller frees it. NULL if it is too much for the format. */
+void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_count);
 
 /* What the user should know about the names found so far, one sentence a line, or NULL: for example
  * "libx.so has changed since the recording: its functions are shown as addresses". Owned by the resolver. */

@@ -4,8 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Neighbouring stacks have the same functions. A resolver keeps equal texts of a file once, so functions are
+ * told apart by where their names are. */
+#define VERDICTS 1024
+
+struct verdict {
+    const char *function, *module;
+    enum plumbing plumbing;
+};
+
+static enum plumbing plumbing_of_frame(const struct source_frames *frames, const struct source_frame *frame) {
+    const char *function = frame->symbol->function, *module = frame->module ? frame->module->path : NULL;
+    if (!frames->verdicts) return plumbing_of(function, module);
+    uint64_t hash = ((uintptr_t)function * 31 + (uintptr_t)module) * UINT64_C(0x9e3779b97f4a7c15);
+    struct verdict *verdict = &frames->verdicts[hash >> 32 & (VERDICTS - 1)];
+    if (verdict->function != function || verdict->module != module)
+        *verdict = (struct verdict){function, module, plumbing_of(function, module)};
+    return verdict->plumbing;
+}
+
 bool source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+    if (!frames->verdicts) frames->verdicts = calloc(VERDICTS, sizeof *frames->verdicts);
     frames->count = 0;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         struct symbol_list list = resolver_look_up(resolver, stack, i);
@@ -34,6 +54,7 @@ bool source_frames_expand(
 
 void source_frames_free(struct source_frames *frames) {
     free(frames->frames);
+    free(frames->verdicts);
     *frames = (struct source_frames){0};
 }
 
@@ -43,7 +64,7 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     for (size_t i = 0; i < frames->count; i++) {
         const struct source_frame *frame = &frames->frames[i];
         const char *function = frame->symbol->function;
-        enum plumbing verdict = plumbing_of(function, frame->module ? frame->module->path : NULL);
+        enum plumbing verdict = plumbing_of_frame(frames, frame);
         if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
         if (verdict != PLUMBING_NOT) continue;

@@ -18,6 +18,7 @@ struct source_frames {
     struct source_frame *frames;
     size_t count; /* at least 1 after source_frames_expand */
     size_t capacity;
+    struct verdict *verdicts; /* on functions that were met lately, or NULL */
 };
 
 /* false: out of memory. */

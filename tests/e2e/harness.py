@@ -3,10 +3,13 @@
 MALLOSCOPE_BUILD names the build folder that is tested (default: build/ of the project).
 """
 
+import atexit
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +18,10 @@ BUILD = Path(os.environ.get("MALLOSCOPE_BUILD", ROOT / "build")).resolve()
 MALLOSCOPE = BUILD / "malloscope"
 LIBRARY = BUILD / "libmalloscope.so"
 PROGRAMS = ROOT / "tests" / "programs"
+
+# Names that are found are kept here, not in the user's cache.
+CACHE = tempfile.mkdtemp(prefix="malloscope-cache-")
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 # Nothing here takes anywhere near as long; it turns a hang into a failure.
 PATIENCE = 300
@@ -29,6 +36,7 @@ def clean_environment(extra=None):
     }
     environment["LC_ALL"] = "C"
     environment["NO_COLOR"] = "1"
+    environment["XDG_CACHE_HOME"] = CACHE
     environment.update(extra or {})
     return environment
 

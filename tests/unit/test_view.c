@@ -194,7 +194,7 @@ static void a_filter_remembers_more_symbols_than_it_starts_with(void) {
         for (size_t i = 0; i < MANY; i++) {
             symbols[i].function = i % 2 ? "odd" : "even";
             struct source_frame frame = {&symbols[i], NULL};
-            struct source_frames frames = {&frame, 1, 1};
+            struct source_frames frames = {&frame, 1, 1, NULL};
             kept += frame_filter_keeps(&filter, &frames);
         }
     CHECK_EQUAL(kept, MANY);

@@ -1,0 +1,125 @@
+#include "model/archive.h"
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/units.h"
+#include "format/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char about[] =
+    "Packs recordings and the names of all their addresses into one file that can be read anywhere: every\n"
+    "command takes it in place of a recording, on machines without the programs, their libraries and their\n"
+    "debug info. 'malloscope dump' gets the recording out again.\n"
+    "\n" SOURCE_HELP;
+
+static const char examples[] = "  malloscope archive malloscope.server.4711.mscope\n"
+                               "  malloscope archive 4711 -o now.mscar            a running program\n"
+                               "  malloscope report now.mscar                     there, or elsewhere";
+
+static const char RECORDING_SUFFIX[] = ".mscope";
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* Beside the recording or folder, and called like it; of a process called like its recording, here. NULL if
+ * there is no such name. */
+static char *default_output(const char *source) {
+    char *recording = NULL;
+    struct problem problem;
+    bool is_number = strspn(source, "0123456789") == strlen(source);
+    if (is_number && model_find_recording_of(atoi(source), &recording, &problem) == 0)
+        source = text_base_name(recording);
+    size_t length = strlen(source);
+    while (length > 1 && source[length - 1] == '/') length--;
+    if (ends_with(source, RECORDING_SUFFIX)) length -= strlen(RECORDING_SUFFIX);
+    bool is_archive = ends_with(source, ARCHIVE_SUFFIX);
+    char *output = is_archive ? NULL : format_text("%.*s%s", (int)length, source, ARCHIVE_SUFFIX);
+    free(recording);
+    return output;
+}
+
+static void say_what_was_written(const char *output, const struct model *model, size_t names) {
+    struct stat status;
+    double bytes = 0;
+    for (size_t i = 0; i < model->process_count; i++) bytes += (double)model->processes[i].file_bytes;
+    if (stat(output, &status) != 0) return;
+    message_note("wrote %s (%s): %s of %s, names of %s %s", output, bytes_text((double)status.st_size).text,
+        counted_text((double)model->process_count, "recording").text, bytes_text(bytes).text,
+        count_text((double)names).text, names == 1 ? "address" : "addresses");
+}
+
+struct archiving {
+    const char *output;
+    bool force, quiet;
+    struct symbol_wishes wishes;
+};
+
+static int write_archive(const struct archiving *archiving, const struct command_line *line) {
+    struct archive_writer writer;
+    struct problem problem = {0};
+    int r = archive_writer_start(archiving->output, archiving->force, &writer);
+    if (r < 0) {
+        new_file_problem(r, archiving->output, &problem);
+        return message_problem(&problem);
+    }
+    struct loaded loaded;
+    int code = load_into_archive(line->arguments, line->argument_count, &archiving->wishes, &writer, &loaded);
+    if (code) {
+        archive_writer_end(&writer, true);
+        return code;
+    }
+    size_t size = 0, count = 0;
+    void *names = resolver_pack(loaded.resolver, &size, &count);
+    if (names) archive_writer_add_names(&writer, names, size);
+    free(names);
+    r = archive_writer_end(&writer, !names);
+    if (r < 0) {
+        load_free(&loaded);
+        if (!names)
+            return message_error(PROBLEM_FAILURE, "archive fewer recordings at a time",
+                "the names do not fit into '%s': they take more than 4 GiB", archiving->output);
+        new_file_problem(r, archiving->output, &problem);
+        return message_problem(&problem);
+    }
+    if (!archiving->quiet) say_what_was_written(archiving->output, loaded.model, count);
+    return load_finish(&loaded);
+}
+
+int command_archive(int argc, char **argv) {
+    struct archiving archiving = {0};
+    struct option_rule rules[] = {
+        {'o', "output", OPTION_TEXT, &archiving.output, "FILE",
+            .help =
+                "where to write the archive (default: beside the\nrecording, with the ending " ARCHIVE_SUFFIX
+                ")"},
+        {'f', "force", OPTION_ON, &archiving.force, NULL, .help = "replace FILE if it exists"},
+        {'q', "quiet", OPTION_ON, &archiving.quiet, NULL, .help = "do not say what was written"},
+        SYMBOL_RULES(archiving.wishes),
+    };
+    struct command_line line = {.name = "archive",
+        .usage = "malloscope archive [OPTION]... FILE|PID... [-o FILE]",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = (size_t)-1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    cleanup_text char *chosen = NULL;
+    if (!archiving.output && line.argument_count == 1) chosen = default_output(line.arguments[0]);
+    if (!archiving.output) archiving.output = chosen;
+    if (!archiving.output)
+        return message_error(PROBLEM_USAGE,
+            "give it with -o, for instance: malloscope archive a.mscope b.mscope -o both" ARCHIVE_SUFFIX,
+            "'archive' needs the name of the file to write");
+    return write_archive(&archiving, &line);
+}

@@ -1,0 +1,26 @@
+/* What a reader can reach of a recording: the rest only served the recorder while it wrote (indices, those
+ * that were outgrown, hashes) and is random enough to take a third of an archive.
+ *
+ * Everything stays where it is; what is left out is zero. */
+#ifndef MALLOSCOPE_MODEL_ESSENCE_H
+#define MALLOSCOPE_MODEL_ESSENCE_H
+
+#include "model/snapshot.h"
+
+#define ESSENCE_PAGE 4096u
+
+struct essence {
+    uint8_t *bytes;
+    uint64_t size, span;
+    uint64_t *pages; /* a bit for each page that holds anything */
+};
+
+/* Returns 0 or -ENOMEM. */
+int essence_make(const struct snapshot *snapshot, struct essence *ret_essence);
+void essence_free(struct essence *essence);
+
+static inline bool essence_has_page(const struct essence *essence, uint64_t page) {
+    return essence->pages[page / 64] >> (page % 64) & 1;
+}
+
+#endif

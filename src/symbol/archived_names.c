@@ -1,0 +1,62 @@
+#include "symbol/archived_names.h"
+
+#include "symbol/symbol_store.h"
+
+#include <libiberty/libiberty.h>
+#include <stdlib.h>
+
+struct archived_names {
+    const struct model *model;
+    struct pool *pool;
+    struct symbol_store *stores; /* for each of the model's names; empty if they are damaged */
+    const char *warning;
+};
+
+struct archived_names *archived_names_new(const struct model *model, struct pool *pool) {
+    struct archived_names *names = xmalloc(sizeof *names);
+    *names =
+        (struct archived_names){model, pool, xcalloc(model->names_count + 1, sizeof *names->stores), NULL};
+    for (size_t i = 0; i < model->names_count; i++) {
+        const struct model_names *source = &model->names[i];
+        if (symbol_store_open(&names->stores[i], source->bytes, source->size)) continue;
+        names->warning =
+            pool_format(pool, "%s%sthe names in the archive '%s' cannot be read: names are looked up here",
+                names->warning ? names->warning : "", names->warning ? "\n" : "", source->path);
+    }
+    return names;
+}
+
+void archived_names_free(struct archived_names *names) {
+    free(names->stores);
+    free(names);
+}
+
+static const struct model_process *process_with_names(const struct model *model, uint32_t process) {
+    return process < model->process_count && model->processes[process].has_names ? &model->processes[process]
+                                                                                 : NULL;
+}
+
+bool archived_names_find(
+    const struct archived_names *names, uint32_t process, uint64_t word, struct symbol_list *list) {
+    const struct model_process *owner = process_with_names(names->model, process);
+    if (!owner) return false;
+    const struct symbol_store *store = &names->stores[owner->names];
+    const struct store_entry *entry = symbol_store_find(store, owner->names_space, word);
+    if (!entry) return false;
+    *list = (struct symbol_list){.frames = symbol_store_frames(store, entry, names->pool),
+        .count = entry->frame_count,
+        .module_address = entry->module_address};
+    return true;
+}
+
+const char *archived_names_of(const struct archived_names *names, const struct model_module *module) {
+    const struct model_process *owner = process_with_names(names->model, module->process);
+    if (!owner) return NULL;
+    const struct store_entry *entry =
+        symbol_store_next(&names->stores[owner->names], owner->names_space, module->start + 1);
+    return entry && entry->key <= module->end ? names->model->names[owner->names].path : NULL;
+}
+
+const char *archived_names_warning(const struct archived_names *names) {
+    return names->warning;
+}

@@ -1,0 +1,63 @@
+#include "symbol/batch.h"
+
+#include <libiberty/libiberty.h>
+#include <stdlib.h>
+
+void batch_add(struct batch *batch, uint64_t address, struct symbol_list *result) {
+    if (batch->count == batch->room) {
+        batch->room = 2 * batch->room + 64;
+        batch->list = xrealloc(batch->list, batch->room * sizeof *batch->list);
+    }
+    batch->list[batch->count++] = (struct wanted){address, result};
+}
+
+static int compare_addresses(const void *left, const void *right) {
+    uint64_t a = ((const struct wanted *)left)->address, b = ((const struct wanted *)right)->address;
+    return (a > b) - (a < b);
+}
+
+/* Fills in what the cache knows, and lists the other addresses, each once. Returns their number. */
+static size_t take_from_cache(
+    const struct batch *batch, const struct symbol_cache *cache, struct pool *pool, struct lookup *missing) {
+    struct lookup known = {.address = 0};
+    size_t missing_count = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct wanted *wanted = &batch->list[i];
+        if (i == 0 || wanted->address != known.address) {
+            known = (struct lookup){.address = wanted->address};
+            if (cache) known.frames = symbol_cache_find(cache, known.address, pool, &known.count);
+            if (!known.frames) missing[missing_count++] = known;
+        }
+        wanted->result->frames = known.frames;
+        wanted->result->count = known.count;
+    }
+    return missing_count;
+}
+
+static void fill_in(const struct batch *batch, const struct lookup *found) {
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct wanted *wanted = &batch->list[i];
+        if (wanted->result->frames) continue;
+        while (found->address != wanted->address) found++; /* both are in order */
+        wanted->result->frames = found->frames;
+        wanted->result->count = found->count;
+    }
+}
+
+void batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache, struct pool *pool,
+    struct pools *pools, find_progress progress, void *context) {
+    if (!batch->count) return;
+    qsort(batch->list, batch->count, sizeof *batch->list, compare_addresses);
+    struct lookup *missing = xmalloc(batch->count * sizeof *missing);
+    size_t count = take_from_cache(batch, cache, pool, missing);
+    if (count) {
+        find_many(object, missing, count, pools, progress, context);
+        fill_in(batch, missing);
+        for (size_t i = 0; cache && i < count; i++)
+            symbol_cache_add(cache, missing[i].address, missing[i].frames, missing[i].count);
+        if (cache) symbol_cache_save(cache, object);
+    }
+    free(missing);
+    free(batch->list);
+    *batch = (struct batch){0};
+}

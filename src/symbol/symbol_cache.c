@@ -1,0 +1,288 @@
+#include "symbol/symbol_cache.h"
+
+#include "model/packed.h"
+#include "symbol/symbol_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libiberty/libiberty.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CACHE_MAGIC   "MSCACHE\n"
+#define CACHE_VERSION 1
+#define SUFFIX        ".names"
+#define LEFTOVER      3600 /* seconds after which a file that was never renamed is nobody's any more */
+
+/* The beginning of a file; the store follows, packed. A file whose head is not exactly what is expected was
+ * made from something else. */
+struct cache_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t build_id_size;
+    uint8_t build_id[32];
+    struct file_version tool, object;
+    struct file_version debug_file; /* all zero: the debug info is in the object */
+    char debug_path[PATH_MAX];
+    uint64_t size, packed_size; /* of the store */
+};
+
+/* What a file held when it was read. */
+struct contents {
+    void *bytes; /* NULL: nothing good */
+    struct symbol_store store;
+    ino_t inode;
+};
+
+struct symbol_cache {
+    char *path;
+    struct cache_head head;
+    struct contents contents;
+    struct store_writer *additions;
+    size_t addition_count;
+};
+
+/* The folder */
+
+static bool is_own_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+}
+
+/* Makes it if it is not there. Only our own folders will do: names that others wrote could be anything, and
+ * what root makes in a user's folders is in the user's way. */
+static bool make_folder(const char *path) {
+    return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
+}
+
+char *symbol_cache_folder(void) {
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *parent;
+    if (base && base[0] == '/')
+        parent = xstrdup(base);
+    else if (home && home[0] == '/' && is_own_folder(home))
+        parent = concat(home, "/.cache", NULL);
+    else
+        return NULL;
+    char *folder = concat(parent, "/malloscope", NULL);
+    bool is_good = make_folder(parent) && make_folder(folder);
+    free(parent);
+    if (is_good) return folder;
+    free(folder);
+    return NULL;
+}
+
+struct cached_file {
+    char *path;
+    uint64_t size;
+    struct timespec used;
+};
+
+static int compare_use(const void *left, const void *right) {
+    const struct cached_file *a = left, *b = right;
+    if (a->used.tv_sec != b->used.tv_sec) return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
+    return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
+}
+
+static bool is_leftover(const char *name, const struct stat *status) {
+    return strstr(name, SUFFIX ".") && time(NULL) - status->st_mtime > LEFTOVER;
+}
+
+static bool is_cached(const char *name) {
+    size_t length = strlen(name), suffix = strlen(SUFFIX);
+    return length > suffix && strcmp(name + length - suffix, SUFFIX) == 0;
+}
+
+void symbol_cache_trim(const char *folder, uint64_t size_max) {
+    DIR *directory = opendir(folder);
+    if (!directory) return;
+    struct cached_file *files = NULL;
+    size_t count = 0;
+    uint64_t sum = 0;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        struct stat status;
+        if (fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        if (is_leftover(entry->d_name, &status)) unlinkat(dirfd(directory), entry->d_name, 0);
+        if (!is_cached(entry->d_name)) continue;
+        files = xrealloc(files, (count + 1) * sizeof *files);
+        files[count++] = (struct cached_file){
+            concat(folder, "/", entry->d_name, NULL), (uint64_t)status.st_size, status.st_mtim};
+        sum += (uint64_t)status.st_size;
+    }
+    closedir(directory);
+    if (count) qsort(files, count, sizeof *files, compare_use);
+    for (size_t i = 0; i < count; i++) {
+        if (sum > size_max && unlink(files[i].path) == 0) sum -= files[i].size;
+        free(files[i].path);
+    }
+    free(files);
+}
+
+/* A file */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size) {
+    for (const uint8_t *byte = bytes; size--; byte++) hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Copies of a program are told apart by the hash in the name, so that they do not take turns. */
+static char *path_of(const char *folder, const struct cache_head *head) {
+    char id[2 * sizeof head->build_id + 1];
+    for (uint32_t i = 0; i < head->build_id_size; i++) sprintf(id + 2 * i, "%02x", head->build_id[i]);
+    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), &head->tool, sizeof head->tool);
+    hash = mix(hash, &head->object, sizeof head->object);
+    return xasprintf("%s/%s-%016" PRIx64 SUFFIX, folder, id, hash);
+}
+
+static bool read_head(int descriptor, struct cache_head *head) {
+    return pread(descriptor, head, sizeof *head, 0) == (ssize_t)sizeof *head &&
+           memchr(head->debug_path, 0, sizeof head->debug_path) != NULL;
+}
+
+/* Everything but where the debug info was, which is not known before it is read. */
+static bool same_origin(const struct cache_head *a, const struct cache_head *b) {
+    return memcmp(a, b, offsetof(struct cache_head, debug_file)) == 0;
+}
+
+/* A debug file that is gone was right; one that has changed may say more now. */
+static bool debug_file_is_good(const struct cache_head *head) {
+    struct file_version now = file_version_at(head->debug_path), gone = {0};
+    return !head->debug_path[0] || file_version_same(now, gone) || file_version_same(now, head->debug_file);
+}
+
+static void *read_store(int descriptor, const struct cache_head *head) {
+    if (head->size > SYMBOL_CACHE_SIZE_MAX || head->packed_size > SYMBOL_CACHE_SIZE_MAX) return NULL;
+    void *bytes = malloc(head->size ? head->size : 1);
+    struct unpacker *unpacker = unpacker_new(descriptor, sizeof *head, head->packed_size);
+    int r = bytes && unpacker ? unpacker_read(unpacker, bytes, head->size) : -ENOMEM;
+    if (unpacker && unpacker_end(unpacker) < 0) r = -EBADMSG;
+    if (r == 0) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* Reads what is there, if it is good. */
+static void read_file(const struct symbol_cache *cache, struct contents *contents) {
+    *contents = (struct contents){0};
+    int descriptor = open(cache->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return;
+    struct stat status;
+    struct cache_head head;
+    if (fstat(descriptor, &status) == 0 && status.st_uid == geteuid() && read_head(descriptor, &head) &&
+        same_origin(&head, &cache->head) && debug_file_is_good(&head))
+        contents->bytes = read_store(descriptor, &head);
+    if (contents->bytes && !symbol_store_open(&contents->store, contents->bytes, head.size)) {
+        free(contents->bytes);
+        contents->bytes = NULL;
+    }
+    contents->inode = status.st_ino;
+    if (contents->bytes) futimens(descriptor, NULL); /* used now */
+    close(descriptor);
+}
+
+struct symbol_cache *symbol_cache_open(
+    const char *folder, const struct model_module *module, const struct object *object) {
+    struct cache_head head = {.magic = CACHE_MAGIC,
+        .version = CACHE_VERSION,
+        .build_id_size = module->build_id_size,
+        .tool = file_version_at("/proc/self/exe"),
+        .object = object_version(object)};
+    if (!module->build_id_size || !head.object.size || !head.tool.size) return NULL;
+    memcpy(head.build_id, module->build_id, module->build_id_size);
+    struct symbol_cache *cache = xcalloc(1, sizeof *cache);
+    cache->head = head;
+    cache->path = path_of(folder, &head);
+    cache->additions = store_writer_new();
+    read_file(cache, &cache->contents);
+    return cache;
+}
+
+const struct symbol *symbol_cache_find(
+    const struct symbol_cache *cache, uint64_t address, struct pool *pool, size_t *ret_count) {
+    const struct symbol_store *store = &cache->contents.store;
+    const struct store_entry *entry = symbol_store_find(store, 0, address);
+    if (!entry) return NULL;
+    *ret_count = entry->frame_count;
+    return symbol_store_frames(store, entry, pool);
+}
+
+void symbol_cache_add(
+    struct symbol_cache *cache, uint64_t address, const struct symbol *frames, size_t count) {
+    store_writer_add(cache->additions, 0, address, address, frames, count);
+    cache->addition_count++;
+}
+
+static int write_file(int descriptor, struct cache_head *head, const void *store) {
+    int r = lseek(descriptor, sizeof *head, SEEK_SET) < 0 ? -errno : 0;
+    struct packer *packer = r == 0 ? packer_new(descriptor) : NULL;
+    if (!packer) return r < 0 ? r : -ENOMEM;
+    r = packer_write(packer, store, head->size);
+    int end = packer_end(packer, &head->packed_size);
+    if (r == 0) r = end;
+    if (r == 0 && pwrite(descriptor, head, sizeof *head, 0) != (ssize_t)sizeof *head) r = -EIO;
+    return r;
+}
+
+static void replace_file(const struct symbol_cache *cache, struct cache_head *head, const void *store) {
+    char *temporary = concat(cache->path, ".XXXXXX", NULL);
+    int descriptor = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
+    if (descriptor >= 0) {
+        int r = write_file(descriptor, head, store);
+        if (close(descriptor) < 0) r = -errno;
+        if (r < 0 || rename(temporary, cache->path) < 0) unlink(temporary);
+    }
+    free(temporary);
+}
+
+static void add_all(struct store_writer *writer, const struct symbol_store *store, struct pool *pool) {
+    for (size_t i = 0; i < store->entry_count; i++) {
+        const struct store_entry *entry = &store->entries[i];
+        store_writer_add(writer, 0, entry->key, entry->module_address,
+            symbol_store_frames(store, entry, pool), entry->frame_count);
+    }
+}
+
+void symbol_cache_save(struct symbol_cache *cache, struct object *object) {
+    struct debug_info info;
+    if (!cache->addition_count || !object_debug_info(object, &info) || !info.is_whole) return;
+    struct cache_head head = cache->head;
+    if (info.path) {
+        if (strlen(info.path) >= sizeof head.debug_path) return;
+        strcpy(head.debug_path, info.path);
+        head.debug_file = file_version_at(info.path);
+    }
+    struct pool *pool = pool_new();
+    add_all(cache->additions, &cache->contents.store, pool);
+    struct stat status;
+    struct contents others = {0}; /* have been added by another process meanwhile */
+    if (lstat(cache->path, &status) == 0 && status.st_ino != cache->contents.inode) read_file(cache, &others);
+    add_all(cache->additions, &others.store, pool);
+    void *store = store_writer_finish(cache->additions, &head.size);
+    if (store && head.size <= SYMBOL_CACHE_SIZE_MAX) {
+        replace_file(cache, &head, store);
+        char *folder = xstrdup(cache->path);
+        *strrchr(folder, '/') = 0;
+        symbol_cache_trim(folder, SYMBOL_CACHE_SIZE_MAX);
+        free(folder);
+    }
+    free(store);
+    free(others.bytes);
+    pool_free(pool);
+}
+
+void symbol_cache_close(struct symbol_cache *cache) {
+    if (!cache) return;
+    store_writer_free(cache->additions);
+    free(cache->contents.bytes);
+    free(cache->path);
+    free(cache);
+}
