@@ -1,0 +1,188 @@
+#include "bpf/code_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "bpf/instruction.h"
+
+/* Enough for any allocator's fast paths; what lies further is taken for a way out. */
+#define INSTRUCTIONS_MAX 20000
+
+struct walk {
+    const struct image *image;
+    const struct code_goal *goal;
+    size_t budget;
+    struct code_ways ways;
+};
+
+/* The addresses of one function that were seen, and those still to be followed. */
+struct trail {
+    uint64_t start, end; /* [start, end) of the function; end 0 = not known */
+    uint64_t *seen;
+    size_t seen_count, seen_room;
+    uint64_t *open;
+    size_t open_count, open_room;
+};
+
+static void push(uint64_t **list, size_t *count, size_t *room, uint64_t value) {
+    if (*count == *room) {
+        *room = *room ? 2 * *room : 64;
+        *list = xrealloc(*list, *room * sizeof **list);
+    }
+    (*list)[(*count)++] = value;
+}
+
+/* Seen addresses are the starts of straight runs only, so there are few. */
+static bool is_seen(const struct trail *trail, uint64_t address) {
+    for (size_t i = 0; i < trail->seen_count; i++)
+        if (trail->seen[i] == address) return true;
+    return false;
+}
+
+static void open_address(struct trail *trail, uint64_t address) {
+    if (is_seen(trail, address)) return;
+    push(&trail->seen, &trail->seen_count, &trail->seen_room, address);
+    push(&trail->open, &trail->open_count, &trail->open_room, address);
+}
+
+static bool is_inside(const struct trail *trail, uint64_t address) {
+    return trail->end && address >= trail->start && address < trail->end;
+}
+
+static bool reach_address(struct walk *walk, uint64_t address) {
+    if (!walk->goal->is_address(walk->goal->context, address)) return false;
+    walk->ways.reaches = true;
+    walk->ways.reached_address = address;
+    return true;
+}
+
+static bool reach_name(struct walk *walk, const char *name) {
+    if (!walk->goal->is_name(walk->goal->context, name)) return false;
+    walk->ways.reaches = true;
+    walk->ways.reached_name = name;
+    return true;
+}
+
+/* Compilers leave out what would come behind these, so that something else stands there. */
+static bool never_returns(const char *name) {
+    static const char *const names[] = {"abort", "exit", "_exit", "__assert_fail", "__cxa_rethrow",
+        "__cxa_throw", "__cxa_throw_bad_array_new_length", "__stack_chk_fail", "_Unwind_Resume",
+        "_ZSt17__throw_bad_allocv", "_ZSt9terminatev"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static bool walk_function(struct walk *walk, uint64_t start, int depth);
+
+/* The slot that a linkage stub jumps through: "endbr64; jmp *slot" or without the first. */
+static const struct image_slot *slot_of_stub(const struct image *image, uint64_t address) {
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        const uint8_t *code = image_code(image, address, &size);
+        if (!code) return NULL;
+        struct instruction instruction = instruction_decode(code, size, address);
+        if (instruction.kind == INSTRUCTION_JUMP_SLOT) return image_slot_at(image, instruction.target);
+        if (strcmp(instruction.name, "endbr64") != 0) return NULL;
+        address += instruction.length;
+    }
+    return NULL;
+}
+
+/* True if what is called at `address` can come back without having reached the goal. */
+static bool call_returns(struct walk *walk, uint64_t address, int depth) {
+    if (reach_address(walk, address)) return false;
+    const struct image_slot *slot = slot_of_stub(walk->image, address);
+    if (slot && slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
+    const struct image_function *function = image_function_at(walk->image, address);
+    if (function && function->address == address && never_returns(function->name)) return false;
+    return depth == 0 || walk_function(walk, address, depth - 1);
+}
+
+static bool slot_returns(struct walk *walk, uint64_t slot_address, int depth) {
+    const struct image_slot *slot = image_slot_at(walk->image, slot_address);
+    if (!slot) return true;
+    if (slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
+    return call_returns(walk, slot->local, depth);
+}
+
+/* Follows one straight run. True if it leads out of the function without having reached the goal. */
+static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, int depth) {
+    for (;;) {
+        if (trail->end && address >= trail->end) return false; /* behind a call that does not return */
+        size_t size;
+        const uint8_t *code = image_code(walk->image, address, &size);
+        if (!code || walk->budget == 0) return true;
+        walk->budget--;
+        struct instruction instruction = instruction_decode(code, size, address);
+        uint64_t next = address + instruction.length;
+        switch (instruction.kind) {
+        case INSTRUCTION_UNKNOWN:
+        case INSTRUCTION_RETURN:
+        case INSTRUCTION_JUMP_ANYWHERE:
+            return true;
+        case INSTRUCTION_STOP:
+            return false;
+        case INSTRUCTION_JUMP:
+            if (!is_inside(trail, instruction.target) && (trail->end || depth > 0))
+                return call_returns(walk, instruction.target, depth);
+            if (reach_address(walk, instruction.target)) return false;
+            open_address(trail, instruction.target);
+            return false;
+        case INSTRUCTION_JUMP_SLOT:
+            return slot_returns(walk, instruction.target, depth);
+        case INSTRUCTION_BRANCH:
+            if (!reach_address(walk, instruction.target)) open_address(trail, instruction.target);
+            break;
+        case INSTRUCTION_CALL:
+            if (!call_returns(walk, instruction.target, depth)) return false;
+            break;
+        case INSTRUCTION_CALL_SLOT:
+            if (!slot_returns(walk, instruction.target, depth)) return false;
+            break;
+        default:
+            break;
+        }
+        address = next;
+        if (is_seen(trail, address)) return false;
+    }
+}
+
+static bool walk_function(struct walk *walk, uint64_t start, int depth) {
+    const struct image_function *function = image_function_at(walk->image, start);
+    struct trail trail = {.start = start};
+    if (function) trail.end = function->address + function->size;
+    bool returns = false;
+    open_address(&trail, start);
+    while (trail.open_count > 0 && !(returns && walk->ways.reaches)) {
+        uint64_t address = trail.open[--trail.open_count];
+        if (walk_run(walk, &trail, address, depth)) returns = true;
+    }
+    free(trail.seen);
+    free(trail.open);
+    return returns;
+}
+
+struct code_ways code_walk(
+    const struct image *image, uint64_t start, int depth, const struct code_goal *goal) {
+    struct walk walk = {.image = image, .goal = goal, .budget = INSTRUCTIONS_MAX};
+    bool returns = walk_function(&walk, start, depth);
+    walk.ways.returns = returns;
+    return walk.ways;
+}
+
+bool code_jumps_into(const struct image *image, uint64_t start, uint64_t size, uint64_t last) {
+    size_t available;
+    const uint8_t *code = image_code(image, start, &available);
+    if (!code || size == 0 || size > available) return true;
+    for (uint64_t at = 0; at < size;) {
+        struct instruction instruction = instruction_decode(code + at, size - at, start + at);
+        if (instruction.kind == INSTRUCTION_UNKNOWN) return true;
+        bool jumps = instruction.kind == INSTRUCTION_JUMP || instruction.kind == INSTRUCTION_BRANCH;
+        if (jumps && instruction.target > start && instruction.target <= last) return true;
+        at += instruction.length;
+    }
+    return false;
+}

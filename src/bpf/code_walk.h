@@ -1,0 +1,38 @@
+/* Where a function's code leads: which other functions it calls, and whether it can end without calling them.
+ *
+ * It follows all direct jumps and calls, a few calls deep. That answers two questions about the functions of
+ * an allocator. Does every way through `operator delete` lead to `free`? Then a probe on `free` sees it all,
+ * and one on both would count twice. Can a way through `realloc` lead to `malloc`? Then that inner call is to
+ * be ignored. What the walk cannot see (jumps through registers) it takes for a way out. */
+#ifndef MALLOSCOPE_BPF_CODE_WALK_H
+#define MALLOSCOPE_BPF_CODE_WALK_H
+
+#include "bpf/image.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The functions that are looked for: those of the same file by address, imported ones by name. */
+struct code_goal {
+    bool (*is_address)(const void *context, uint64_t address);
+    bool (*is_name)(const void *context, const char *name);
+    const void *context;
+};
+
+struct code_ways {
+    bool reaches;             /* some way leads to one of them */
+    bool returns;             /* some way leads to the end without */
+    uint64_t reached_address; /* one that is reached: by address, or */
+    const char *reached_name; /* by name */
+};
+
+/* Follows the code from `start`, through calls up to `depth` deep. */
+struct code_ways code_walk(
+    const struct image *image, uint64_t start, int depth, const struct code_goal *goal);
+
+/* Whether a jump from anywhere in the function at `start` leads to an address in (start, last]. True also if
+ * not all of its code can be decoded. */
+bool code_jumps_into(const struct image *image, uint64_t start, uint64_t size, uint64_t last);
+
+#endif

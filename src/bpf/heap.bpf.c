@@ -1,0 +1,640 @@
+/* The kernel side of attach: decides which allocations are sampled, follows them to their free, and tells the
+ * tool. event.h says what is told, cookie.h what each probe brings along.
+ *
+ *     target          malloc(size) ───────────────► returns p ─ ─ ─ ─ ─ free(p)
+ *                         │                            │                 │
+ *     probes          on_call                      on_return          on_free
+ *                     takes size off the           p into `live`,     p in `live`? tells it,
+ *                     countdown; sampled? ─ call ─► tells it with     else nothing goes up
+ *                     else the return is           stack and
+ *                     not caught                   registers
+ *
+ * Between call and return a call is kept with its thread, and whatever the thread calls meanwhile is the
+ * allocator's own business: realloc may call malloc, which must not count twice. So a call that is remembered
+ * must be seen to return, or be recognised as gone (call_is_open).
+ *
+ * realloc takes the old block out of `live` before the allocator runs, because another thread may get the
+ * address before realloc has returned, and puts it back if it fails.
+ *
+ * The kernel may put another task on the processor in the middle of all this, so nothing is kept per
+ * processor but counters, and those are added to atomically. */
+#include "kernel.h"
+
+#include "cookie.h"
+#include "draw.h"
+#include "event.h"
+
+/* Helpers that read memory are for programs under a licence that the GPL accepts. */
+char licence[] SEC("license") = "Dual BSD/GPL";
+
+/* Hides from the compiler what a value is: it would use instructions that there are not, or compute addresses
+ * in an order in which the kernel cannot follow their bounds. */
+#define opaque(value) asm volatile("" : "+r"(value))
+
+#define THREADS_MAX 65536
+#define FRAMES_MAX  128
+
+/* No allocation above this succeeds; a C++ exception comes of it, which must not meet a caught return. */
+#define SIZE_HOPELESS (1ULL << 46)
+
+/* Set by the tool before loading. */
+const volatile __u64 rate = 1;             /* mean bytes between samples; 1 = all */
+const volatile __u64 stack_limit = 16384;  /* bytes of stack to copy */
+const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead */
+const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when this much waits in the ring */
+
+/* Which of a task's numbers the tool's /proc shows: the depth of its pid namespace. Found by running
+ * find_level in the tool. */
+__u64 pid_level = 0;
+
+__u64 threads_made = 0;
+
+/* Set by the tool when it takes the probes out: calls that are running now will not be seen to return. */
+__u64 is_detaching = 0;
+
+/* Set by the tool with its first entry in `stack_ends`. */
+__u64 has_stack_ends = 0;
+
+/* A call of an allocation function that has to be seen to return. */
+struct call {
+    __u64 sp; /* where its return address lies; 0 = there is none */
+    __u64 return_address;
+    __u64 size;
+    __u64 out;         /* where the pointer will be stored, or 0: it is returned */
+    __u64 old_address; /* realloc: the block that was taken out of `live` */
+    __u64 old_block;   /* its number, or 0: it was not tracked */
+    __u64 sampled;
+};
+
+struct thread {
+    struct thread_figures figures;
+    __u64 countdown; /* bytes until the next sample */
+    __u64 stack_end; /* no frame lies at or above it */
+    __u64 next_block;
+    __u32 pid, tid, image, unused;
+    struct call call;
+};
+
+struct live_key {
+    __u64 address;
+    __u32 pid, image;
+};
+
+struct late_free {
+    __u64 block, time;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+/* The tracked blocks: address → number. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1 << 20);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct live_key);
+    __type(value, __u64);
+} live SEC(".maps");
+
+/* Frees that found the ring full. As large as `live`, so that there is room for all of them. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, 1 << 20);
+    __type(value, struct late_free);
+} late_frees SEC(".maps");
+
+/* By the kernel's thread number. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, THREADS_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+/* Where the tool found a thread's outermost frame, by the number that the tool knows. What lies between that
+ * and the thread's control block, its thread-local variables, need not be copied. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, THREADS_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, __u64);
+} stack_ends SEC(".maps");
+
+/* The processes that are profiled, by the number that the tool knows, and how often each called exec. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, __u32);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64[COUNTERS]);
+} counters SEC(".maps");
+
+static __always_inline void count_by(enum probe_counter which, __u64 by) {
+    __u32 zero = 0;
+    __u64 *all = bpf_map_lookup_elem(&counters, &zero);
+    if (all) __sync_fetch_and_add(&all[which], by);
+}
+
+static __always_inline void count(enum probe_counter which) {
+    count_by(which, 1);
+}
+
+/* ---- telling ---- */
+
+static __always_inline __u64 wake_flags(void) {
+    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void head_of(struct event *event, __u32 kind, const struct thread *thread) {
+    event->kind = kind;
+    event->pid = thread->pid;
+    event->tid = thread->tid;
+    event->image = thread->image;
+    event->time = bpf_ktime_get_ns();
+}
+
+static __noinline void tell_free(const struct thread *thread, __u64 block) {
+    struct event_free told = {.block = block};
+    head_of(&told.event, EVENT_FREE, thread);
+    if (bpf_ringbuf_output(&ring, &told, sizeof told, wake_flags()) == 0) return;
+    struct late_free late = {.block = block, .time = told.event.time};
+    if (bpf_map_push_elem(&late_frees, &late, BPF_ANY) == 0)
+        count(COUNT_LATE_FREES);
+    else
+        count(COUNT_FORGOTTEN_FREES);
+}
+
+static __noinline void tell_thread(__u32 kind, const struct thread *thread) {
+    struct event_thread told = {.figures = thread->figures};
+    head_of(&told.event, kind, thread);
+    bpf_get_current_comm(told.name, sizeof told.name);
+    if (bpf_ringbuf_output(&ring, &told, sizeof told, wake_flags())) count(COUNT_LOST_NOTICES);
+}
+
+/* The tool should act on these at once. */
+static __always_inline void tell_notice(void *event, __u64 size) {
+    if (bpf_ringbuf_output(&ring, event, size, BPF_RB_FORCE_WAKEUP)) count(COUNT_LOST_NOTICES);
+}
+
+/* ---- who is calling ---- */
+
+/* The number of a task in the tool's pid namespace. */
+static __always_inline __u32 number_of(struct task_struct *task) {
+    struct pid *pid = BPF_CORE_READ(task, thread_pid);
+    __u64 at = bpf_core_field_offset(struct pid, numbers) + pid_level * bpf_core_type_size(struct upid) +
+               bpf_core_field_offset(struct upid, nr);
+    __u32 number = 0;
+    if (pid_level <= BPF_CORE_READ(pid, level))
+        bpf_probe_read_kernel(&number, sizeof number, (char *)pid + at);
+    return number;
+}
+
+static __always_inline __u64 draw(void) {
+    return draw_interval((__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32(), rate);
+}
+
+static __noinline struct thread *make_thread(__u32 kernel_tid) {
+    struct task_struct *task = (void *)bpf_get_current_task();
+    struct thread thread = {.pid = number_of(BPF_CORE_READ(task, group_leader)), .tid = number_of(task)};
+    __u32 *image = bpf_map_lookup_elem(&processes, &thread.pid);
+    if (!image) {
+        count(COUNT_FOREIGN);
+        return NULL;
+    }
+    thread.image = *image;
+    thread.countdown = draw();
+    thread.next_block = (__sync_fetch_and_add(&threads_made, 1) << 40) + 1;
+    /* The C library puts a thread's control block, which fs points to, at the upper end of its stack. The
+     * first thread's stack ends with what the kernel put there for main. */
+    if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
+        thread.stack_end = BPF_CORE_READ(task, mm, start_stack);
+    else
+        thread.stack_end = BPF_CORE_READ(task, thread.fsbase);
+    if (bpf_map_update_elem(&threads, &kernel_tid, &thread, BPF_NOEXIST)) {
+        count(COUNT_LOST_THREADS);
+        return NULL;
+    }
+    tell_thread(EVENT_THREAD, &thread);
+    return bpf_map_lookup_elem(&threads, &kernel_tid);
+}
+
+static __always_inline struct thread *current_thread(void) {
+    __u32 tid = (__u32)bpf_get_current_pid_tgid();
+    struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+    return thread ? thread : make_thread(tid);
+}
+
+/* ---- tracked blocks ---- */
+
+static __always_inline struct live_key key_of(const struct thread *thread, __u64 address) {
+    return (struct live_key){.address = address, .pid = thread->pid, .image = thread->image};
+}
+
+/* Takes a block out of `live`. Returns its number, or 0: it is not tracked. */
+static __always_inline __u64 withdraw(const struct thread *thread, __u64 address) {
+    struct live_key key = key_of(thread, address);
+    __u64 *found = bpf_map_lookup_elem(&live, &key);
+    if (!found) return 0;
+    __u64 block = *found;
+    bpf_map_delete_elem(&live, &key);
+    return block;
+}
+
+/* What realloc did not free is tracked again. If another block took the place, it is tracked no more: better
+ * to end it too early than to let it look live for ever. */
+static __noinline void restore(const struct thread *thread, const struct call *call) {
+    struct live_key key = key_of(thread, call->old_address);
+    __u64 block = call->old_block;
+    if (block == 0 || bpf_map_update_elem(&live, &key, &block, BPF_ANY) == 0) return;
+    count(COUNT_LOST_LIVE);
+    tell_free(thread, block);
+}
+
+/* ---- calls that are waited for ---- */
+
+/* Whether the remembered call is still running: the kernel has put the address of its trampoline where the
+ * return address was. */
+static __always_inline bool call_is_open(const struct call *call, __u64 sp) {
+    struct task_struct *task = (void *)bpf_get_current_task();
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
+    if (!bpf_core_field_exists(mm->uprobes_state)) return sp <= call->sp;
+    __u64 word = 0, trampoline = BPF_CORE_READ(mm, uprobes_state.xol_area, vaddr);
+    return bpf_probe_read_user(&word, sizeof word, (void *)call->sp) == 0 && word == trampoline;
+}
+
+/* True if this call happens inside one that is waited for. One that is gone is forgotten. */
+static __noinline bool is_nested(struct thread *thread, __u64 sp) {
+    if (thread->call.sp == 0) return false;
+    if (call_is_open(&thread->call, sp)) {
+        count(COUNT_NESTED);
+        return true;
+    }
+    if (!is_detaching) count(COUNT_LOST_CALLS);
+    restore(thread, &thread->call);
+    thread->call.sp = 0;
+    return false;
+}
+
+/* ---- the stack ---- */
+
+/* A large local array that was never written to has no memory yet: it leaves a hole of zeros, and the frames
+ * behind it are copied all the same. Reading goes in pieces that begin at multiples of PIECE, so that none
+ * lies partly in a hole. `told->stack` has PIECE bytes more than `room`. */
+#define PIECE 1024
+
+static __always_inline __u64 copy_around_holes(
+    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
+    __u64 sp = told->registers.sp, at = PIECE - (sp & (PIECE - 1));
+    opaque(at);
+    if (at > PIECE || bpf_probe_read_user(told->stack, at, (void *)sp)) return 0;
+    for (__u64 i = 0; i < room / PIECE && at < wanted; i++) {
+        opaque(at);
+        if (at > room) break;
+        /* Another stack than the thread's own ends where nothing can be read. */
+        if (bpf_probe_read_user(told->stack + at, PIECE, (void *)(sp + at)) && !is_own) return at;
+        at += PIECE;
+    }
+    return at < wanted ? at : wanted;
+}
+
+static __always_inline void copy_stack(
+    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
+    if (wanted > room) wanted = room;
+    if (bpf_probe_read_user(told->stack, wanted, (void *)told->registers.sp)) {
+        wanted = room >= 4 * PIECE ? copy_around_holes(told, wanted, room, is_own) : 0;
+        told->stack_flags |= EVENT_STACK_HOLES;
+        count(COUNT_STACK_HOLES);
+    }
+    told->stack_size = wanted;
+}
+
+static __always_inline void walk_frames(struct event_allocation *told) {
+    __u64 *frames = (__u64 *)told->stack, bp = told->registers.bp, low = told->registers.sp;
+    frames[0] = told->registers.ip;
+    __u32 depth = 1;
+    for (; depth < FRAMES_MAX; depth++) {
+        struct {
+            __u64 next, return_address;
+        } frame;
+        if (bp < low || (bp & 7) || bpf_probe_read_user(&frame, sizeof frame, (void *)bp)) break;
+        if (frame.return_address == 0) break;
+        frames[depth] = frame.return_address;
+        low = bp + 16;
+        bp = frame.next;
+    }
+    if (depth == FRAMES_MAX) {
+        told->stack_flags |= EVENT_STACK_CUT;
+        count(COUNT_STACKS_CUT);
+    }
+    told->stack_kind = EVENT_STACK_FRAMES;
+    told->stack_size = depth * sizeof *frames;
+}
+
+/* ---- allocations ---- */
+
+static __always_inline void registers_of(const struct pt_regs *ctx, struct event_registers *registers) {
+    registers->ip = ctx->ip;
+    registers->sp = ctx->sp;
+    registers->bp = ctx->bp;
+    registers->bx = ctx->bx;
+    registers->r12 = ctx->r12;
+    registers->r13 = ctx->r13;
+    registers->r14 = ctx->r14;
+    registers->r15 = ctx->r15;
+}
+
+/* Fills and sends an event with `room` bytes for the stack; the ring hands out constant sizes only. False if
+ * the block is not tracked. */
+static __always_inline bool tell_with_room(const struct pt_regs *ctx, struct thread *thread,
+    const struct call *call, __u64 address, __u64 wanted, const __u64 room) {
+    const __u64 slack = room >= 4 * PIECE ? PIECE : 0;
+    struct event_allocation *told = bpf_ringbuf_reserve(&ring, sizeof *told + room + slack, 0);
+    if (!told) {
+        count(COUNT_LOST_RING);
+        count_by(COUNT_LOST_RING_BYTES, call->size);
+        return false;
+    }
+    struct live_key key = key_of(thread, address);
+    __u64 block = thread->next_block;
+    __u64 *previous = bpf_map_lookup_elem(&live, &key);
+    told->replaced = previous ? *previous : 0;
+    if (bpf_map_update_elem(&live, &key, &block, BPF_ANY)) {
+        bpf_ringbuf_discard(told, 0);
+        count(COUNT_LOST_LIVE);
+        count_by(COUNT_LOST_LIVE_BYTES, call->size);
+        return false;
+    }
+    if (previous) count(COUNT_REPLACED);
+    thread->next_block++;
+    head_of(&told->event, EVENT_ALLOCATION, thread);
+    told->block = block;
+    told->address = address;
+    told->size = call->size;
+    told->ended = call->old_block;
+    registers_of(ctx, &told->registers);
+    told->stack_flags = 0;
+    if (stack_by_frames) {
+        walk_frames(told);
+    } else {
+        told->stack_kind = EVENT_STACK_COPY;
+        if (wanted > stack_limit) {
+            wanted = stack_limit;
+            told->stack_flags = EVENT_STACK_CUT;
+            count(COUNT_STACKS_CUT);
+        }
+        copy_stack(told, wanted, room, ctx->sp < thread->stack_end);
+    }
+    bpf_ringbuf_submit(told, wake_flags());
+    count(COUNT_SAMPLED);
+    return true;
+}
+
+static __always_inline __u64 stack_end_of(const struct thread *thread, __u64 sp) {
+    if (has_stack_ends) {
+        __u64 *end = bpf_map_lookup_elem(&stack_ends, &thread->tid);
+        if (end && sp < *end && *end < thread->stack_end) return *end;
+    }
+    return thread->stack_end;
+}
+
+static __noinline bool tell_allocation(
+    const struct pt_regs *ctx, struct thread *thread, const struct call *call, __u64 address) {
+    if (stack_by_frames) return tell_with_room(ctx, thread, call, address, 0, FRAMES_MAX * 8);
+    /* On a stack that is not the thread's own (a coroutine's, a signal handler's) the end is not known. */
+    __u64 end = stack_end_of(thread, ctx->sp), wanted = ctx->sp < end ? end - ctx->sp : stack_limit;
+    __u64 copied = wanted < stack_limit ? wanted : stack_limit;
+    if (copied <= 512) return tell_with_room(ctx, thread, call, address, wanted, 512);
+    if (copied <= 1024) return tell_with_room(ctx, thread, call, address, wanted, 1024);
+    if (copied <= 2048) return tell_with_room(ctx, thread, call, address, wanted, 2048);
+    if (copied <= 4096) return tell_with_room(ctx, thread, call, address, wanted, 4096);
+    if (copied <= 8192) return tell_with_room(ctx, thread, call, address, wanted, 8192);
+    if (copied <= 16384) return tell_with_room(ctx, thread, call, address, wanted, 16384);
+    if (copied <= 32768) return tell_with_room(ctx, thread, call, address, wanted, 32768);
+    return tell_with_room(ctx, thread, call, address, wanted, 65536);
+}
+
+/* The context may be read at constant offsets only, so it is indexed in a copy. */
+static __always_inline __u64 register_of(const struct pt_regs *copy, __u64 cookie, int field) {
+    __u64 slot = cookie_register(cookie, field);
+    return slot < sizeof *copy / 8 ? ((const __u64 *)copy)[slot] : 0;
+}
+
+static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
+    if (rate <= 1) return true;
+    if (size < thread->countdown) {
+        thread->countdown -= size;
+        return false;
+    }
+    thread->countdown = draw();
+    return true;
+}
+
+/* True if the return of this call must be seen. */
+static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
+    __u64 cookie = bpf_get_attach_cookie((void *)ctx);
+    count(COUNT_ENTRIES);
+    if (!thread || is_nested(thread, ctx->sp)) return false;
+
+    const struct pt_regs copy = *ctx;
+    struct call call = {.sp = ctx->sp, .size = register_of(&copy, cookie, COOKIE_SIZE)};
+    if (cookie_register(cookie, COOKIE_COUNT) != COOKIE_NONE) {
+        __u64 factor = register_of(&copy, cookie, COOKIE_COUNT), largest = ~0ULL;
+        opaque(largest);
+        if (factor && call.size > largest / factor) return false;
+        call.size *= factor;
+    }
+    if ((cookie & COOKIE_THROWS) && call.size > SIZE_HOPELESS) return false;
+    call.sampled = is_sampled(thread, call.size);
+    thread->figures.bytes += call.size;
+    thread->figures.allocations++;
+    call.old_address = register_of(&copy, cookie, COOKIE_OLD);
+    if (call.old_address) call.old_block = withdraw(thread, call.old_address);
+    if (!call.sampled && !call.old_block && !(cookie & COOKIE_NESTS)) return false;
+
+    call.out = register_of(&copy, cookie, COOKIE_OUT);
+    if (bpf_probe_read_user(&call.return_address, sizeof call.return_address, (void *)ctx->sp)) {
+        count(COUNT_LOST_CALLS);
+        restore(thread, &call);
+        return false;
+    }
+    thread->call = call;
+    return true;
+}
+
+/* The pointer that a call gave out, or 0: it failed. */
+static __always_inline __u64 result_of(const struct pt_regs *ctx, const struct call *call) {
+    if (!call->out) return ctx->ax;
+    __u64 address = 0;
+    if ((__u32)ctx->ax != 0 || bpf_probe_read_user(&address, sizeof address, (void *)call->out)) return 0;
+    return address;
+}
+
+static __always_inline bool is_return_of(const struct pt_regs *ctx, const struct call *call) {
+    return call->sp != 0 && ctx->ip == call->return_address && ctx->sp == call->sp + 8;
+}
+
+static __noinline void on_return(const struct pt_regs *ctx, struct thread *thread) {
+    struct call call = thread->call;
+    thread->call.sp = 0;
+    count(COUNT_RETURNS);
+    __u64 address = result_of(ctx, &call);
+    if (address) {
+        if (call.sampled && tell_allocation(ctx, thread, &call, address)) return;
+        if (call.old_block) tell_free(thread, call.old_block);
+        return;
+    }
+    thread->figures.bytes -= call.size;
+    thread->figures.allocations--;
+    if (call.old_block && call.size == 0) { /* realloc(p, 0) is a free */
+        tell_free(thread, call.old_block);
+        return;
+    }
+    count(COUNT_FAILED);
+    restore(thread, &call);
+}
+
+/* ---- the probes ---- */
+
+/* One program for both ends of a call. What it returns at the call decides whether the return is caught. */
+SEC("uprobe")
+int heap_session(struct pt_regs *ctx) {
+    struct thread *thread = current_thread();
+    if (thread && is_return_of(ctx, &thread->call)) {
+        on_return(ctx, thread);
+        return 0;
+    }
+    return on_call(ctx, thread) ? 0 : 1;
+}
+
+SEC("uprobe")
+int heap_call(struct pt_regs *ctx) {
+    on_call(ctx, current_thread());
+    return 0;
+}
+
+SEC("uretprobe")
+int heap_return(struct pt_regs *ctx) {
+    __u32 tid = (__u32)bpf_get_current_pid_tgid();
+    struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+    if (thread && is_return_of(ctx, &thread->call))
+        on_return(ctx, thread);
+    else
+        count(COUNT_RETURNS);
+    return 0;
+}
+
+/* The allocator frees on its own account too: at the end of a thread glibc gives back what that thread had
+ * freed before. It matters where frees of unknown blocks mean something: where all are tracked. */
+static __always_inline bool is_own_business(const struct pt_regs *ctx, __u64 cookie) {
+    __u64 caller, ip = ctx->ip;
+    if (rate > 1) return false;
+    if (bpf_probe_read_user(&caller, sizeof caller, (void *)ctx->sp)) return false;
+    return caller >= ip - cookie_reach(cookie, COOKIE_BEFORE) &&
+           caller < ip + cookie_reach(cookie, COOKIE_BEHIND);
+}
+
+SEC("uprobe")
+int heap_free(struct pt_regs *ctx) {
+    __u64 cookie = bpf_get_attach_cookie(ctx);
+    const struct pt_regs copy = *ctx;
+    __u64 address = register_of(&copy, cookie, COOKIE_OLD);
+    count(COUNT_ENTRIES);
+    if (!address) return 0;
+    struct thread *thread = current_thread();
+    if (!thread || is_nested(thread, ctx->sp)) return 0;
+    __u64 block = withdraw(thread, address);
+    if (!block && is_own_business(ctx, cookie)) return 0;
+    thread->figures.frees++;
+    count(COUNT_FREES);
+    if (block)
+        tell_free(thread, block);
+    else
+        count(COUNT_FREES_UNKNOWN);
+    return 0;
+}
+
+/* The dynamic linker calls this when it has changed its list of libraries. */
+SEC("uprobe")
+int modules_changed(struct pt_regs *ctx) {
+    struct thread *thread = current_thread();
+    if (!thread) return 0;
+    struct event told;
+    head_of(&told, EVENT_MODULES, thread);
+    tell_notice(&told, sizeof told);
+    return 0;
+}
+
+/* ---- what becomes of the target ---- */
+
+SEC("raw_tp/sched_process_fork")
+int process_forked(struct bpf_raw_tracepoint_args *ctx) {
+    struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+    if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid)) return 0; /* a thread */
+    struct event_fork told = {.event = {.kind = EVENT_FORK, .time = bpf_ktime_get_ns()}};
+    told.event.pid = number_of(BPF_CORE_READ(parent, group_leader));
+    __u32 *image = bpf_map_lookup_elem(&processes, &told.event.pid);
+    if (!image) return 0;
+    told.event.tid = number_of(parent);
+    told.event.image = *image;
+    told.child = number_of(child);
+    tell_notice(&told, sizeof told);
+    return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int process_replaced(struct bpf_raw_tracepoint_args *ctx) {
+    struct task_struct *task = (void *)ctx->args[0];
+    struct event told = {.kind = EVENT_EXEC, .time = bpf_ktime_get_ns()};
+    told.pid = told.tid = number_of(task);
+    __u32 *image = bpf_map_lookup_elem(&processes, &told.pid);
+    if (!image) return 0;
+    told.image = ++*image;
+    __u32 tid = BPF_CORE_READ(task, pid), former = (__u32)ctx->args[1];
+    bpf_map_delete_elem(&stack_ends, &told.tid);
+    bpf_map_delete_elem(&threads, &tid);
+    bpf_map_delete_elem(&threads, &former);
+    tell_notice(&told, sizeof told);
+    return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
+    struct task_struct *task = (void *)ctx->args[0];
+    __u32 tid = BPF_CORE_READ(task, pid), pid = number_of(BPF_CORE_READ(task, group_leader));
+    __u32 *image = bpf_map_lookup_elem(&processes, &pid);
+    if (!image) return 0;
+    struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+    if (thread) {
+        tell_thread(EVENT_THREAD_END, thread);
+        bpf_map_delete_elem(&stack_ends, &thread->tid);
+        bpf_map_delete_elem(&threads, &tid);
+    }
+    if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
+    struct event told = {.kind = EVENT_PROCESS_END,
+        .pid = pid,
+        .tid = number_of(task),
+        .image = *image,
+        .time = bpf_ktime_get_ns()};
+    bpf_map_delete_elem(&processes, &pid);
+    tell_notice(&told, sizeof told);
+    return 0;
+}
+
+/* Run once by the tool, in the tool. */
+SEC("raw_tp")
+int find_level(void *ctx) {
+    struct task_struct *task = (void *)bpf_get_current_task();
+    pid_level = BPF_CORE_READ(task, thread_pid, level);
+    return 0;
+}

@@ -1,0 +1,285 @@
+#include "bpf/image.h"
+
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+struct segment {
+    uint64_t address, offset, size;
+    bool has_code;
+};
+
+struct image {
+    int fd;
+    Elf *elf;
+    const uint8_t *bytes;
+    size_t size;
+    GElf_Ehdr header;
+    struct segment *segments;
+    size_t segment_count;
+    struct image_function *functions;
+    size_t function_count, function_room;
+    struct image_slot *slots;
+    size_t slot_count, slot_room;
+    bool is_dynamic, has_symbols;
+    Dwfl *debug; /* owns the names that came from a separate debug file */
+    Dwfl_Callbacks debug_callbacks;
+    char *debug_path;
+};
+
+/* ---- reading ---- */
+
+static void read_segments(struct image *image) {
+    size_t count = 0;
+    if (elf_getphdrnum(image->elf, &count) != 0) return;
+    image->segments = xcalloc(count ? count : 1, sizeof *image->segments);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (!gelf_getphdr(image->elf, (int)i, &header)) continue;
+        if (header.p_type == PT_INTERP) image->is_dynamic = true;
+        if (header.p_type != PT_LOAD || header.p_offset > image->size) continue;
+        uint64_t size = header.p_filesz;
+        if (size > image->size - header.p_offset) size = image->size - header.p_offset;
+        image->segments[image->segment_count++] =
+            (struct segment){header.p_vaddr, header.p_offset, size, header.p_flags & PF_X};
+    }
+}
+
+static void add_function(
+    struct image *image, const char *name, const GElf_Sym *symbol, uint64_t address, bool exported) {
+    int type = GELF_ST_TYPE(symbol->st_info);
+    if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE) || !name || !*name) return;
+    if (image->function_count == image->function_room) {
+        image->function_room = image->function_room ? 2 * image->function_room : 1024;
+        image->functions = xrealloc(image->functions, image->function_room * sizeof *image->functions);
+    }
+    int binding = GELF_ST_BIND(symbol->st_info);
+    image->functions[image->function_count++] = (struct image_function){
+        name, address, symbol->st_size, exported && (binding == STB_GLOBAL || binding == STB_WEAK)};
+}
+
+static void read_symbols(struct image *image, Elf_Scn *section, const GElf_Shdr *header) {
+    Elf_Data *data = elf_getdata(section, NULL);
+    size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+    for (size_t i = 1; i < count; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, (int)i, &symbol)) break;
+        const char *name = elf_strptr(image->elf, header->sh_link, symbol.st_name);
+        add_function(image, name, &symbol, symbol.st_value, header->sh_type == SHT_DYNSYM);
+    }
+}
+
+static void add_slot(struct image *image, uint64_t address, const char *name, uint64_t local) {
+    if (image->slot_count == image->slot_room) {
+        image->slot_room = image->slot_room ? 2 * image->slot_room : 256;
+        image->slots = xrealloc(image->slots, image->slot_room * sizeof *image->slots);
+    }
+    image->slots[image->slot_count++] = (struct image_slot){address, name, local};
+}
+
+static void read_slots(struct image *image, Elf_Scn *section, const GElf_Shdr *header) {
+    Elf_Scn *symbol_section = elf_getscn(image->elf, header->sh_link);
+    GElf_Shdr symbol_header;
+    Elf_Data *symbols = NULL, *data = elf_getdata(section, NULL);
+    if (symbol_section && gelf_getshdr(symbol_section, &symbol_header))
+        symbols = elf_getdata(symbol_section, NULL);
+    size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Rela entry;
+        if (!gelf_getrela(data, (int)i, &entry)) break;
+        unsigned type = (unsigned)GELF_R_TYPE(entry.r_info);
+        if (type == R_X86_64_RELATIVE) add_slot(image, entry.r_offset, NULL, (uint64_t)entry.r_addend);
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) continue;
+        GElf_Sym symbol;
+        if (!symbols || !gelf_getsym(symbols, (int)GELF_R_SYM(entry.r_info), &symbol)) continue;
+        const char *name = elf_strptr(image->elf, symbol_header.sh_link, symbol.st_name);
+        if (name && *name) add_slot(image, entry.r_offset, name, 0);
+    }
+}
+
+static void read_sections(struct image *image) {
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(section, &header)) continue;
+        if (header.sh_type == SHT_SYMTAB) image->has_symbols = true;
+        if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
+            read_symbols(image, section, &header);
+        if (header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC)) read_slots(image, section, &header);
+    }
+}
+
+static int by_address(const void *a, const void *b) {
+    const struct image_function *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int by_slot_address(const void *a, const void *b) {
+    const struct image_slot *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* The names of a stripped file, from its separate debug file or the part of it that some distributions keep
+ * inside (.gnu_debugdata). */
+static void read_debug_symbols(struct image *image, const char *path, const char *root) {
+    if (asprintf(&image->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
+    image->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = &image->debug_path};
+    image->debug = dwfl_begin(&image->debug_callbacks);
+    if (!image->debug) return;
+    Dwfl_Module *module = dwfl_report_elf(image->debug, path, path, -1, 0, true);
+    dwfl_report_end(image->debug, NULL, NULL);
+    GElf_Addr bias = 0;
+    if (!module || !dwfl_module_getelf(module, &bias)) return;
+    int count = dwfl_module_getsymtab(module);
+    size_t before = image->function_count;
+    for (int i = 0; i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address;
+        const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
+        add_function(image, name, &symbol, address - bias, false);
+    }
+    image->has_symbols = image->function_count > 2 * before;
+}
+
+int image_open(const char *path, const char *root, bool search_debug, struct image **ret_image,
+    struct problem *problem) {
+    elf_version(EV_CURRENT);
+    struct image *image = xcalloc(1, sizeof *image);
+    image->fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error = image->fd < 0 ? errno : 0;
+    if (image->fd >= 0) image->elf = elf_begin(image->fd, ELF_C_READ_MMAP, NULL);
+    if (image->elf) image->bytes = (const uint8_t *)elf_rawfile(image->elf, &image->size);
+    if (!image->bytes || elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &image->header)) {
+        image_close(image);
+        return problem_set(problem, problem_kind_of_errno(error), NULL, "cannot read '%s': %s", path,
+            error ? strerror(error) : "not an ELF file");
+    }
+    read_segments(image);
+    read_sections(image);
+    if (search_debug && !image->has_symbols) read_debug_symbols(image, path, root);
+    if (image->function_count)
+        qsort(image->functions, image->function_count, sizeof *image->functions, by_address);
+    if (image->slot_count) qsort(image->slots, image->slot_count, sizeof *image->slots, by_slot_address);
+    *ret_image = image;
+    return 0;
+}
+
+void image_close(struct image *image) {
+    if (!image) return;
+    if (image->debug) dwfl_end(image->debug);
+    free(image->debug_path);
+    free(image->segments);
+    free(image->functions);
+    free(image->slots);
+    elf_end(image->elf);
+    if (image->fd >= 0) close(image->fd);
+    free(image);
+}
+
+/* ---- looking things up ---- */
+
+bool image_is_64_bit(const struct image *image) {
+    return image->header.e_ident[EI_CLASS] == ELFCLASS64 && image->header.e_machine == EM_X86_64;
+}
+
+bool image_is_dynamic(const struct image *image) {
+    return image->is_dynamic;
+}
+
+bool image_has_symbols(const struct image *image) {
+    return image->has_symbols;
+}
+
+const struct image_function *image_functions(const struct image *image, size_t *ret_count) {
+    *ret_count = image->function_count;
+    return image->functions;
+}
+
+const struct image_function *image_function_at(const struct image *image, uint64_t address) {
+    size_t low = 0, high = image->function_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (image->functions[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* Of several that start at the same place, one that knows its size. */
+    for (size_t i = low; i-- > 0;) {
+        const struct image_function *function = &image->functions[i];
+        if (function->size && address < function->address + function->size) return function;
+        if (function->address != image->functions[low - 1].address) break;
+    }
+    return NULL;
+}
+
+const struct image_slot *image_slots(const struct image *image, size_t *ret_count) {
+    *ret_count = image->slot_count;
+    return image->slots;
+}
+
+const struct image_slot *image_slot_at(const struct image *image, uint64_t address) {
+    struct image_slot wanted = {.address = address};
+    if (!image->slot_count) return NULL;
+    return bsearch(&wanted, image->slots, image->slot_count, sizeof wanted, by_slot_address);
+}
+
+const uint8_t *image_code(const struct image *image, uint64_t address, size_t *ret_size) {
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        if (!segment->has_code || address < segment->address || address - segment->address >= segment->size)
+            continue;
+        uint64_t at = address - segment->address;
+        *ret_size = segment->size - at;
+        return image->bytes + segment->offset + at;
+    }
+    return NULL;
+}
+
+uint64_t image_offset(const struct image *image, uint64_t address) {
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        if (address >= segment->address && address - segment->address < segment->size)
+            return address - segment->address + segment->offset;
+    }
+    return UINT64_MAX;
+}
+
+uint64_t image_address(const struct image *image, uint64_t offset) {
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        if (offset >= segment->offset && offset - segment->offset < segment->size)
+            return offset - segment->offset + segment->address;
+    }
+    return UINT64_MAX;
+}
+
+bool image_has_text(const struct image *image, const char *text) {
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        if (memmem(image->bytes + segment->offset, segment->size, text, strlen(text))) return true;
+    }
+    return false;
+}
+
+bool image_has_section(const struct image *image, const char *wanted) {
+    size_t names;
+    if (elf_getshdrstrndx(image->elf, &names) != 0) return false;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(section, &header)) continue;
+        const char *name = elf_strptr(image->elf, names, header.sh_name);
+        if (name && strcmp(name, wanted) == 0) return true;
+    }
+    return false;
+}

@@ -1,0 +1,69 @@
+/* The few parts of the kernel that heap.bpf.c looks at. Fields are found by name in the running kernel's type
+ * information (CO-RE), so what stands between them does not matter and no header of any kernel is needed. */
+#ifndef MALLOSCOPE_BPF_KERNEL_H
+#define MALLOSCOPE_BPF_KERNEL_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct upid {
+    int nr;
+};
+
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+
+struct xol_area {
+    unsigned long vaddr;
+};
+
+struct uprobes_state {
+    struct xol_area *xol_area;
+};
+
+struct mm_struct {
+    unsigned long start_stack;
+    struct uprobes_state uprobes_state;
+};
+
+struct thread_struct {
+    unsigned long fsbase;
+};
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live;
+};
+
+struct task_struct {
+    int pid;
+    int tgid;
+    struct mm_struct *mm;
+    struct task_struct *group_leader;
+    struct pid *thread_pid;
+    struct signal_struct *signal;
+    struct thread_struct thread;
+    char comm[16];
+};
+
+#pragma clang attribute pop
+
+/* The context of a uprobe on x86-64: part of the kernel's binary interface. */
+struct pt_regs {
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags,
+        sp, ss;
+};
+
+#endif
