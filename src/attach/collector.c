@@ -261,7 +261,7 @@ void collector_freed(struct collector *collector, uint64_t number, int32_t tid, 
     uint32_t slot = index_remove(&collector->blocks, number);
     if (slot == INDEX_NONE) return;
     uint64_t now = since_start(collector, time);
-    struct thread_record *thread = thread_of(collector, tid, now);
+    struct thread_record *thread = tid ? thread_of(collector, tid, now) : NULL;
     struct live_entry *entry = live_entry(recording, slot);
     struct sample sample = {.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
     live_withdraw(entry);

@@ -41,6 +41,7 @@ struct collected_block {
 };
 
 void collector_allocated(struct collector *collector, const struct collected_block *block);
+/* Thread 0: not known. Does nothing if the block is not known. */
 void collector_freed(struct collector *collector, uint64_t number, int32_t thread, uint64_t time);
 
 /* Where single blocks are not known: the process has `bytes` of memory now. */

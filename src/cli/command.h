@@ -15,6 +15,7 @@ extern const struct command commands[];
 
 int command_archive(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_attach(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_tree(int argc, char **argv);
 int command_leaks(int argc, char **argv);

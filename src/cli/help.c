@@ -9,6 +9,7 @@
 
 const struct command commands[] = {
     {"run", "run a program and record its heap", command_run},
+    {"attach", "record the heap of a running program", command_attach},
     {"report", "table of who allocated what", command_report},
     {"tree", "call tree", command_tree},
     {"leaks", "what is still allocated, with full stacks", command_leaks},

@@ -79,7 +79,7 @@ void frame_index_make(
     uint64_t room = section.sh_size + MODULE_IDENTITY_SIZE;
     uint8_t *header = image_part_own(&image->part[PART_INDEX], table, room);
     if (!header || !read_at(file, copy, section.sh_size, section.sh_offset)) {
-        image_close(image);
+        remote_image_close(image);
         return;
     }
     image->module.data_low = low;

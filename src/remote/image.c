@@ -74,7 +74,7 @@ uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size) {
     return pages;
 }
 
-void image_close(struct image *image) {
+void remote_image_close(struct image *image) {
     for (unsigned i = 0; i < PARTS; i++) {
         if (image->part[i].mapping) munmap(image->part[i].mapping, image->part[i].mapping_size);
         image->part[i] = (struct image_part){0};
@@ -234,7 +234,7 @@ static void find_unwind_header(struct image *image, const struct headers *header
     }
 }
 
-void image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
+void remote_image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
     uint64_t base, struct remote_module *module) {
     *image = (struct image){.process = process,
         .module = {.start = line->start,

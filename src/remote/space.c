@@ -52,7 +52,7 @@ static struct space_entry *entry_make(const struct maps_line *line, uint64_t bas
 
 static void entry_free(struct space_entry *entry) {
     if (!entry) return;
-    image_close(&entry->image);
+    remote_image_close(&entry->image);
     free((char *)entry->line.path);
     free(entry);
 }
@@ -70,9 +70,9 @@ void space_reopen(struct space_entry *entry, struct rules *rules) {
         for (unsigned i = 0; i < 2; i++)
             if (set->entry[i].pc - entry->line.start < entry->line.end - entry->line.start)
                 set->entry[i].pc = 0;
-    image_close(&entry->image);
+    remote_image_close(&entry->image);
     entry->reopened++;
-    image_open(&entry->image, entry->image.process, &entry->line, entry->base, &entry->module);
+    remote_image_open(&entry->image, entry->image.process, &entry->line, entry->base, &entry->module);
 }
 
 /* ---- Reading the maps ---- */
@@ -129,7 +129,7 @@ static void space_take_known(struct space *fresh, struct space *known, const str
             known->entry[next++] = NULL;
         } else {
             entry->module.number = ++fresh->newest;
-            image_open(&entry->image, process, &entry->line, entry->base, &entry->module);
+            remote_image_open(&entry->image, process, &entry->line, entry->base, &entry->module);
         }
     }
 }

@@ -1,0 +1,339 @@
+#include "attach/session.h"
+
+#include "remote/remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What a hit costs the program, measured in a virtual machine (docs/performance.md); less on bare metal. */
+#define SECONDS_OF_ENTRY  0.6e-6
+#define SECONDS_OF_RETURN 0.35e-6
+
+/* A process that is recorded. */
+struct target {
+    int pid;
+    struct plan *plan;
+    struct remote *remote;
+    struct collector *collector;
+    uint64_t modules_noted;
+    uint64_t *frames; /* of the stack that is being walked */
+    struct target *next;
+};
+
+struct session {
+    struct session_options options;
+    struct probe_set *probes;
+    struct target *targets;
+    char *path;
+    uint64_t recordings;
+    bool target_ended, target_changed;
+    struct collector_figures ended; /* of targets that are gone */
+};
+
+static uint64_t monotonic_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static struct target *target_of(struct session *session, uint32_t pid) {
+    struct target *target = session->targets;
+    while (target && target->pid != (int)pid) target = target->next;
+    return target;
+}
+
+/* ---- stacks ---- */
+
+static void note_modules(struct target *target) {
+    uint64_t newest = remote_newest_module(target->remote);
+    if (newest == target->modules_noted) return;
+    for (uint32_t i = 0; i < remote_module_count(target->remote); i++) {
+        const struct remote_module *module = remote_module_at(target->remote, i);
+        if (module->number <= target->modules_noted) continue;
+        struct module_record record = remote_module_record(module);
+        collector_module(target->collector, &record, module->path);
+    }
+    target->modules_noted = newest;
+}
+
+/* The frames of an allocation, in target->frames; returns their number and flags of enum stack_flag. */
+static uint32_t walk(
+    struct target *target, uint32_t depth, const struct event_allocation *event, uint32_t *ret_flags) {
+    *ret_flags = 0;
+    if (event->stack_kind == EVENT_STACK_FRAMES) {
+        uint32_t count = event->stack_size / sizeof(uint64_t);
+        if (count > depth) count = depth;
+        memcpy(target->frames, event->stack, count * sizeof(uint64_t));
+        return count;
+    }
+    const struct event_registers *from = &event->registers;
+    struct unwind_registers registers = {.pc = from->ip,
+        .sp = from->sp,
+        .fp = from->bp,
+        .rbx = from->bx,
+        .r12 = from->r12,
+        .r13 = from->r13,
+        .r14 = from->r14,
+        .r15 = from->r15};
+    enum remote_end end;
+    uint32_t count = remote_unwind(
+        target->remote, &registers, event->stack, event->stack_size, target->frames, depth, &end);
+    if (end == REMOTE_COMPLETE) *ret_flags |= STACK_COMPLETE;
+    if (end == REMOTE_SHORT) *ret_flags |= STACK_CUT;
+    return count;
+}
+
+static void handle_allocation(
+    struct session *session, struct target *target, const struct event_allocation *event) {
+    int32_t thread = (int32_t)event->event.tid;
+    if (event->ended) collector_freed(target->collector, event->ended, thread, event->event.time);
+    if (event->replaced) collector_freed(target->collector, event->replaced, thread, event->event.time);
+    uint32_t flags, count = walk(target, session->options.depth, event, &flags);
+    note_modules(target);
+    collector_allocated(target->collector, &(struct collected_block){
+                                               .number = event->block,
+                                               .address = event->address,
+                                               .size = event->size,
+                                               .time = event->event.time,
+                                               .thread = thread,
+                                               .frames = target->frames,
+                                               .frame_count = count,
+                                               .flags = flags,
+                                           });
+}
+
+/* ---- processes ---- */
+
+static void target_free(struct target *target) {
+    plan_free(target->plan);
+    if (target->remote) remote_close(target->remote);
+    if (target->collector) collector_close(target->collector);
+    free(target->frames);
+    free(target);
+}
+
+static char *allocator_text(const struct plan *plan) {
+    char *text = strdup("");
+    for (size_t i = 0; text && i < plan->layer_count; i++) {
+        char *longer = NULL;
+        if (asprintf(&longer, "%s%s%s", text, i ? ", " : "", plan->layers[i].name) < 0) longer = NULL;
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static int begin_recording(struct session *session, struct target *target, struct problem *problem) {
+    const struct session_options *options = &session->options;
+    char *path = options->path_of(options->context, target->pid), *allocator = allocator_text(target->plan);
+    struct collector_options collector = {
+        .path = path,
+        .replace = options->replace,
+        .pid = target->pid,
+        .rate = options->probes.rate,
+        .depth = options->depth,
+        .size_max = options->size_max,
+        .allocator = allocator ? allocator : "",
+    };
+    int r = path ? collector_open(&collector, &target->collector, problem)
+                 : problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+    if (r == 0 && !session->path) {
+        session->path = path;
+        path = NULL;
+    }
+    free(path);
+    free(allocator);
+    return r;
+}
+
+static int cannot_look(int pid, int error, struct problem *problem) {
+    if (error == -ENOEXEC)
+        return problem_set(problem, PROBLEM_USAGE, "attach to a 64-bit program of this machine's kind",
+            "process %d is not a 64-bit program", pid);
+    return problem_set(problem, problem_kind_of_errno(-error), "run this as root: sudo malloscope attach ...",
+        "cannot look into process %d: %s", pid, strerror(-error));
+}
+
+static int add_target(struct session *session, int pid, struct problem *problem) {
+    struct target *target = calloc(1, sizeof *target);
+    if (!target) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+    target->pid = pid;
+    target->frames = calloc(session->options.depth, sizeof *target->frames);
+    int r = plan_make(pid, &target->plan, problem);
+    int looked = r == 0 ? remote_open(pid, &target->remote) : 0;
+    if (looked < 0) r = cannot_look(pid, looked, problem);
+    if (r == 0) r = begin_recording(session, target, problem);
+    if (r == 0) {
+        note_modules(target);
+        r = probe_attach(session->probes, target->plan, problem);
+    }
+    if (r < 0) {
+        target_free(target);
+        return r;
+    }
+    target->next = session->targets;
+    session->targets = target;
+    session->recordings++;
+    return 0;
+}
+
+static void note_losses(struct session *session, struct target *target);
+
+static void end_target(struct session *session, struct target *target) {
+    struct target **link = &session->targets;
+    while (*link != target) link = &(*link)->next;
+    *link = target->next;
+    struct collector_figures figures = collector_figures(target->collector);
+    session->ended.samples += figures.samples;
+    session->ended.frees += figures.frees;
+    if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
+    if (target->pid == session->options.pid) session->target_ended = true;
+    note_losses(session, target);
+    target_free(target);
+}
+
+/* ---- events ---- */
+
+/* One that is told late does not say by whom: the numbers of blocks are not shared between processes. */
+static void handle_free(struct session *session, const struct event_free *event) {
+    for (struct target *target = session->targets; target; target = target->next)
+        if (event->event.pid == 0 || target->pid == (int)event->event.pid)
+            collector_freed(target->collector, event->block, (int32_t)event->event.tid, event->event.time);
+}
+
+static void handle(void *context, const struct event *event) {
+    struct session *session = context;
+    if (event->kind == EVENT_FREE) {
+        handle_free(session, (const struct event_free *)event);
+        return;
+    }
+    struct target *target = target_of(session, event->pid);
+    if (!target) return;
+    switch ((enum event_kind)event->kind) {
+    case EVENT_ALLOCATION:
+        handle_allocation(session, target, (const struct event_allocation *)event);
+        break;
+    case EVENT_FREE:
+    case EVENT_THREAD:
+        break;
+    case EVENT_THREAD_END: {
+        const struct event_thread *thread = (const struct event_thread *)event;
+        collector_thread_ended(target->collector, (int32_t)event->tid, thread->figures.bytes, event->time);
+        break;
+    }
+    case EVENT_FORK:
+        if (session->options.follow)
+            add_target(session, (int)((const struct event_fork *)event)->child, NULL);
+        break;
+    case EVENT_EXEC:
+        if (target->pid == session->options.pid) session->target_changed = true;
+        end_target(session, target);
+        break;
+    case EVENT_PROCESS_END:
+        end_target(session, target);
+        break;
+    case EVENT_MODULES:
+        remote_refresh(target->remote);
+        note_modules(target);
+        if (plan_extend(target->plan, NULL) == 0) probe_attach(session->probes, target->plan, NULL);
+        break;
+    }
+}
+
+/* The kernel counts for all processes together: with several, the first one's recording has the sum. */
+static void note_losses(struct session *session, struct target *target) {
+    uint64_t counters[COUNTERS], lost[DROP_KINDS] = {0};
+    if (target->pid != session->options.pid) return;
+    probe_read_counters(session->probes, counters);
+    lost[DROP_RING] = counters[COUNT_LOST_RING];
+    lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
+    lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
+    lost[DROP_THREAD] = counters[COUNT_LOST_THREADS];
+    collector_losses(
+        target->collector, lost, session->options.probes.rate == 1 ? counters[COUNT_FREES_UNKNOWN] : 0);
+}
+
+static void note_thread(void *context, uint32_t pid, uint32_t tid, const struct thread_figures *figures) {
+    struct target *target = target_of(context, pid);
+    if (target) collector_thread_bytes(target->collector, (int32_t)tid, figures->bytes);
+}
+
+/* ---- the session ---- */
+
+int session_open(const struct session_options *options, struct session **ret_session,
+    enum probe_trouble *ret_trouble, struct problem *problem) {
+    *ret_trouble = PROBE_FINE;
+    struct session *session = calloc(1, sizeof *session);
+    if (!session) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+    session->options = *options;
+    int r = probe_open(&options->probes, &session->probes, ret_trouble, problem);
+    if (r == 0) r = add_target(session, options->pid, problem);
+    if (r < 0) {
+        probe_close(session->probes);
+        free(session->path);
+        free(session);
+        return r;
+    }
+    *ret_session = session;
+    return 0;
+}
+
+int session_poll(struct session *session, int timeout_ms) {
+    int r = probe_poll(session->probes, timeout_ms, handle, session);
+    return r < 0 ? r : 0;
+}
+
+void session_set_baseline(struct session *session) {
+    for (struct target *target = session->targets; target; target = target->next)
+        collector_forget_all(target->collector, monotonic_now());
+    session->ended = (struct collector_figures){0};
+}
+
+struct session_status session_status(struct session *session) {
+    uint64_t counters[COUNTERS];
+    probe_read_counters(session->probes, counters);
+    struct session_status status = {
+        .samples = session->ended.samples,
+        .frees = session->ended.frees,
+        .peak_bytes = session->ended.peak_bytes,
+        .recordings = session->recordings,
+        .target_ended = session->target_ended,
+        .target_changed = session->target_changed,
+        .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS],
+        .older_frees = counters[COUNT_FREES_UNKNOWN],
+        .probe_seconds = (double)counters[COUNT_ENTRIES] * SECONDS_OF_ENTRY +
+                         (double)counters[COUNT_RETURNS] * SECONDS_OF_RETURN,
+    };
+    probe_each_thread(session->probes, note_thread, session);
+    for (struct target *target = session->targets; target; target = target->next) {
+        struct collector_figures figures = collector_figures(target->collector);
+        note_losses(session, target);
+        status.processes++;
+        status.live_bytes += figures.live_bytes;
+        if (figures.peak_bytes > status.peak_bytes) status.peak_bytes = figures.peak_bytes;
+        status.samples += figures.samples;
+        status.frees += figures.frees;
+    }
+    return status;
+}
+
+const char *session_path(const struct session *session) {
+    return session->path;
+}
+
+enum probe_method session_method(const struct session *session) {
+    return probe_method(session->probes);
+}
+
+void session_close(struct session *session) {
+    probe_each_thread(session->probes, note_thread, session);
+    probe_detach(session->probes);
+    while (probe_poll(session->probes, 0, handle, session) > 0) {
+    }
+    while (session->targets) end_target(session, session->targets);
+    probe_close(session->probes);
+    free(session->path);
+    free(session);
+}

@@ -1,0 +1,338 @@
+#include "attach/resident.h"
+#include "attach/session.h"
+#include "cli/command.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/outcome.h"
+#include "cli/terminal.h"
+#include "cli/text.h"
+#include "cli/units.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_MS      100
+#define LEVEL_MS     100
+#define DEPTH_LEAST  2
+#define DEPTH_MOST   4096
+#define SIZE_DEFAULT (UINT64_C(4) << 30)
+
+enum via { VIA_BEST, VIA_BPF, VIA_SMAPS };
+static const char *const via_names[] = {"best", "bpf", "smaps", NULL};
+
+struct attach {
+    int pid;
+    const char *output;
+    bool force, quiet, exact, follow, plan, frame_pointers;
+    uint64_t rate, depth, size_max, stack, blocks, ring;
+    double duration, baseline; /* seconds, 0 = none */
+    int via;
+};
+
+static const char about[] = "Records the heap of a program that is running already, with no restart and no "
+                            "code in it, by probes in the\n"
+                            "kernel (eBPF). It needs root. Ctrl-C, the end of -d or of the program end it; "
+                            "the program runs on as before.\n\n"
+                            "Blocks that were allocated before are not known: their frees are counted and "
+                            "said. Where eBPF cannot be used,\n"
+                            "the size of the program's memory is recorded over time, without attribution.";
+
+static const char examples[] = "  sudo malloscope attach 1234\n"
+                               "  sudo malloscope attach --exact -d 30s -o server.mscope $(pidof server)\n"
+                               "  sudo malloscope attach --plan 1234";
+
+/* ---- stopping ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal) {
+    (void)signal;
+    stopped = 1;
+}
+
+static void stop_on_signals(void) {
+    struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- names ---- */
+
+static char *program_name(int pid) {
+    char path[64], name[64] = "program";
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(name, sizeof name, file)) name[strcspn(name, "\n")] = '\0';
+    if (file) fclose(file);
+    for (char *c = name; *c; c++)
+        if (*c == '/' || (unsigned char)*c < ' ') *c = '_';
+    return copy_text(name);
+}
+
+/* -o names the recording of the program itself, or a folder; children's get their number added. */
+static char *path_of(void *context, int pid) {
+    const struct attach *attach = context;
+    cleanup_text char *name = program_name(pid);
+    cleanup_text char *plain = format_text("malloscope.%s.%d.mscope", name, pid);
+    cleanup_text char *here = getcwd(NULL, 0);
+    struct stat status;
+    bool folder = attach->output && stat(attach->output, &status) == 0 && S_ISDIR(status.st_mode);
+    cleanup_text char *chosen = !attach->output      ? copy_text(plain)
+                                : folder             ? format_text("%s/%s", attach->output, plain)
+                                : pid == attach->pid ? copy_text(attach->output)
+                                                     : format_text("%s.%d.mscope", attach->output, pid);
+    return chosen[0] == '/' || !here ? copy_text(chosen) : format_text("%s/%s", here, chosen);
+}
+
+/* ---- the status line ---- */
+
+struct screen {
+    bool wanted;
+    double start, shown;
+    uint64_t events;
+    double probe_seconds;
+};
+
+static void screen_clear(const struct screen *screen) {
+    if (screen->wanted && screen->shown > 0) fputs("\r\033[K", stderr);
+}
+
+static void screen_show(struct screen *screen, const struct session_status *status) {
+    double moment = now(), passed = moment - (screen->shown > 0 ? screen->shown : screen->start);
+    if (!screen->wanted || passed < 0.5) return;
+    uint64_t events = status->samples + status->frees;
+    double share = (status->probe_seconds - screen->probe_seconds) / passed;
+    struct terminal terminal = terminal_of(stderr);
+    cleanup_text char *line = format_text(
+        "%s %s live %s %s peak %s %s %s events/s %s probes take %s of a processor%s%s",
+        seconds_text(moment - screen->start).text, glyphs()->dot, bytes_text(status->live_bytes).text,
+        glyphs()->dot, bytes_text(status->peak_bytes).text, glyphs()->dot,
+        count_text((double)(events - screen->events) / passed).text, glyphs()->dot, percent_text(share).text,
+        status->lost ? ", lost " : "", status->lost ? count_text((double)status->lost).text : "");
+    cleanup_text char *fitting =
+        terminal.width > 1 ? text_shorten(line, terminal.width - 1) : copy_text(line);
+    fprintf(stderr, "\r%s\033[K", fitting);
+    fflush(stderr);
+    screen->shown = moment;
+    screen->events = events;
+    screen->probe_seconds = status->probe_seconds;
+}
+
+/* ---- by eBPF ---- */
+
+static void say_end(const struct attach *attach, const struct session_status *status) {
+    if (status->target_changed)
+        message_note("process %d became another program by exec: its recording ends there", attach->pid);
+    else if (status->target_ended)
+        message_note("process %d has ended", attach->pid);
+}
+
+static char *rest_text(const struct session_status *status, const struct attach *attach) {
+    if (status->recordings > 1)
+        return format_text(
+            "and %llu more recordings of processes it started", (unsigned long long)status->recordings - 1);
+    if (attach->exact && status->older_frees)
+        return format_text("%s of blocks that were allocated before are not in it",
+            counted_text((double)status->older_frees, "free").text);
+    return NULL;
+}
+
+static int follow(const struct attach *attach, struct session *session) {
+    struct screen screen = {.wanted = !attach->quiet && terminal_of(stderr).is_terminal, .start = now()};
+    cleanup_text char *path = copy_text(session_path(session));
+    if (!attach->quiet)
+        message_note("attached to process %d by %s; Ctrl-C to stop", attach->pid,
+            probe_method_name(session_method(session)));
+    bool baseline_due = attach->baseline > 0;
+    struct session_status status = {0};
+    while (!stopped) {
+        int r = session_poll(session, POLL_MS);
+        if (r < 0 && r != -EINTR) break;
+        double passed = now() - screen.start;
+        if (baseline_due && passed >= attach->baseline) {
+            session_set_baseline(session);
+            baseline_due = false;
+        }
+        status = session_status(session);
+        screen_show(&screen, &status);
+        if (attach->duration > 0 && passed >= attach->duration) break;
+        if (status.processes == 0) break;
+    }
+    double seconds = now() - screen.start;
+    screen_clear(&screen);
+    status = session_status(session);
+    session_close(session);
+    say_end(attach, &status);
+    cleanup_text char *more = rest_text(&status, attach);
+    if (!attach->quiet) outcome_print(path, seconds, more);
+    return 0;
+}
+
+/* ---- by asking for the size ---- */
+
+static int watch_size(const struct attach *attach) {
+    struct problem problem = {0};
+    cleanup_text char *path = path_of((void *)attach, attach->pid);
+    struct collector *collector;
+    struct collector_options options = {
+        .path = path,
+        .replace = attach->force,
+        .pid = attach->pid,
+        .rate = 1,
+        .depth = (uint32_t)attach->depth,
+        .size_max = attach->size_max,
+        .allocator = "",
+        .levels_only = true,
+    };
+    uint64_t bytes;
+    if (!resident_anonymous(attach->pid, &bytes))
+        return message_error(errno == ENOENT ? PROBLEM_MISSING : problem_kind_of_errno(errno),
+            "check the number with ps; another user's process needs root",
+            "cannot read the memory of process %d: %s", attach->pid, strerror(errno));
+    if (collector_open(&options, &collector, &problem) < 0) return message_problem(&problem);
+    if (!attach->quiet)
+        message_note(
+            "recording the size of process %d's memory over time, without attribution; Ctrl-C to stop",
+            attach->pid);
+    double start = now();
+    while (!stopped && resident_anonymous(attach->pid, &bytes)) {
+        struct timespec time, pause = {0, LEVEL_MS * 1000000};
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        collector_level(collector, bytes, (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
+        if (attach->duration > 0 && now() - start >= attach->duration) break;
+        nanosleep(&pause, NULL);
+    }
+    double peak = collector_figures(collector).peak_bytes;
+    collector_close(collector);
+    if (!attach->quiet) {
+        fprintf(stderr, "malloscope: recorded %s\n  %s %s peak %s of memory that no file is behind\n", path,
+            seconds_text(now() - start).text, glyphs()->dot, bytes_text(peak).text);
+        message_hint(
+            "there is no attribution in this recording: 'malloscope export --format json' has the timeline");
+    }
+    return 0;
+}
+
+/* ---- the command ---- */
+
+static int show_plan(int pid) {
+    struct problem problem = {0};
+    struct plan *plan;
+    if (plan_make(pid, &plan, &problem) < 0) return message_problem(&problem);
+    plan_print(stdout, plan);
+    plan_free(plan);
+    return message_finish_output();
+}
+
+static int run(struct attach *attach) {
+    struct session_options options = {
+        .pid = attach->pid,
+        .follow = attach->follow,
+        .depth = (uint32_t)attach->depth,
+        .size_max = attach->size_max,
+        .replace = attach->force,
+        .probes = probe_options_default,
+        .path_of = path_of,
+        .context = attach,
+    };
+    options.probes.rate = attach->rate;
+    options.probes.frame_pointers = attach->frame_pointers;
+    if (attach->stack) options.probes.stack_bytes = (uint32_t)attach->stack;
+    if (attach->blocks) options.probes.live_blocks = (uint32_t)attach->blocks;
+    if (attach->ring) options.probes.ring_bytes = (uint32_t)attach->ring;
+    struct problem problem = {0};
+    struct session *session;
+    enum probe_trouble trouble;
+    stop_on_signals();
+    if (attach->via == VIA_SMAPS) return watch_size(attach);
+    if (session_open(&options, &session, &trouble, &problem) == 0) return follow(attach, session);
+    int code = message_problem(&problem);
+    return trouble == PROBE_FINE || attach->via == VIA_BPF ? code : watch_size(attach);
+}
+
+static int check_options(struct attach *attach, const struct option_rule *rate) {
+    if (attach->exact && rate->given && attach->rate != 1)
+        return message_error(
+            PROBLEM_USAGE, "--exact is the same as --rate 1", "--exact and --rate exclude each other");
+    if (attach->exact) attach->rate = 1;
+    attach->exact = attach->rate == 1;
+    if (attach->rate == 0 || attach->rate > UINT32_MAX)
+        return message_error(PROBLEM_USAGE, "choose a rate from 1, which records every allocation, to 4G",
+            "a rate of %llu is not possible", (unsigned long long)attach->rate);
+    if (attach->depth < DEPTH_LEAST || attach->depth > DEPTH_MOST)
+        return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
+            "a stack of %llu frames cannot be kept", (unsigned long long)attach->depth);
+    return 0;
+}
+
+int command_attach(int argc, char **argv) {
+    struct attach attach = {.rate = 512 << 10, .depth = 256, .size_max = SIZE_DEFAULT};
+    struct option_rule rules[] = {
+        {'r', "rate", OPTION_SIZE, &attach.rate, "N",
+            .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
+            .environment = "MALLOSCOPE_RATE"},
+        {'e', "exact", OPTION_ON, &attach.exact, NULL, .help = "record every allocation, like --rate 1"},
+        {'d', "duration", OPTION_SECONDS, &attach.duration, "TIME", .help = "stop after this time: 30s, 5m"},
+        {0, "baseline", OPTION_SECONDS, &attach.baseline, "TIME",
+            .help = "the figures begin after this time: what was allocated\nbefore is not counted"},
+        {'o', "output", OPTION_TEXT, &attach.output, "FILE",
+            .help = "name of the recording, or a folder for it", .environment = "MALLOSCOPE_OUTPUT"},
+        {'f', "force", OPTION_ON, &attach.force, NULL, .help = "replace the recording if it exists",
+            .environment = "MALLOSCOPE_FORCE"},
+        {'q', "quiet", OPTION_ON, &attach.quiet, NULL, .help = "print no status and no summary",
+            .environment = "MALLOSCOPE_QUIET"},
+        {0, "follow", OPTION_ON, &attach.follow, NULL,
+            .help = "record the processes that it starts from now on, too"},
+        {0, "plan", OPTION_ON, &attach.plan, NULL, .help = "only show where probes would go, and why"},
+        {0, "via", OPTION_CHOICE, &attach.via, "WAY",
+            .help = "bpf: probes in the kernel; smaps: only the size over time;\nbest (the default): the "
+                    "first that works",
+            .choices = via_names},
+        {0, "depth", OPTION_COUNT, &attach.depth, "N",
+            .help = "keep N frames of a stack (default 256, at most 4096)",
+            .environment = "MALLOSCOPE_DEPTH"},
+        {0, "stack", OPTION_SIZE, &attach.stack, "N",
+            .help = "copy up to N bytes of a stack (default 16K, at most 64K)"},
+        {0, "frame-pointers", OPTION_ON, &attach.frame_pointers, NULL,
+            .help =
+                "follow frame pointers in place of copying the stack:\ncheaper, but most programs have none"},
+        {0, "blocks", OPTION_COUNT, &attach.blocks, "N",
+            .help = "track up to N blocks at once (default 1 million)"},
+        {0, "ring", OPTION_SIZE, &attach.ring, "N",
+            .help = "buffer for events that are not yet fetched, a power of two"},
+        {0, "max-size", OPTION_SIZE, &attach.size_max, "N",
+            .help = "let the recording grow up to N bytes (default 4G)",
+            .environment = "MALLOSCOPE_MAX_SIZE"},
+    };
+    struct command_line line = {.name = "attach",
+        .usage = "malloscope attach [OPTION]... PID",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 1,
+        .arguments_max = 1};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    uint64_t pid;
+    if (!parse_count(line.arguments[0], &pid) || pid == 0 || pid > INT32_MAX)
+        return message_error(PROBLEM_USAGE, "name a process by its number: see 'ps' or 'pgrep -a NAME'",
+            "'%s' is not a process number", line.arguments[0]);
+    attach.pid = (int)pid;
+    int code = check_options(&attach, &rules[0]);
+    if (code) return code;
+    return attach.plan ? show_plan(attach.pid) : run(&attach);
+}
