@@ -1,4 +1,4 @@
-/* The hooked functions' cold paths, called by the entry code (entry.S) with the caller's registers.
+/* The hooked functions' cold paths, called by the entry code (entry_*.S) with the caller's registers.
  *
  * An allocation is either left as it is, or sampled. Where sampled blocks are marked (mark.h), a sampled
  * block is a little larger and begins behind its mark; its base is what the allocator knows. Otherwise it
@@ -28,7 +28,7 @@ static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct re
                   offsetof(struct real, calloc) == REAL_CALLOC &&
                   offsetof(struct real, realloc) == REAL_REALLOC &&
                   offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
-    "entry.S jumps through these");
+    "the entry code jumps through these");
 
 void *hook_malloc(size_t size, caller *at);
 void *hook_calloc(size_t count, size_t size, caller *at);

@@ -33,7 +33,7 @@ static const char *const new_name[] = {OPERATORS_NEW(NAME)};
 static const char *const delete_name[] = {OPERATORS_DELETE(NAME)};
 #undef NAME
 
-#define DECLARE(form, name) extern char ours_##name[]; /* entry.S */
+#define DECLARE(form, name) extern char ours_##name[]; /* entry_*.S */
 OPERATORS_NEW(DECLARE)
 OPERATORS_DELETE(DECLARE)
 #undef DECLARE
