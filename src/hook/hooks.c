@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 typedef const struct unwind_registers caller;
 
@@ -223,12 +224,12 @@ void *hook_valloc(size_t size, caller *at) {
 }
 
 void *hook_pvalloc(size_t size, caller *at) {
-    size_t rounded;
-    if (__builtin_add_overflow(size, PAGE_MASK, &rounded)) {
+    size_t rounded, page = getauxval(AT_PAGESZ);
+    if (__builtin_add_overflow(size, page - 1, &rounded)) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate(PVALLOC, PAGE_MASK + 1, rounded & ~(size_t)PAGE_MASK, at);
+    return allocate(PVALLOC, page, rounded & -page, at);
 }
 
 /* ---- C++ ---- */
