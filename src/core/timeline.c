@@ -31,6 +31,8 @@ static void widen(struct timeline *timeline, uint64_t now) {
         atomic_store_explicit(&timeline->sequence, sequence, memory_order_release); /* another has done it */
         return;
     }
+    /* Who sees a bucket of what follows sees the odd number too. */
+    atomic_thread_fence(memory_order_release);
     for (int i = 0; i < TIMELINE_BUCKETS; i++) {
         struct timeline_bucket *into = &timeline->bucket[i];
         if (i >= TIMELINE_BUCKETS / 2) {

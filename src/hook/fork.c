@@ -157,6 +157,8 @@ void process_begin_child(void) {
 
 static void after_fork_in_child(void) {
     bool recorded = atomic_load_explicit(&recorder.stage, memory_order_relaxed) == RECORDING;
+    /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
+    if (recorded && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
     if (recorded && !is_recording()) process_begin_child();
 }
 

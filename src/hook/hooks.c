@@ -1,4 +1,4 @@
-/* The hooked functions' cold paths, called by the entry code (entry.S) with the caller's registers.
+/* The hooked functions' cold paths, called by the entry code (entry_*.S) with the caller's registers.
  *
  * An allocation is either left as it is, or sampled. Where sampled blocks are marked (mark.h), a sampled
  * block is a little larger and begins behind its mark; its base is what the allocator knows. Otherwise it
@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 typedef const struct unwind_registers caller;
 
@@ -28,7 +29,7 @@ static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct re
                   offsetof(struct real, calloc) == REAL_CALLOC &&
                   offsetof(struct real, realloc) == REAL_REALLOC &&
                   offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
-    "entry.S jumps through these");
+    "the entry code jumps through these");
 
 void *hook_malloc(size_t size, caller *at);
 void *hook_calloc(size_t count, size_t size, caller *at);
@@ -86,14 +87,14 @@ void hook_before_dlopen(const char *path, int mode) {
 static void note_unmarked(const void *block) {
     if (unmarked == UNMARKED_LOOK_UP) return;
     filter_add(block);
-    if (begins_page(block)) hook_free_page = hook_free_filtered;
+    if (begins_page(block) || is_tagged(block)) hook_free_page = hook_free_filtered;
 }
 
 /* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor
  * one twice. */
 static void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
-    enum outcome outcome = recorder_sample_unmarked(block, size, at);
+    enum outcome outcome = recorder_sample_unmarked(without_tag(block), size, at);
     if (outcome != OUTCOME_RECORDED && unmarked != UNMARKED_LOOK_UP) filter_remove(block);
 }
 
@@ -105,9 +106,9 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
 /* Takes a block out of the live table if it is there. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
-    if (unmarked == UNMARKED_LOOK_UP) return recorder_forget_unmarked(block, ret_forgotten);
+    if (unmarked == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
     if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
-    if (!recorder_forget_unmarked(block, ret_forgotten)) return false;
+    if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
     filter_remove(block);
     return true;
 }
@@ -223,12 +224,12 @@ void *hook_valloc(size_t size, caller *at) {
 }
 
 void *hook_pvalloc(size_t size, caller *at) {
-    size_t rounded;
-    if (__builtin_add_overflow(size, PAGE_MASK, &rounded)) {
+    size_t rounded, page = getauxval(AT_PAGESZ);
+    if (__builtin_add_overflow(size, page - 1, &rounded)) {
         errno = ENOMEM;
         return NULL;
     }
-    return allocate(PVALLOC, PAGE_MASK + 1, rounded & ~(size_t)PAGE_MASK, at);
+    return allocate(PVALLOC, page, rounded & -page, at);
 }
 
 /* ---- C++ ---- */
@@ -306,7 +307,7 @@ static void restore(void *block, uint64_t distance, const struct forgotten *old)
         if (old) recorder_restore(block, old);
         mark_set(block, distance, old ? &old->sample : &(struct sample){.slot = LIVE_NONE});
     } else if (old) {
-        recorder_restore_unmarked(block, old);
+        recorder_restore_unmarked(without_tag(block), old);
         note_unmarked(block);
     }
 }

@@ -17,6 +17,7 @@
 /* Sign-extended by the processor from 32 bits: no allocator's size. The entry code compares with it. */
 #define MARK_IMMEDIATE -0x5a3c1e79
 #define PAGE_MASK      0xfff
+#define TAG_SHIFT      56 /* see is_tagged */
 
 #ifndef __ASSEMBLER__
 
@@ -41,6 +42,20 @@ static inline bool begins_page(const void *block) {
     return ((uintptr_t)block & PAGE_MASK) == 0;
 }
 
+/* On aarch64 a pointer's upper byte may be a tag, which the memory it points to must have too (MTE, switched
+ * on by GLIBC_TUNABLES): who reads the word in front of a block by the block's pointer is stopped. */
+static inline bool is_tagged(const void *block) {
+#if defined(__aarch64__)
+    return (uintptr_t)block >> TAG_SHIFT != 0;
+#else
+    return false;
+#endif
+}
+
+static inline const void *without_tag(const void *block) {
+    return is_tagged(block) ? (const void *)((uintptr_t)block & ((UINT64_C(1) << TAG_SHIFT) - 1)) : block;
+}
+
 /* Depends on all of the mark and on where it is. */
 static inline uint64_t mark_check(const struct mark *mark) {
     uint64_t sum =
@@ -63,7 +78,7 @@ static inline void mark_set(void *block, uint64_t distance, const struct sample 
 /* The distance of a marked block from its base, or 0 if it is not marked. */
 static inline uint64_t mark_distance(const void *block) {
     const struct mark *mark = (const struct mark *)block - 1;
-    if (begins_page(block) || mark->mark != (uint64_t)(int64_t)MARK_IMMEDIATE) return 0;
+    if (begins_page(block) || is_tagged(block) || mark->mark != (uint64_t)(int64_t)MARK_IMMEDIATE) return 0;
     return (mark->size_and_check & 0xffff) == mark_check(mark) ? mark->birth_and_distance & 0xffff : 0;
 }
 

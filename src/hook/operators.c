@@ -1,13 +1,13 @@
 #include "hook/operators.h"
 
 #include "hook/earlier.h"
-#include "hook/mark.h"
 #include "hook/real.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 void *hook_new_by_malloc(size_t size);
@@ -33,7 +33,7 @@ static const char *const new_name[] = {OPERATORS_NEW(NAME)};
 static const char *const delete_name[] = {OPERATORS_DELETE(NAME)};
 #undef NAME
 
-#define DECLARE(form, name) extern char ours_##name[]; /* entry.S */
+#define DECLARE(form, name) extern char ours_##name[]; /* entry_*.S */
 OPERATORS_NEW(DECLARE)
 OPERATORS_DELETE(DECLARE)
 #undef DECLARE
@@ -56,7 +56,7 @@ static void withdraw(const char *address) {
     Dl_info info;
     ElfW(Sym) * symbol;
     if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) return;
-    uintptr_t page = (uintptr_t)symbol & ~(uintptr_t)PAGE_MASK, end = (uintptr_t)(symbol + 1);
+    uintptr_t page = (uintptr_t)symbol & -getauxval(AT_PAGESZ), end = (uintptr_t)(symbol + 1);
     if (mprotect((void *)page, end - page, PROT_READ | PROT_WRITE) != 0) return;
     symbol->st_value = 0;
     mprotect((void *)page, end - page, PROT_READ);

@@ -32,7 +32,7 @@
     X(size_t, malloc_usable_size, (void *))                                                                  \
     X(void *, reallocarray, (void *, size_t, size_t))
 
-/* The entry code (entry.S) jumps through malloc, calloc, free and realloc: see hooks.c for who is behind
+/* The entry code (entry_*.S) jumps through malloc, calloc, free and realloc: see hooks.c for who is behind
  * them. */
 struct real {
 #define REAL_FIELD(type, name, parameters) type(*name) parameters;

@@ -37,6 +37,7 @@ static bool register_thread(void);
 
 static void publish_countdown(uint64_t countdown) {
     __atomic_store_n(&hook_countdown, countdown, __ATOMIC_RELEASE);
+    atomic_thread_fence(memory_order_release); /* before what comes next, for readers in other processes */
     atomic_signal_fence(memory_order_seq_cst);
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,12 @@ static uint64_t kernel_time(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* See mark.h. */
+static bool heap_is_tagged(void) {
+    int control = prctl(PR_GET_TAGGED_ADDR_CTRL, 0, 0, 0, 0);
+    return control > 0 && control & PR_MTE_TCF_MASK;
 }
 
 /* One line on standard error, without stdio. */
@@ -148,7 +155,7 @@ void start_recording(void) {
     recorder.seed = options.seed;
     recorder.follow = options.follow;
     recorder.depth = (uint32_t)options.depth;
-    recorder.marks = real_is_libc();
+    recorder.marks = real_is_libc() && !heap_is_tagged();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
     clock_start(start);

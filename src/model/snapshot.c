@@ -133,7 +133,9 @@ static void copy_module(struct taking *taking, uint64_t offset) {
 static bool read_countdown(int pid, uint64_t address, uint64_t *ret_countdown) {
     struct iovec here = {ret_countdown, sizeof *ret_countdown};
     struct iovec there = {(void *)(uintptr_t)address, sizeof *ret_countdown};
-    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof *ret_countdown;
+    bool read = process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof *ret_countdown;
+    atomic_thread_fence(memory_order_acquire); /* what is read of the thread next is read later */
+    return read;
 }
 
 /* A running thread has allocated, since its last draw, what its countdown has come down. It is added here,

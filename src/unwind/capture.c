@@ -12,8 +12,12 @@
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
 
-#define PC_MIN        4096
-#define PC_MAX        (UINT64_C(1) << 47)
+#define PC_MIN 4096
+#if defined(__x86_64__)
+#define PC_MAX (UINT64_C(1) << 47)
+#else
+#define PC_MAX (UINT64_C(1) << 48)
+#endif
 #define WALK_MAX      (1u << 18) /* frames followed, stored or not: a few milliseconds */
 #define STACKS_MAX    4          /* that one walk may come through */
 #define FOREIGN_STACK (UINT64_C(256) << 20)
@@ -108,6 +112,12 @@ static uint64_t word_in(const struct module *module, uint64_t pc, struct rule ru
     return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | module->number << FRAME_MODULE_SHIFT | offset;
 }
 
+/* A return address may be the first of a mapping, with nothing before it: that of a signal trampoline. */
+static bool module_of(uint64_t pc, struct module *ret_module, bool *ret_certain) {
+    if (modules_find(pc, ret_module, ret_certain)) return true;
+    return (pc + 1) % PAGE_SIZE_MIN == 0 && modules_find(pc + 1, ret_module, ret_certain);
+}
+
 static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_t *ret_word) {
     struct module module = {.unread = 0};
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -115,7 +125,7 @@ static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_
         struct rule rule = {.cfa = RULE_OUTSIDE};
         bool certain = true;
         *ret_word = pc + 1;
-        if (modules_find(pc, &module, &certain)) {
+        if (module_of(pc, &module, &certain)) {
             if (!rule_evaluate(&module, pc, &rule)) {
                 modules_distrust();
                 continue;
@@ -204,6 +214,18 @@ static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
     return STEP_ON;
 }
 
+/* A return address as it is used. On aarch64 the one on the stack may carry a signature (pointer
+ * authentication); the instruction takes it off, and does nothing on processors that have no such thing. */
+static inline uint64_t without_signature(uint64_t pc) {
+#if defined(__aarch64__)
+    register uint64_t link __asm__("x30") = pc;
+    __asm__("hint #7" : "+r"(link)); /* xpaclri */
+    return link;
+#else
+    return pc;
+#endif
+}
+
 /* Code without unwind information. The frame pointer is believed if it points up the stack and has a return
  * address into code beside it. */
 static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk) {
@@ -214,11 +236,15 @@ static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk)
     if (fp == 0) return STEP_START;
     if (fp < walk->base[BASE_SP]) return STEP_END;
     if (!stack_read(&walk->stack, fp, &next) || !stack_read(&walk->stack, fp + 8, &pc)) return STEP_END;
+    pc = without_signature(pc);
     if (pc - PC_MIN >= PC_MAX - PC_MIN || !modules_find(pc - 1, &module, &certain)) return STEP_END;
     walk->pc = pc;
     walk->base[BASE_SP] = fp + 16;
     walk->base[BASE_FP] = next;
-    walk->lost |= ~(1u << BASE_FP | 1u << BASE_SP);
+    walk->lost |= ~(1u << BASE_FP);
+#if defined(__x86_64__)
+    walk->lost &= ~(1u << BASE_SP); /* elsewhere it is only known to be that or more */
+#endif
     walk->interrupted = false;
     return STEP_ON;
 }
@@ -248,29 +274,45 @@ static inline void restore(struct walk *walk, unsigned base, uint64_t anchor, in
         walk->lost |= 1u << base;
 }
 
+/* Where the return address lies; 0 = it is in its register. */
+static inline uint64_t return_place(struct rule rule, uint64_t cfa, uint64_t anchor) {
+#if defined(__x86_64__)
+    return cfa - 8;
+#else
+    return rule_saved_last(rule) ? anchor + (uint64_t)rule_saved_last(rule) * 8 : 0;
+#endif
+}
+
+/* Of a function whose stack pointer is not known, because the walk came by the frame pointer. That points to
+ * where the function keeps its caller's. */
+static bool cfa_by_frame_pointer(const struct walk *walk, struct rule rule, uint64_t *ret_cfa) {
+    int64_t place = rule_saved_fp(rule);
+    if (rule_kind(rule) != RULE_CALL || rule_base(rule) != BASE_SP) return false;
+    if (walk->lost >> BASE_FP & 1 || place == 0 || place == RULE_LOST) return false;
+    *ret_cfa = walk->base[BASE_FP] - (uint64_t)place * 8;
+    return true;
+}
+
 static enum step step_call(struct walk *walk, struct rule rule) {
     unsigned base = rule_base(rule);
     if (base > BASE_FP && !walk->all_registers) return STEP_MORE_REGISTERS;
-    if (base >= BASE_COUNT || walk->lost >> base & 1) return STEP_END;
-    uint64_t value = walk->base[base];
-    uint64_t cfa = value + (uint64_t)rule_offset(rule), anchor = cfa;
+    if (base >= BASE_COUNT) return STEP_END;
+    uint64_t value = walk->base[base], cfa = value + (uint64_t)rule_offset(rule);
+    if (walk->lost >> base & 1 && !cfa_by_frame_pointer(walk, rule, &cfa)) return STEP_END;
+    uint64_t anchor = cfa;
     if (rule_kind(rule) == RULE_REALIGNED) {
         if (!stack_read(&walk->stack, cfa, &cfa)) return STEP_END;
         anchor = value + 8;
     }
-#if defined(__x86_64__)
-    if (cfa <= walk->base[BASE_SP] || !stack_read(&walk->stack, cfa - 8, &walk->pc)) return STEP_END;
-#else
-    /* The first frame of a leaf function may be empty, with the return address in its register. */
-    if (cfa < walk->base[BASE_SP] || (cfa == walk->base[BASE_SP] && !walk->interrupted)) return STEP_END;
-    if (rule_saved_last(rule) == 0) {
-        if (!walk->interrupted) return STEP_END;
+    /* A leaf function's frame may be empty, and the return address in its register. */
+    uint64_t place = return_place(rule, cfa, anchor);
+    bool in_register = place == 0 && walk->interrupted;
+    if (cfa < walk->base[BASE_SP] || (cfa == walk->base[BASE_SP] && !in_register)) return STEP_END;
+    if (in_register)
         walk->pc = walk->link;
-    } else if (!stack_read(&walk->stack, anchor + (uint64_t)rule_saved_last(rule) * 8, &walk->pc)) {
+    else if (!stack_read(&walk->stack, place, &walk->pc))
         return STEP_END;
-    }
-    walk->pc &= FRAME_VALUE_MASK; /* without the signature of pointer authentication */
-#endif
+#if defined(__x86_64__)
     if (walk->all_registers) {
         restore(walk, BASE_RBX, anchor, (int16_t)rule.saved);
         restore(walk, BASE_R12, anchor, (int16_t)(rule.saved >> 16));
@@ -278,8 +320,10 @@ static enum step step_call(struct walk *walk, struct rule rule) {
         restore(walk, BASE_R14, anchor, (int16_t)(rule.saved >> 48));
         restore(walk, BASE_R15, anchor, rule_saved_last(rule));
     }
+#endif
     restore(walk, BASE_FP, anchor, rule_saved_fp(rule));
     walk->base[BASE_SP] = cfa;
+    walk->lost &= ~(1u << BASE_SP);
     walk->interrupted = false;
     return STEP_ON;
 }
@@ -309,10 +353,10 @@ static __attribute__((noinline)) enum step step(struct walk *walk, struct rule r
  * bytes from `low` on. Whatever else there is gives false and is left to `step`. */
 static inline READS_STACK bool step_quick(struct rule rule, uint64_t low, uint64_t size, uint64_t *pc,
     uint64_t *sp, uint64_t *fp, uint64_t *fp_place) {
-#if defined(__x86_64__)
     if ((rule.cfa & 0xef) != RULE_CALL) return false; /* base 0 or 1: sp or fp */
     uint64_t cfa = (rule.cfa & 0x10 ? *fp : *sp) + (uint64_t)rule_offset(rule);
-    if (cfa <= *sp || cfa % 8 != 0 || cfa - 8 - low >= size) return false;
+    uint64_t pc_place = return_place(rule, cfa, cfa);
+    if (cfa <= *sp || cfa % 8 != 0 || pc_place - low >= size) return false;
     int64_t place = rule_saved_fp(rule);
     if (place != 0) {
         uint64_t saved = cfa + (uint64_t)place * 8;
@@ -320,12 +364,9 @@ static inline READS_STACK bool step_quick(struct rule rule, uint64_t low, uint64
         *fp = *(const uint64_t *)saved;
         *fp_place = saved;
     }
-    *pc = *(const uint64_t *)(cfa - 8);
+    *pc = *(const uint64_t *)pc_place;
     *sp = cfa;
     return true;
-#else
-    return false;
-#endif
 }
 
 /* A frame pointer that is not known is an odd number, for which `step_quick` has no use. */
@@ -358,7 +399,8 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         output_store(output, word);
         if (walk->trace && rule_base(rule) == BASE_FP) trace_fp_use(walk, fp, fp_place);
         if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp, &fp_place))) {
-            if (walk->trace) trace_add(walk->trace, walk->start, sp - 8, pc);
+            if (walk->trace) trace_add(walk->trace, walk->start, return_place(rule, sp, sp), pc);
+            pc = without_signature(pc);
             interrupted = false;
             continue;
         }
@@ -371,12 +413,12 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         if (walk->trace && rule_kind(rule) != RULE_START) walk->trace->whole = false;
         enum step outcome = step(walk, rule);
         if (outcome != STEP_ON) return outcome;
-        pc = walk->pc;
+        pc = without_signature(walk->pc);
         interrupted = walk->interrupted;
         sp = walk->base[BASE_SP];
         fp = walk->lost >> BASE_FP & 1 ? FP_LOST : walk->base[BASE_FP];
         low = walk->stack.bounds.low;
-        size = walk->all_registers ? 0 : walk->stack.bounds.proven - low;
+        size = walk->all_registers || walk->lost >> BASE_SP & 1 ? 0 : walk->stack.bounds.proven - low;
     }
     return STEP_OVERRUN;
 }
@@ -388,11 +430,13 @@ static void walk_begin(struct walk *walk, const struct unwind_registers *registe
     walk->pc = registers->pc;
     walk->base[BASE_SP] = registers->sp;
     walk->base[BASE_FP] = registers->fp;
+#if defined(__x86_64__)
     walk->base[BASE_RBX] = registers->rbx;
     walk->base[BASE_R12] = registers->r12;
     walk->base[BASE_R13] = registers->r13;
     walk->base[BASE_R14] = registers->r14;
     walk->base[BASE_R15] = registers->r15;
+#endif
     walk->start = registers->sp;
     walk->lost = 0;
     walk->stacks = 0;

@@ -5,7 +5,8 @@
 #if defined(__x86_64__)
 #define REGISTER_PC 16
 #else
-#define REGISTER_PC 32
+#define REGISTER_PC      32
+#define REGISTER_VECTORS 46 /* the length of scalable vectors (SVE), in words of 8 bytes */
 #endif
 
 #define STACK_MAX 6
@@ -64,8 +65,27 @@ static struct term pop(struct evaluation *evaluation) {
     return (struct term){0};
 }
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+
+/* The same for all threads, unless one of them asks the kernel for another. */
+static uint64_t vector_length(void) {
+    enum { HAS_SCALABLE_VECTORS = 1 << 22 };
+    if (!(getauxval(AT_HWCAP) & HAS_SCALABLE_VECTORS)) return 0;
+    register uint64_t length __asm__("x0");
+    __asm__(".inst 0x04e0e3e0" : "=r"(length)); /* cntd x0, which the assembler may not know */
+    return length;
+}
+#endif
+
 static void push_register(struct evaluation *evaluation, uint64_t number, uint64_t offset) {
     uint8_t base = base_of_register(number);
+#if defined(__aarch64__)
+    if (number == REGISTER_VECTORS) {
+        push_number(evaluation, vector_length() + offset);
+        return;
+    }
+#endif
     if (number == REGISTER_PC)
         push_number(evaluation, evaluation->pc + offset);
     else if (base == BASE_OTHER)
@@ -100,6 +120,9 @@ static void binary(struct evaluation *evaluation, uint8_t operation) {
         break;
     case 0x1c:
         left.number = a - b;
+        break;
+    case 0x1e:
+        left.number = a * b;
         break;
     case 0x21:
         left.number = a | b;

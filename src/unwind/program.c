@@ -204,8 +204,9 @@ static void execute_extended(struct machine *machine, uint8_t instruction) {
         cursor_skip(cursor, cursor_unsigned(cursor));
         place_set(machine, number, PLACE_LOST, 0);
         break;
+    case 0x2c:
     case 0x2d:
-        break; /* aarch64: the return address is signed; the walk strips signatures */
+        break; /* aarch64: the return address is signed, or no more; the walk takes signatures off */
     case 0x2e:
         cursor_unsigned(cursor);
         break; /* size of the arguments */

@@ -73,7 +73,7 @@ static bool common_parse(struct cursor *cursor, struct common *ret_common) {
 /* ---- From a row to a rule ---- */
 
 /* A place of saving as the rule's count of 8 bytes from its anchor. */
-static int16_t place_encode(const struct row *row, enum row_register index) {
+static rule_place place_encode(const struct row *row, enum row_register index) {
     unsigned place = row->place[index];
     int64_t offset = row->offset[index];
     if (place == PLACE_SAME) return 0;
@@ -82,40 +82,53 @@ static int16_t place_encode(const struct row *row, enum row_register index) {
         offset -= row->cfa == CFA_WORD ? 8 : row->cfa_offset;
     else if (place != PLACE_CFA || row->cfa == CFA_WORD)
         return RULE_LOST;
-    if (offset % 8 != 0 || offset == 0 || offset / 8 <= INT16_MIN || offset / 8 > INT16_MAX) return RULE_LOST;
-    return (int16_t)(offset / 8);
+    if (offset % 8 != 0 || offset == 0 || offset / 8 != (rule_place)(offset / 8)) return RULE_LOST;
+    return (rule_place)(offset / 8); /* which may be RULE_LOST itself */
 }
 
 static struct rule rule_of_kind(enum rule_kind kind) {
     return (struct rule){.cfa = kind};
 }
 
-static uint64_t at_bit(int16_t place, unsigned bit) {
+#if defined(__x86_64__)
+
+static uint64_t at_bit(rule_place place, unsigned bit) {
     return (uint64_t)(uint16_t)place << bit;
 }
 
+static bool is_signal_frame(const struct row *row) {
+    return row->cfa == CFA_WORD && row->cfa_base == BASE_SP && row->cfa_offset == SIGNAL_SP_OFFSET;
+}
+
+static bool places_encode(const struct row *row, struct rule *rule) {
+    rule->cfa |= at_bit(place_encode(row, ROW_FP), 32) | at_bit(place_encode(row, ROW_R15), 48);
+    rule->saved = at_bit(place_encode(row, ROW_RBX), 0) | at_bit(place_encode(row, ROW_R12), 16) |
+                  at_bit(place_encode(row, ROW_R13), 32) | at_bit(place_encode(row, ROW_R14), 48);
+    return row->place[ROW_RETURN] == PLACE_CFA && row->offset[ROW_RETURN] == -8;
+}
+
+#else
+
+static bool is_signal_frame(const struct row *row) {
+    return true;
+}
+
+static bool places_encode(const struct row *row, struct rule *rule) {
+    rule_place fp = place_encode(row, ROW_FP), link = place_encode(row, ROW_RETURN);
+    rule->saved = (uint64_t)(uint32_t)fp << 32 | (uint32_t)link;
+    return link != RULE_LOST;
+}
+
+#endif
+
 static struct rule rule_encode(const struct row *row, bool signal) {
     if (row->place[ROW_RETURN] == PLACE_UNDEFINED) return rule_of_kind(RULE_START);
-#if defined(__x86_64__)
-    if (signal && row->cfa == CFA_WORD && row->cfa_base == BASE_SP && row->cfa_offset == SIGNAL_SP_OFFSET)
-        return rule_of_kind(RULE_SIGNAL);
-    bool return_address = row->place[ROW_RETURN] == PLACE_CFA && row->offset[ROW_RETURN] == -8;
-    int16_t last = place_encode(row, ROW_R15);
-#else
-    if (signal) return rule_of_kind(RULE_SIGNAL);
-    int16_t last = place_encode(row, ROW_RETURN);
-    bool return_address = last != RULE_LOST;
-#endif
-    bool fits = row->cfa_offset >= -(1 << 23) && row->cfa_offset < 1 << 23;
-    if (signal || row->cfa == CFA_UNKNOWN || !fits || !return_address || row->place[ROW_SP] != PLACE_SAME)
-        return rule_of_kind(RULE_UNKNOWN);
-
+    if (signal) return rule_of_kind(is_signal_frame(row) ? RULE_SIGNAL : RULE_UNKNOWN);
     struct rule rule = rule_of_kind(row->cfa == CFA_WORD ? RULE_REALIGNED : RULE_CALL);
     rule.cfa |= (uint64_t)row->cfa_base << 4 | (uint64_t)((uint32_t)row->cfa_offset << 8);
-    rule.cfa |= at_bit(place_encode(row, ROW_FP), 32) | at_bit(last, 48);
-    rule.saved = at_bit(place_encode(row, ROW_RBX), 0) | at_bit(place_encode(row, ROW_R12), 16) |
-                 at_bit(place_encode(row, ROW_R13), 32) | at_bit(place_encode(row, ROW_R14), 48);
-    return rule;
+    bool fits = row->cfa_offset >= -(1 << 23) && row->cfa_offset < 1 << 23;
+    bool followed = places_encode(row, &rule) && fits && row->cfa != CFA_UNKNOWN;
+    return followed && row->place[ROW_SP] == PLACE_SAME ? rule : rule_of_kind(RULE_UNKNOWN);
 }
 
 /* ---- Evaluation ---- */

@@ -1,13 +1,15 @@
 /* How to get from a frame to its caller's, for one pc: two words, as they are kept in the cache.
  *
  *     cfa     0..3  kind     4..7  base register    8..31 offset, signed, in bytes
- *            32..47 where the frame pointer is saved     48..63 where r15 is (aarch64: the return address)
- *     saved   0..15 rbx     16..31 r12      32..47 r13     48..63 r14
+ *                                                     and on x86-64:  32..47 where the frame pointer is saved
+ *                                                                     48..63 where r15 is
+ *     saved   x86-64   0..15 rbx   16..31 r12   32..47 r13   48..63 r14
+ *             aarch64  0..31 where the return address is saved   32..63 where the frame pointer is
  *
  * A place of saving is signed and counts 8 bytes from the anchor: 0 = the register is unchanged, RULE_LOST =
  * its value cannot be told. The anchor is the canonical frame address (CFA: the stack pointer before the
  * call), but for RULE_REALIGNED 8 above the base register. On x86-64 the return address lies right below the
- * CFA. */
+ * CFA; on aarch64 it is saved below a function's variables, which may be large. */
 #ifndef MALLOSCOPE_UNWIND_RULE_H
 #define MALLOSCOPE_UNWIND_RULE_H
 
@@ -29,7 +31,13 @@ enum rule_kind {
 
 enum rule_base { BASE_SP, BASE_FP, BASE_RBX, BASE_R12, BASE_R13, BASE_R14, BASE_R15, BASE_COUNT };
 
+#if defined(__x86_64__)
+typedef int16_t rule_place;
 #define RULE_LOST INT16_MIN
+#else
+typedef int32_t rule_place;
+#define RULE_LOST INT32_MIN
+#endif
 
 struct rule {
     uint64_t cfa, saved;
@@ -48,11 +56,20 @@ static inline int64_t rule_offset(struct rule rule) {
 }
 
 static inline int64_t rule_saved_fp(struct rule rule) {
-    return (int16_t)(rule.cfa >> 32);
+#if defined(__x86_64__)
+    return (rule_place)(rule.cfa >> 32);
+#else
+    return (rule_place)(rule.saved >> 32);
+#endif
 }
 
+/* r15, or on aarch64 the return address. */
 static inline int64_t rule_saved_last(struct rule rule) {
-    return (int16_t)(rule.cfa >> 48);
+#if defined(__x86_64__)
+    return (rule_place)(rule.cfa >> 48);
+#else
+    return (rule_place)rule.saved;
+#endif
 }
 
 /* Nothing was called here: the return address was put on the stack by hand, and is a function's first

@@ -18,11 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The registers of a frame that survive calls, as saved by the hooks' entry code (hook/entry.S). On x86-64
- * `pc` is the return address of the hooked call and `sp` the stack pointer after that return. */
+/* The registers of a frame that survive calls, as saved by the hooks' entry code (hook/entry_*.S). `pc` is
+ * the return address of the hooked call and `sp` the stack pointer after that return. */
 struct unwind_registers {
-    uint64_t pc, sp, fp;              /* rip, rsp, rbp | pc, sp, x29 */
-    uint64_t rbx, r12, r13, r14, r15; /* x86-64 only */
+    uint64_t pc, sp, fp; /* rip, rsp, rbp | x30, sp, x29 */
+#if defined(__x86_64__)
+    uint64_t rbx, r12, r13, r14, r15; /* on aarch64 no frame is found from other registers */
+#endif
 };
 
 /* The thread's stack: every read lies in [low, high). What lies below `proven` is known to be readable; above

@@ -35,11 +35,12 @@ def folder(session_folder):
 
 @pytest.fixture(scope="session")
 def build(session_folder):
-    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns its path."""
+    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns its path. With `machine` the
+    compiler is that for another one: "aarch64-linux-gnu"."""
     made = {}
 
-    def compile_c(source, target, flags):
-        compiler = "g++" if source.suffix == ".cpp" else "gcc"
+    def compile_c(source, target, flags, machine):
+        compiler = (f"{machine}-" if machine else "") + ("g++" if source.suffix == ".cpp" else "gcc")
         flags = list(flags)
         libraries = [flag for flag in flags if flag.startswith("-l")]
         others = [flag for flag in flags if not flag.startswith("-l")]
@@ -47,20 +48,21 @@ def build(session_folder):
             others.append("-O1")
         harness.run([compiler, "-g", "-Wall", "-Wextra", "-pthread", *others, source, "-o", target, *libraries])
 
-    def compile_rust(source, target, flags):
+    def compile_rust(source, target, flags, machine):
+        assert not machine, "Rust programs are compiled for this machine alone"
         rustc = shutil.which("rustc")
         if not rustc:
             pytest.skip("no rustc here (Debian: apt install rustc)")
         harness.run([rustc, "--edition", "2021", "-g", *flags, source, "-o", target])
 
-    def build_program(name, *flags, target=None):
-        key = (name, flags, target)
+    def build_program(name, *flags, target=None, machine=None):
+        key = (name, flags, target, machine)
         if key not in made:
             source = Path(name) if os.path.isabs(name) else harness.PROGRAMS / name
             place = Path(tempfile.mkdtemp(dir=session_folder))
             os.chmod(place, 0o755)
             path = place / (target or source.stem)
-            (compile_rust if source.suffix == ".rs" else compile_c)(source, path, flags)
+            (compile_rust if source.suffix == ".rs" else compile_c)(source, path, flags, machine)
             made[key] = path
         return made[key]
 

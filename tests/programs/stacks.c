@@ -147,9 +147,16 @@ __asm__(".pushsection .text\n"
         ".size read_at_once, . - read_at_once\n"
         ".popsection\n");
 #else
-int read_at_once(const char *address) {
-    return *(const volatile char *)address;
-}
+__asm__(".pushsection .text\n"
+        ".type read_at_once, %function\n"
+        ".p2align 2\n"
+        "read_at_once:\n"
+        "    .cfi_startproc\n"
+        "    ldrsb w0, [x0]\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size read_at_once, . - read_at_once\n"
+        ".popsection\n");
 #endif
 
 static __attribute__((noinline)) void fault(int depth) {

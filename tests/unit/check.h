@@ -35,6 +35,13 @@ static int check_failures, check_count;
         }                                                                                                    \
     } while (0)
 
+/* How often a test does the same thing: on an emulated processor (cross/aarch64.ini) it takes far longer. */
+#if defined(EMULATED)
+#define REPEAT(times) ((times) / 10)
+#else
+#define REPEAT(times) (times)
+#endif
+
 static inline int check_result(void) {
     fprintf(stderr, "%d checks, %d failed\n", check_count, check_failures);
     return check_failures != 0;

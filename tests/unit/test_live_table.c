@@ -104,7 +104,7 @@ static void check_inheritance(void) {
 /* ---- threads, some of whose slots are given back by others, and whose signal handlers take slots too ----
  */
 
-enum { THREADS = 8, ROUNDS = 200000, HELD = 500 };
+enum { THREADS = 8, ROUNDS = REPEAT(200000), HELD = 500 };
 
 static struct recording *shared;
 static struct thread_record records[THREADS];

@@ -43,6 +43,7 @@ __asm__(".pushsection .text\n"
 __asm__(".pushsection .text\n"
         ".weak registers_take\n"
         ".type registers_take, %function\n"
+        ".p2align 2\n"
         "registers_take:\n"
         "    .cfi_startproc\n"
         "    mov x1, sp\n"
@@ -72,7 +73,8 @@ static _Unwind_Reason_Code reference_add(struct _Unwind_Context *context, void *
 }
 
 static uint64_t test_low, test_high; /* of the main thread */
-static uint64_t compared_stacks, compared_frames;
+static volatile uint64_t compared_stacks; /* also by signal handlers */
+static uint64_t compared_frames;
 static bool in_coroutine; /* whose outermost frame is where makecontext has it return to, by no call */
 
 static void print_frames(const char *title, const uint64_t *frames, uint32_t count) {

@@ -145,7 +145,7 @@ static __attribute__((noinline)) void from_deep_down(int depth) {
     if (depth > 0)
         from_deep_down(depth - 1);
     else
-        garbage_stacks(100000);
+        garbage_stacks(REPEAT(100000));
     __asm__ volatile("" ::: "memory");
 }
 
@@ -158,6 +158,6 @@ int main(int count, char **arguments) {
     CHECK(code[0].header && code[1].header && code[0].start != code[1].start);
     unwind_stack_bounds((uint64_t)__builtin_frame_address(0), &test_low, &test_high);
     from_deep_down(32);
-    for (int i = 0; i < 2; i++) damaged_information(&code[i], 50000);
+    for (int i = 0; i < 2; i++) damaged_information(&code[i], REPEAT(50000));
     return check_result();
 }

@@ -6,7 +6,7 @@ static volatile int padding_sink;
 
 /* Moves what follows, so that no shape's return addresses are another's. */
 __attribute__((used)) static void padding(void) {
-    __asm__ volatile(".skip " PADDING ", 0x90");
+    __asm__ volatile(".skip " PADDING ", 0x90\n .balign 4");
 }
 
 __attribute__((noinline)) int library_call(int (*callback)(void *), void *argument, int depth) {

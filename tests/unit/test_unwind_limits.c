@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "core/recording.h"
@@ -83,14 +84,14 @@ static void too_deep(void) {
     test_high = high;
 }
 
-#if defined(__x86_64__)
-/* Code that calls *%rsi (with the argument in %rdi) from frames of different kinds. */
+/* Code that calls the function in its second argument, with the first, from frames of different kinds. */
 struct generated_code {
-    uint8_t bytes[48];
+    _Alignas(4) uint8_t bytes[48];
     uint8_t size, return_offset;
 };
 
 static const struct generated_code generated_kinds[] = {
+#if defined(__x86_64__)
     /* push %rbp; mov %rsp,%rbp; call; nop; pop %rbp; ret: told by the frame pointer alone */
     {{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x90, 0x5d, 0xc3}, 9, 6},
     /* sub $8,%rsp; call; add $8,%rsp; ret: a trampoline of CPython */
@@ -106,6 +107,22 @@ static const struct generated_code generated_kinds[] = {
     /* push %rbp; sub $16,%rsp; mov $1,%ebp; call; lea 16(%rsp),%rsp; pop %rbp; ret */
     {{0x55, 0x48, 0x83, 0xec, 0x10, 0xbd, 1, 0, 0, 0, 0xff, 0xd6, 0x48, 0x8d, 0x64, 0x24, 0x10, 0x5d, 0xc3},
         19, 12},
+#else
+    /* stp x29,x30,[sp,-16]!; mov x29,sp; blr; nop; ldp x29,x30,[sp],16; ret: by the frame pointer */
+    {{0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x20, 0x00, 0x3f, 0xd6, 0x1f, 0x20, 0x03, 0xd5, 0xfd,
+         0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6},
+        24, 12},
+    /* the same with 96 bytes: the frame record is at the lower end, and the caller's frame further up */
+    {{0xfd, 0x7b, 0xba, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x20, 0x00, 0x3f, 0xd6, 0xfd, 0x7b, 0xc6, 0xa8, 0xc0,
+         0x03, 0x5f, 0xd6},
+        20, 12},
+    /* paciasp; sub sp,sp,64; stp x29,x30,[sp,32]; add x29,sp,32; blr; ldp; add; autiasp; ret: it is in the
+     * middle, and the return address is signed */
+    {{0x3f, 0x23, 0x03, 0xd5, 0xff, 0x03, 0x01, 0xd1, 0xfd, 0x7b, 0x02, 0xa9, 0xfd, 0x83, 0x00, 0x91, 0x20,
+         0x00, 0x3f, 0xd6, 0xfd, 0x7b, 0x42, 0xa9, 0xff, 0x03, 0x01, 0x91, 0xbf, 0x23, 0x03, 0xd5, 0xc0, 0x03,
+         0x5f, 0xd6},
+        36, 20},
+#endif
 };
 
 static void capture_from_generated_code(uint64_t max) {
@@ -128,6 +145,7 @@ static void generated(void) {
             mprotect(page + PAGE, PAGE, PROT_NONE);
             uint8_t *code = round == 2 ? page + PAGE - kind->size : page; /* or right before the end */
             memcpy(code, kind->bytes, kind->size);
+            __builtin___clear_cache((char *)code, (char *)code + kind->size);
             mprotect(page, PAGE, PROT_READ | PROT_EXEC);
             run_generated(code, kind);
         }
@@ -137,10 +155,39 @@ static void generated(void) {
         const struct generated_code *kind = &generated_kinds[round % KINDS];
         memset(code, 0xcc, PAGE);
         memcpy(code, kind->bytes, kind->size);
+        __builtin___clear_cache((char *)code, (char *)code + PAGE);
         run_generated(code, kind);
     }
 }
+
+/* On a stack of which nothing is known beforehand, too. */
+static ucontext_t main_context, other_context;
+
+static void generated_elsewhere(void) {
+    static char stack[256 * 1024] __attribute__((aligned(16)));
+    getcontext(&other_context);
+    other_context.uc_stack.ss_sp = stack;
+    other_context.uc_stack.ss_size = sizeof stack;
+    other_context.uc_link = &main_context;
+    makecontext(&other_context, generated, 0);
+    swapcontext(&main_context, &other_context);
+}
+
+/* The highest addresses that a program's code can have are taken for such, and none above. */
+static void highest_addresses(void) {
+#if defined(__x86_64__)
+    const uint64_t highest = (UINT64_C(1) << 47) - 4096;
+#else
+    const uint64_t highest = (UINT64_C(1) << 48) - 4096;
 #endif
+    struct unwind_registers registers;
+    registers_take(&registers);
+    struct unwind_bounds bounds = unwind_stack_bounds(registers.sp, &test_low, &test_high);
+    registers.pc = highest;
+    CHECK(unwind_capture(&registers, bounds, part, 4096, &part_complete) == 1 && part[0] == highest);
+    registers.pc = highest + 4096;
+    CHECK(unwind_capture(&registers, bounds, part, 4096, &part_complete) == 0);
+}
 
 static void bounds(void) {
     uint64_t low = 0, high = 0, here = (uint64_t)__builtin_frame_address(0);
@@ -188,9 +235,9 @@ int main(void) {
     pthread_t thread;
     cuts();
     too_deep();
-#if defined(__x86_64__)
     generated();
-#endif
+    generated_elsewhere();
+    highest_addresses();
     bounds();
     pthread_create(&thread, NULL, thread_bounds, NULL);
     pthread_join(thread, NULL);

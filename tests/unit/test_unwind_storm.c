@@ -23,7 +23,7 @@
 
 #define THREADS   4
 #define COPIES    16 /* of each library, under names of their own: dlopen takes each for another */
-#define ROUNDS    400
+#define ROUNDS    REPEAT(400)
 #define PATHS_MAX 256
 
 static char paths[PATHS_MAX][64];

@@ -3,10 +3,14 @@
 #include "test_unwind.h"
 
 #include <alloca.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <search.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -15,7 +19,10 @@ static volatile int sink;
 
 #define KEEP_FRAME __asm__ volatile("" ::: "memory")
 
-static __attribute__((noinline)) bool recursion(int depth) {
+/* Functions that every_instruction is about. */
+#define STEPPED __attribute__((noinline, section("stepped_code")))
+
+static STEPPED bool recursion(int depth) {
     char room[40];
     memset(room, depth, sizeof room);
     bool same = depth == 0 ? stack_agrees() : recursion(depth - 1);
@@ -23,7 +30,7 @@ static __attribute__((noinline)) bool recursion(int depth) {
     return same;
 }
 
-static __attribute__((noinline)) bool variable_frame(int size) {
+static STEPPED bool variable_frame(int size) {
     char *room = (char *)alloca((size_t)size);
     memset(room, 1, (size_t)size);
     bool same = stack_agrees();
@@ -31,7 +38,7 @@ static __attribute__((noinline)) bool variable_frame(int size) {
     return same;
 }
 
-static __attribute__((noinline)) bool realigned_frame(int size) {
+static STEPPED bool realigned_frame(int size) {
     _Alignas(64) char aligned[128];
     char room[size];
     memset(aligned, 1, sizeof aligned);
@@ -41,7 +48,7 @@ static __attribute__((noinline)) bool realigned_frame(int size) {
     return same;
 }
 
-static __attribute__((noinline)) bool large_frame(int at) {
+static STEPPED bool large_frame(int at) {
     char room[300000];
     memset(room, at, sizeof room);
     bool same = stack_agrees();
@@ -49,18 +56,37 @@ static __attribute__((noinline)) bool large_frame(int at) {
     return same;
 }
 
-static __attribute__((noinline)) bool many_arguments(
+static STEPPED bool many_arguments(
     long a, long b, long c, long d, long e, long f, long g, long h, double x, double y) {
     bool same = stack_agrees();
     sink += (int)(a + b + c + d + e + f + g + h + (long)(x * y));
     return same;
 }
 
-static bool callback_same = true;
+/* Volatile: raise is declared in a way that lets the compiler take it for granted that no handler runs. */
+static volatile bool callback_same = true;
 
-static int compare_numbers(const void *a, const void *b) {
+static STEPPED int compare_numbers(const void *a, const void *b) {
     callback_same &= stack_agrees();
     return *(const int *)a - *(const int *)b;
+}
+
+static void use_all_frames(void) {
+    CHECK(recursion(0));
+    CHECK(recursion(100));
+    for (int size = 1; size < 9000; size = size * 3 + 1) {
+        CHECK(variable_frame(size));
+        CHECK(realigned_frame(size));
+    }
+    CHECK(large_frame(12345));
+    CHECK(many_arguments(1, 2, 3, 4, 5, 6, 7, 8, 1.5, 2));
+
+    int numbers[100];
+    for (int i = 0; i < 100; i++) numbers[i] = i * 7919 % 100;
+    qsort(numbers, 100, sizeof *numbers, compare_numbers);
+    void *tree = NULL;
+    for (int i = 0; i < 20; i++) tsearch(&numbers[i], &tree, compare_numbers);
+    CHECK(callback_same);
 }
 
 static void *on_thread(void *argument) {
@@ -111,15 +137,56 @@ static void coroutine(void) {
     CHECK(callback_same);
 }
 
-#if defined(__x86_64__)
-/* The processor traps after every instruction: each one, in prologues, epilogues and linkage tables as well
- * as anywhere else, is once where a signal came. */
-static void on_trap(int number, siginfo_t *info, void *context) {
+/* A function that has no frame faults: on aarch64 its return address is in a register. */
+static char *guarded;
+
+static void on_fault(int number, siginfo_t *info, void *context) {
     callback_same &= stack_agrees();
-    if (!callback_same) ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+    mprotect(guarded, 1, PROT_READ);
 }
 
-static __attribute__((noinline)) int stepped(int depth) {
+static __attribute__((noinline)) int leaf_function(const volatile char *address) {
+    return *address + 1;
+}
+
+static void faults(int flags) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | flags};
+    sigaction(SIGSEGV, &action, NULL);
+    uint64_t before = compared_stacks;
+    callback_same = true;
+    guarded = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sink += leaf_function(guarded);
+    CHECK(callback_same);
+    CHECK(compared_stacks == before + 1);
+}
+
+#if defined(__aarch64__)
+#pragma GCC push_options
+#pragma GCC target("+sve")
+#include <arm_sve.h>
+
+/* How large the frame is depends on the processor: it holds a vector. */
+static __attribute__((noinline)) bool vector_frame(const int *numbers) {
+    svint32_t vector = svld1_s32(svptrue_b32(), numbers);
+    bool same = stack_agrees();
+    sink += svaddv_s32(svptrue_b32(), vector);
+    return same;
+}
+#pragma GCC pop_options
+
+/* Return addresses on the stack carry a signature: without that, the walks here would prove less. */
+static __attribute__((noinline)) bool signed_in(int depth) {
+    uint64_t link = ((uint64_t *)__builtin_frame_address(0))[1];
+    bool here = link >> 48 != 0, above = depth > 0 && signed_in(depth - 1); /* it may be 0 by chance */
+    KEEP_FRAME;
+    return here || above;
+}
+#endif
+
+/* ---- Every instruction, in prologues and epilogues as well as anywhere else, is once where a signal came
+ * ---- */
+
+static STEPPED int stepped(int depth) {
     _Alignas(32) char room[64];
     memset(room, depth, sizeof room);
     if (depth > 0) return stepped(depth - 1) + room[3];
@@ -130,7 +197,15 @@ static __attribute__((noinline)) int stepped(int depth) {
     return numbers[1] + (int)strlen(text) + atoi("12");
 }
 
-static __attribute__((noinline)) void single_step(void) {
+#if defined(__x86_64__)
+
+/* The processor traps after every instruction, in linkage tables too. */
+static void on_trap(int number, siginfo_t *info, void *context) {
+    callback_same &= stack_agrees();
+    if (!callback_same) ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+}
+
+static __attribute__((noinline)) void every_instruction(void) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
     callback_same = true;
@@ -145,6 +220,67 @@ static __attribute__((noinline)) void single_step(void) {
     CHECK(callback_same);
     CHECK(compared_stacks - before > 500);
 }
+
+#else
+
+/* Breakpoints take the place of all instructions of some functions; each one that is hit goes. */
+static struct breakpoints { uint32_t *begin, *end, instructions[4096]; } breakpoints[8];
+
+static void on_trap(int number, siginfo_t *info, void *context) {
+    uint32_t *at = (uint32_t *)((ucontext_t *)context)->uc_mcontext.pc;
+    for (struct breakpoints *set = breakpoints; set < breakpoints + 8; set++)
+        if (set->begin <= at && at < set->end) *at = set->instructions[at - set->begin];
+    __builtin___clear_cache((char *)at, (char *)(at + 1));
+    callback_same &= stack_agrees();
+}
+
+static void change_code(struct breakpoints *set, int protection) {
+    uint64_t page = getauxval(AT_PAGESZ), first = (uint64_t)set->begin & -page;
+    CHECK(mprotect((void *)first, (uint64_t)set->end - first, protection) == 0);
+}
+
+static void set_breakpoints(struct breakpoints *set, uint32_t *begin, uint32_t *end) {
+    enum { BREAK = 0xd4200000u };
+    if (!CHECK(end - begin <= 4096)) return;
+    set->begin = begin;
+    set->end = end;
+    memcpy(set->instructions, begin, (uint64_t)end - (uint64_t)begin);
+    change_code(set, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (uint32_t *at = begin; at < end; at++) *at = BREAK;
+    __builtin___clear_cache((char *)begin, (char *)end);
+}
+
+static void clear_breakpoints(struct breakpoints *set) {
+    change_code(set, PROT_READ | PROT_WRITE | PROT_EXEC); /* as it is, unless another set shares the page */
+    memcpy(set->begin, set->instructions, (uint64_t)set->end - (uint64_t)set->begin);
+    __builtin___clear_cache((char *)set->begin, (char *)set->end);
+    change_code(set, PROT_READ | PROT_EXEC);
+}
+
+extern uint32_t __start_stepped_code[], __stop_stepped_code[];
+
+static __attribute__((noinline)) void every_instruction(void) {
+    static const char *const in_libc[] = {"malloc", "free", "snprintf", "qsort", "tsearch", "strtol"};
+    enum { SETS = 1 + sizeof in_libc / sizeof *in_libc };
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &action, NULL);
+    callback_same = true;
+    uint64_t before = compared_stacks;
+    set_breakpoints(&breakpoints[0], __start_stepped_code, __stop_stepped_code);
+    for (int i = 1; i < SETS; i++) {
+        Dl_info info;
+        ElfW(Sym) * symbol;
+        void *function = dlsym(RTLD_DEFAULT, in_libc[i - 1]);
+        if (CHECK(dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT)))
+            set_breakpoints(&breakpoints[i], function, (uint32_t *)((char *)function + symbol->st_size));
+    }
+    sink += stepped(2);
+    use_all_frames();
+    for (int i = 0; i < SETS; i++) clear_breakpoints(&breakpoints[i]);
+    CHECK(callback_same);
+    CHECK(compared_stacks - before > 500);
+}
+
 #endif
 
 static __attribute__((constructor)) void before_main(void) {
@@ -166,21 +302,7 @@ int main(void) {
 
     CHECK(stack_agrees());
     CHECK(test_high != 0);
-    CHECK(recursion(0));
-    CHECK(recursion(100));
-    for (int size = 1; size < 9000; size = size * 3 + 1) {
-        CHECK(variable_frame(size));
-        CHECK(realigned_frame(size));
-    }
-    CHECK(large_frame(12345));
-    CHECK(many_arguments(1, 2, 3, 4, 5, 6, 7, 8, 1.5, 2));
-
-    int numbers[100];
-    for (int i = 0; i < 100; i++) numbers[i] = i * 7919 % 100;
-    qsort(numbers, 100, sizeof *numbers, compare_numbers);
-    void *tree = NULL;
-    for (int i = 0; i < 20; i++) tsearch(&numbers[i], &tree, compare_numbers);
-    CHECK(callback_same);
+    use_all_frames();
 
     pthread_t thread;
     void *result;
@@ -191,9 +313,13 @@ int main(void) {
     signals(0);
     signals(SA_SIGINFO);
     signals(SA_ONSTACK);
+    faults(0);
+    faults(SA_ONSTACK);
     coroutine();
-#if defined(__x86_64__)
-    single_step();
+    every_instruction();
+#if defined(__aarch64__)
+    if (getauxval(AT_HWCAP) & HWCAP_SVE) CHECK(vector_frame((int[64]){1, 2, 3}));
+    if (getauxval(AT_HWCAP) & HWCAP_PACA) CHECK(signed_in(30));
 #endif
     fprintf(stderr, "%lu stacks, %lu frames compared\n", (unsigned long)compared_stacks,
         (unsigned long)compared_frames);

@@ -1,4 +1,5 @@
-/* Where the program's calls arrive.
+/* Where the program's calls arrive, on x86-64. entry_aarch64.S is the same for the other processor: what one of them
+ * has, both have.
  *
  * The fast paths are here because every instruction of them counts: four on top of malloc, five on top of free,
  * no store but to the thread's own countdown. They jump to the allocator, so it returns straight to the program.
@@ -15,8 +16,6 @@
 #include "hook/mark.h"
 #include "hook/operators.h"
 #include "hook/real.h"
-
-#if defined(__x86_64__)
 
 	.text
 
@@ -287,5 +286,4 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jmp	*hook_dlopen(%rip)
 	end_function dlopen
 
-#endif
 	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,339 @@
+/* Where the program's calls arrive, on aarch64. entry_x86_64.S says what the functions do and why they are here; what
+ * one of them has, both have.
+ *
+ * Other than there, the countdown is read, and written if no sample is due: nothing has to be put back. A signal handler
+ * that allocates between the two is not charged for, and the bytes that are counted for its thread come out wrong by what
+ * it has allocated. A handler that may do so without harm comes at a call (raise), not there.
+ *
+ * x9 to x17 may be changed: no caller relies on them across a call. */
+
+#include "hook/filter.h"
+#include "hook/mark.h"
+#include "hook/operators.h"
+#include "hook/real.h"
+
+	.text
+
+/* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
+.macro function name
+	.globl	\name, ours_\name
+	.hidden	ours_\name
+	.type	\name, %function
+	.p2align 4
+\name:
+ours_\name:
+	.cfi_startproc
+#if defined(__ARM_FEATURE_BTI_DEFAULT)
+	hint	#34			/* bti c: an indirect call may arrive here */
+#endif
+.endm
+
+.macro end_function name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+/* A frame of \size bytes that begins with the frame record. */
+.macro enter size
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+	hint	#25			/* paciasp: signs the return address */
+	.cfi_negate_ra_state
+#endif
+	stp	x29, x30, [sp, #-\size]!
+	.cfi_def_cfa_offset \size
+	.cfi_offset 29, -\size
+	.cfi_offset 30, 8 - \size
+	mov	x29, sp
+.endm
+
+.macro leave size
+	ldp	x29, x30, [sp], #\size
+	.cfi_restore 29
+	.cfi_restore 30
+	.cfi_def_cfa_offset 0
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+	hint	#29			/* autiasp */
+	.cfi_negate_ra_state
+#endif
+.endm
+
+/* Calls \target with a struct unwind_registers (unwind.h) as argument \argument, and returns what it returns. */
+.macro cold_call target argument
+	mov	x15, x29
+	mov	x16, sp
+	mov	x17, x30		/* not signed yet */
+	enter	48
+	stp	x17, x16, [sp, #16]
+	str	x15, [sp, #32]
+	add	\argument, sp, #16
+	bl	\target
+	leave	48
+	ret
+.endm
+
+/* Loads a word of our own data. */
+.macro load register symbol
+	adrp	\register, \symbol
+	ldr	\register, [\register, #:lo12:\symbol]
+.endm
+
+/* Goes on in the function that the word points to, which returns to our caller. */
+.macro jump_through symbol
+	load	x16, \symbol
+	br	x16
+.endm
+
+/* x9 + x10 is the address of the thread's countdown, x11 what it holds. */
+.macro load_countdown
+	mrs	x9, tpidr_el0
+	adrp	x10, :gottprel:hook_countdown
+	ldr	x10, [x10, #:gottprel_lo12:hook_countdown]
+	ldr	x11, [x9, x10]
+.endm
+
+/* Takes \size off the countdown, unless a sample is due: "lower or same" is what jbe is there. */
+.macro charge size due
+	load_countdown
+	subs	x11, x11, \size
+	b.ls	\due
+	str	x11, [x9, x10]
+.endm
+
+.macro refund size
+	load_countdown
+	add	x11, x11, \size
+	str	x11, [x9, x10]
+.endm
+
+/* Blocks whose word in front must not be looked at (mark.h). */
+.macro branch_if_unmarkable block target
+	tst	\block, #PAGE_MASK
+	b.eq	\target
+	lsr	x9, \block, #TAG_SHIFT
+	cbnz	x9, \target
+.endm
+
+/* The mark's upper half is all ones: the first instruction writes the complement of its operand. */
+.macro branch_if_marked block target
+	ldur	x9, [\block, #-8]
+	movn	x10, #((~MARK_IMMEDIATE) & 0xffff)
+	movk	x10, #((MARK_IMMEDIATE >> 16) & 0xffff), lsl #16
+	cmp	x9, x10
+	b.eq	\target
+.endm
+
+	function malloc
+malloc_here:
+	charge	x0, 1f
+	jump_through real + REAL_MALLOC
+1:	cold_call hook_malloc, x1
+	end_function malloc
+
+	function free
+free_here:
+	branch_if_unmarkable x0, 1f
+	branch_if_marked x0, 2f
+	jump_through hook_free_plain
+1:	jump_through hook_free_page
+2:	b	hook_free
+	end_function free
+
+	function calloc
+	umulh	x12, x0, x1
+	cbnz	x12, 1f
+	mul	x12, x0, x1
+	charge	x12, 1f
+	jump_through real + REAL_CALLOC
+1:	cold_call hook_calloc, x2
+	end_function calloc
+
+	function realloc
+	branch_if_unmarkable x0, 2f
+	branch_if_marked x0, 1f
+	charge	x1, 1f
+	jump_through hook_realloc_plain
+1:	cold_call hook_realloc, x2
+2:	cbnz	x0, 1b
+	mov	x0, x1
+	b	malloc_here
+	end_function realloc
+
+	function malloc_usable_size
+	jump_through hook_usable_size
+	end_function malloc_usable_size
+
+	.hidden	hook_usable_size_marked
+	function hook_usable_size_marked
+	branch_if_unmarkable x0, 1f
+	branch_if_marked x0, 1f
+	jump_through real + REAL_USABLE_SIZE
+1:	b	hook_malloc_usable_size
+	end_function hook_usable_size_marked
+
+/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (filter.h)
+ * does not know was not sampled. */
+.macro branch_if_filtered block target
+	mov	w9, #(FILTER_FACTOR & 0xffff)
+	movk	w9, #(FILTER_FACTOR >> 16), lsl #16
+	mul	w9, w\block, w9
+	lsr	w9, w9, #FILTER_SHIFT
+	adrp	x10, hook_filter
+	add	x10, x10, #:lo12:hook_filter
+	ldrb	w10, [x10, x9]
+	cbnz	w10, \target
+.endm
+
+	.hidden	hook_free_filtered
+	function hook_free_filtered
+	branch_if_filtered 0, 1f
+	jump_through real + REAL_FREE
+1:	b	hook_free
+	end_function hook_free_filtered
+
+	.hidden	hook_realloc_filtered
+	function hook_realloc_filtered
+	branch_if_filtered 0, realloc_always_here
+	jump_through real + REAL_REALLOC
+	end_function hook_realloc_filtered
+
+/* Behind hook_realloc_plain where every block has to be looked up. The countdown has been charged. */
+	.hidden	hook_realloc_always
+	function hook_realloc_always
+realloc_always_here:
+	refund	x1
+	cold_call hook_realloc, x2
+	end_function hook_realloc_always
+
+	function reallocarray
+	cold_call hook_reallocarray, x3
+	end_function reallocarray
+
+	function posix_memalign
+	cold_call hook_posix_memalign, x3
+	end_function posix_memalign
+
+	function aligned_alloc
+	cold_call hook_aligned_alloc, x2
+	end_function aligned_alloc
+
+	function memalign
+	cold_call hook_memalign, x2
+	end_function memalign
+
+	function valloc
+	cold_call hook_valloc, x1
+	end_function valloc
+
+	function pvalloc
+	cold_call hook_pvalloc, x1
+	end_function pvalloc
+
+/* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
+	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
+	.set	__libc_malloc, malloc
+	.set	__libc_free, free
+	.set	__libc_calloc, calloc
+	.set	__libc_realloc, realloc
+	.set	__libc_memalign, memalign
+	.set	__libc_valloc, valloc
+	.set	__libc_pvalloc, pvalloc
+
+/* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
+.macro operator_new form name
+	function \name
+	charge	x0, 1f
+	jump_through hook_new_plain + 8 * \form
+1:	mov	w4, #\form
+	cold_call hook_new, x3
+	end_function \name
+.endm
+
+	operator_new 0 _Znwm
+	operator_new 1 _Znam
+
+	.hidden	hook_new_by_malloc
+	function hook_new_by_malloc
+	enter	32
+	str	x0, [sp, #16]
+	load	x16, real + REAL_MALLOC
+	blr	x16
+	ldr	x9, [sp, #16]
+	leave	32
+	cbz	x0, 1f
+	ret
+1:	mov	x0, x9
+	b	hook_new_failed
+	end_function hook_new_by_malloc
+
+/* The program's own: they charge the countdown themselves when they call malloc. */
+.macro new_by_program form name
+	.hidden	\name
+	function \name
+	refund	x0
+	jump_through hook_next_new + 8 * \form
+	end_function \name
+.endm
+
+	new_by_program 0 hook_new_by_program
+	new_by_program 1 hook_new_array_by_program
+
+.macro operator_new_rare form name
+	function \name
+	mov	w4, #\form
+	cold_call hook_new, x3
+	end_function \name
+.endm
+
+	operator_new_rare 2 _ZnwmRKSt9nothrow_t
+	operator_new_rare 3 _ZnamRKSt9nothrow_t
+	operator_new_rare 4 _ZnwmSt11align_val_t
+	operator_new_rare 5 _ZnamSt11align_val_t
+	operator_new_rare 6 _ZnwmSt11align_val_tRKSt9nothrow_t
+	operator_new_rare 7 _ZnamSt11align_val_tRKSt9nothrow_t
+
+/* Every form of operator delete is free, unless the program has its own. */
+#define OPERATOR_DELETE(form, name) \
+	function name; \
+	jump_through hook_delete + 8 * form; \
+	end_function name;
+OPERATORS_DELETE(OPERATOR_DELETE)
+
+	.globl	hook_delete_by_free
+	.hidden	hook_delete_by_free
+	.set	hook_delete_by_free, free
+
+/* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
+ * the caller's address, by which dlopen chooses where to search. */
+#define RTLD_DEEPBIND_LOG2 3
+
+	function dlopen
+	tbnz	w1, #RTLD_DEEPBIND_LOG2, 1f
+	load	x16, hook_dlopen
+	cbz	x16, 1f
+	br	x16
+1:	enter	32
+	stp	x0, x1, [sp, #16]
+	bl	hook_before_dlopen
+	ldp	x0, x1, [sp, #16]
+	leave	32
+	jump_through hook_dlopen
+	end_function dlopen
+
+	.section .note.GNU-stack,"",%progbits
+
+/* What the linker has to find in every part of a library that keeps the rules above. */
+#if defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT)
+#if !defined(__ARM_FEATURE_PAC_DEFAULT)
+#define FEATURES 1
+#elif !defined(__ARM_FEATURE_BTI_DEFAULT)
+#define FEATURES 2
+#else
+#define FEATURES 3
+#endif
+	.section .note.gnu.property,"a",%note
+	.p2align 3
+	.word	4, 16, 5		/* sizes of the name and the property, NT_GNU_PROPERTY_TYPE_0 */
+	.asciz	"GNU"
+	.word	0xc0000000, 4		/* GNU_PROPERTY_AARCH64_FEATURE_1_AND and its size */
+	.word	FEATURES, 0
+#endif
