@@ -5,7 +5,7 @@
  *          10–14  register that holds the old block       realloc, free
  *          15–19  register that holds where the result is stored   posix_memalign
  *          20     may call another probed function: its return is awaited even if it is not sampled
- *          21     may throw: its return is not caught for sizes that cannot succeed
+ *          21     may throw
  *          24–43  ┐ bytes before and behind the probe that are the allocator's own code:
  *          44–63  ┘ frees called from there are its own business
  *

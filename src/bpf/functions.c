@@ -167,8 +167,10 @@ static const struct function_kind rust[] = {
     FREES(FAMILY_RUST, "__rust_dealloc", 0),
 };
 
-static const struct function_kind loader[] = {
-    {"_dl_debug_state", FAMILY_LOADER, ROLE_MODULES, -1, -1, -1, -1, false},
+static const struct function_kind others[] = {
+    {"_dl_debug_state", FAMILY_SYSTEM, ROLE_MODULES, -1, -1, -1, -1, false},
+    {"_Unwind_RaiseException", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false},
+    {"_Unwind_ForcedUnwind", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false},
 };
 
 static const struct function_kind *find_in(
@@ -198,7 +200,7 @@ const struct function_kind *function_find(const char *name) {
     if (strncmp(name, "tc_", 3) == 0) return FIND_IN(tcmalloc, name);
     if (strncmp(name, "__rust_", 7) == 0) return FIND_IN(rust, name);
     if (strncmp(name, "_R", 2) == 0) return rust_name(name) ? FIND_IN(rust, rust_name(name)) : NULL;
-    if (name[0] == '_' && (kind = FIND_IN(loader, name))) return kind;
+    if (name[0] == '_' && (kind = FIND_IN(others, name))) return kind;
     if ((kind = FIND_IN(plain, name)) || (kind = FIND_IN(jemalloc, name))) return kind;
     for (size_t i = 0; i < sizeof jemalloc_prefixes / sizeof *jemalloc_prefixes; i++) {
         size_t length = strlen(jemalloc_prefixes[i]);

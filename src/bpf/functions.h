@@ -10,7 +10,9 @@ enum function_role {
     ROLE_ALLOCATE, /* gives out a block */
     ROLE_RESIZE,   /* gives out a block in the place of another */
     ROLE_FREE,
-    ROLE_MODULES, /* not an allocator's: called when libraries were loaded */
+    /* Not an allocator's: */
+    ROLE_MODULES, /* called when libraries were loaded */
+    ROLE_UNWIND,  /* called when an exception is thrown */
 };
 
 /* Whose name it is. */
@@ -21,7 +23,7 @@ enum function_family {
     FAMILY_MIMALLOC,
     FAMILY_TCMALLOC,
     FAMILY_RUST, /* __rust_alloc, …: whatever the program's global allocator is */
-    FAMILY_LOADER,
+    FAMILY_SYSTEM,
 };
 
 /* Arguments are numbered from 0; -1 = there is none. */

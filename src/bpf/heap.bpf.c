@@ -34,13 +34,11 @@ char licence[] SEC("license") = "Dual BSD/GPL";
 #define THREADS_MAX 65536
 #define FRAMES_MAX  128
 
-/* No allocation above this succeeds; a C++ exception comes of it, which must not meet a caught return. */
-#define SIZE_HOPELESS (1ULL << 46)
-
 /* Set by the tool before loading. */
 const volatile __u64 rate = 1;             /* mean bytes between samples; 1 = all */
 const volatile __u64 stack_limit = 16384;  /* bytes of stack to copy */
 const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead */
+const volatile __u64 throw_limit = ~0ULL;  /* larger sizes than this may well end in an exception */
 const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when this much waits in the ring */
 
 /* Which of a task's numbers the tool's /proc shows: the depth of its pid namespace. Found by running
@@ -454,7 +452,7 @@ static __noinline bool on_call(const struct pt_regs *ctx, struct thread *thread)
         if (factor && call.size > largest / factor) return false;
         call.size *= factor;
     }
-    if ((cookie & COOKIE_THROWS) && call.size > SIZE_HOPELESS) return false;
+    if ((cookie & COOKIE_THROWS) && call.size > throw_limit) return false;
     call.sampled = is_sampled(thread, call.size);
     thread->figures.bytes += call.size;
     thread->figures.allocations++;
@@ -484,6 +482,13 @@ static __always_inline bool is_return_of(const struct pt_regs *ctx, const struct
     return call->sp != 0 && ctx->ip == call->return_address && ctx->sp == call->sp + 8;
 }
 
+static __always_inline void call_failed(struct thread *thread, const struct call *call) {
+    thread->figures.bytes -= call->size;
+    thread->figures.allocations--;
+    count(COUNT_FAILED);
+    restore(thread, call);
+}
+
 static __noinline void on_return(const struct pt_regs *ctx, struct thread *thread) {
     struct call call = thread->call;
     thread->call.sp = 0;
@@ -494,14 +499,17 @@ static __noinline void on_return(const struct pt_regs *ctx, struct thread *threa
         if (call.old_block) tell_free(thread, call.old_block);
         return;
     }
-    thread->figures.bytes -= call.size;
-    thread->figures.allocations--;
-    if (call.old_block && call.size == 0) { /* realloc(p, 0) is a free */
-        tell_free(thread, call.old_block);
+    if (call.old_address && call.size == 0) { /* realloc(p, 0) is a free */
+        thread->figures.allocations--;
+        thread->figures.frees++;
+        count(COUNT_FREES);
+        if (call.old_block)
+            tell_free(thread, call.old_block);
+        else
+            count(COUNT_FREES_UNKNOWN);
         return;
     }
-    count(COUNT_FAILED);
-    restore(thread, &call);
+    call_failed(thread, &call);
 }
 
 /* ---- the probes ---- */
@@ -561,6 +569,21 @@ int heap_free(struct pt_regs *ctx) {
         tell_free(thread, block);
     else
         count(COUNT_FREES_UNKNOWN);
+    return 0;
+}
+
+/* An exception is about to look for its handler, and finds its way by return addresses. If it was thrown
+ * inside a call whose return is to be caught (operator new, out of memory), the kernel's trampoline stands in
+ * the place of one. It is put right: the call will not return. */
+SEC("uprobe")
+int exception_raised(struct pt_regs *ctx) {
+    struct thread *thread = current_thread();
+    if (!thread || thread->call.sp == 0 || !call_is_open(&thread->call, ctx->sp)) return 0;
+    struct call call = thread->call;
+    thread->call.sp = 0;
+    if (bpf_probe_write_user((void *)call.sp, &call.return_address, sizeof call.return_address))
+        count(COUNT_LOST_CALLS);
+    call_failed(thread, &call);
     return 0;
 }
 

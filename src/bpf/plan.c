@@ -243,10 +243,10 @@ static void refuse_half_families(struct builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         enum function_family family = candidate->kind->family;
-        if (candidate->state != STATE_KEPT || family == FAMILY_LIBC || family == FAMILY_LOADER ||
+        if (candidate->state != STATE_KEPT || family == FAMILY_LIBC || family == FAMILY_SYSTEM ||
             family == FAMILY_OPERATORS || builder->modules[candidate->module].serves_malloc)
             continue;
-        bool has[ROLE_MODULES + 1] = {false};
+        bool has[ROLE_UNWIND + 1] = {false};
         for (size_t k = 0; k < builder->candidate_count; k++)
             if (builder->candidates[k].module == candidate->module &&
                 builder->candidates[k].kind->family == family)
@@ -365,7 +365,7 @@ static void drop_forwarders(struct builder *builder) {
     };
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
-        if (candidate->state != STATE_KEPT || candidate->kind->role == ROLE_MODULES) continue;
+        if (candidate->state != STATE_KEPT || candidate->kind->family == FAMILY_SYSTEM) continue;
         unsigned roles = accepted[candidate->kind->role];
         struct code_ways ways = walk_candidate(builder, candidate, roles, FORWARD_DEPTH);
         /* reallocarray and its like return early only when the product overflows. */
@@ -403,7 +403,7 @@ static const char *family_name(enum function_family family) {
     case FAMILY_RUST:
         return "Rust's global allocator";
     case FAMILY_LIBC:
-    case FAMILY_LOADER:
+    case FAMILY_SYSTEM:
         break;
     }
     return "malloc";
@@ -445,7 +445,7 @@ static size_t add_layer(struct plan *plan, char *name, char *why) {
 static size_t layer_of(const struct builder *builder, const struct candidate *candidate) {
     const struct module *module = &builder->modules[candidate->module];
     enum function_family family = candidate->kind->family;
-    if (candidate->kind->role == ROLE_MODULES) return SIZE_MAX;
+    if (family == FAMILY_SYSTEM) return SIZE_MAX;
     if (module->serves_malloc && family != FAMILY_RUST)
         return add_layer(builder->plan, format("%s (%s)", server_name(module), file_name(module)),
             server_why(builder, module));
@@ -568,9 +568,6 @@ static void warn_of_hidden_allocators(struct builder *builder, const struct modu
     if (image_has_section(program->image, ".go.buildinfo"))
         warn(plan, xstrdup(file_name(program)),
             xstrdup("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
-    if (!calls_an_allocator(builder, program))
-        warn(plan, xstrdup(file_name(program)),
-            xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *candidate = &builder->candidates[i];
         if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
@@ -657,15 +654,23 @@ static int build(struct builder *builder, struct problem *problem) {
     refuse_half_families(builder);
     drop_forwarders(builder);
     find_nesting(builder);
-    bool allocates = false;
+    bool allocates = false, throws = false;
     for (size_t i = 0; i < builder->candidate_count; i++) {
-        if (builder->candidates[i].state != STATE_KEPT) continue;
-        add_probe(builder, &builder->candidates[i]);
-        if (builder->candidates[i].kind->role == ROLE_ALLOCATE) allocates = true;
+        const struct candidate *candidate = &builder->candidates[i];
+        if (candidate->state != STATE_KEPT) continue;
+        if (candidate->kind->role == ROLE_ALLOCATE) allocates = true;
+        if (candidate->kind->throws) throws = true;
     }
+    for (size_t i = 0; i < builder->candidate_count; i++)
+        if (builder->candidates[i].state == STATE_KEPT &&
+            (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
+            add_probe(builder, &builder->candidates[i]);
     const struct module *program = find_program(builder);
     if (program) warn_of_hidden_allocators(builder, program);
     if (!allocates) return no_allocator(builder, program, problem);
+    if (program && !calls_an_allocator(builder, program))
+        warn(plan, xstrdup(file_name(program)),
+            xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
     remember_files(builder);
     return 0;
 }
@@ -694,6 +699,16 @@ int plan_extend(struct plan *plan, struct problem *problem) {
     if (has_new_files(&builder)) r = build(&builder, problem);
     close_builder(&builder);
     return r;
+}
+
+bool plan_throws(const struct plan *plan) {
+    for (size_t i = 0; i < plan->probe_count; i++)
+        if (plan->probes[i].throws) return true;
+    return false;
+}
+
+void plan_warn(struct plan *plan, const char *what, const char *why) {
+    warn(plan, xstrdup(what), xstrdup(why));
 }
 
 void plan_free(struct plan *plan) {

@@ -30,7 +30,7 @@ struct plan_probe {
     bool throws;
     uint64_t cookie; /* cookie.h */
     struct probe_point point;
-    size_t layer; /* in `layers`; SIZE_MAX for ROLE_MODULES */
+    size_t layer; /* in `layers`; SIZE_MAX for those that are not an allocator's */
     uint64_t device, inode;
 };
 
@@ -68,6 +68,12 @@ void plan_free(struct plan *plan);
 /* Looks again whether files with code have been mapped since, and adds probes for the allocators in them.
  * Probes that are there stay as they are. */
 int plan_extend(struct plan *plan, struct problem *problem);
+
+/* Whether an exception may pass through one of its functions: C++ operators that are not built on malloc. */
+bool plan_throws(const struct plan *plan);
+
+/* Adds to the warnings. */
+void plan_warn(struct plan *plan, const char *what, const char *why);
 
 /* For people: layers, probes, what was left out. */
 void plan_print(FILE *out, const struct plan *plan);

@@ -34,6 +34,15 @@ static void print_place(FILE *out, const struct plan_probe *probe) {
     fprintf(out, ")%s\n", probe->throws ? ", may throw" : "");
 }
 
+static void print_others(FILE *out, const struct plan *plan, enum function_role role, const char *title) {
+    for (size_t i = 0; i < plan->probe_count; i++) {
+        if (plan->probes[i].role != role) continue;
+        if (title) fprintf(out, "\n%s\n", title);
+        title = NULL;
+        print_place(out, &plan->probes[i]);
+    }
+}
+
 void plan_print(FILE *out, const struct plan *plan) {
     fprintf(out, "process %d, %s\n", (int)plan->pid, plan->program);
     for (size_t i = 0; i < plan->layer_count; i++) {
@@ -41,11 +50,8 @@ void plan_print(FILE *out, const struct plan *plan) {
         for (size_t k = 0; k < plan->probe_count; k++)
             if (plan->probes[k].layer == i) print_place(out, &plan->probes[k]);
     }
-    for (size_t k = 0; k < plan->probe_count; k++) {
-        if (plan->probes[k].layer != SIZE_MAX) continue;
-        fprintf(out, "\nlibraries that are loaded later are noticed at\n");
-        print_place(out, &plan->probes[k]);
-    }
+    print_others(out, plan, ROLE_MODULES, "libraries that are loaded later are noticed at");
+    print_others(out, plan, ROLE_UNWIND, "exceptions that pass through a probe are put right at");
     if (plan->refused_count) fprintf(out, "\nnot probed\n");
     for (size_t i = 0; i < plan->refused_count; i++)
         fprintf(out, "  %s: %s\n", plan->refused[i].what, plan->refused[i].why);

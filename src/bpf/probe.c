@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <libiberty/libiberty.h>
 
+#include "bpf/cookie.h"
 #include "bpf/draw.h"
 #include "bpf/heap.skel.h"
 
@@ -22,7 +25,7 @@ const struct probe_options probe_options_default = {
 
 /* What is taken out first comes first: from then on nothing new is tracked. Frees are watched before and
  * after everything else, so that no tracked block can go unseen. */
-enum link_group { GROUP_CALLS, GROUP_RETURNS, GROUP_FREES, GROUP_OTHERS, GROUPS };
+enum link_group { GROUP_CALLS, GROUP_RETURNS, GROUP_FREES, GROUP_UNWINDS, GROUP_OTHERS, GROUPS };
 
 struct attached_link {
     enum link_group group;
@@ -35,6 +38,8 @@ struct probe_set {
     struct heap_bpf *skeleton;
     struct ring_buffer *ring;
     enum probe_method method;
+    bool repairs_exceptions;
+    bool avoids_throwing; /* during probe_attach: what may throw is left out */
     struct attached_link *links;
     size_t link_count;
     probe_handler handler; /* during probe_poll */
@@ -70,12 +75,19 @@ static int check_options(const struct probe_options *options, struct problem *pr
     return 0;
 }
 
+/* A request for more than this the kernel refuses at once. */
+static uint64_t machine_memory(void) {
+    struct sysinfo info;
+    return sysinfo(&info) == 0 ? (info.totalram + info.totalswap) * info.mem_unit : 0;
+}
+
 static void configure(struct probe_set *set, const struct probe_options *options) {
     struct heap_bpf *skeleton = set->skeleton;
     skeleton->rodata->rate = options->rate;
     skeleton->rodata->stack_limit = options->stack_bytes;
     skeleton->rodata->stack_by_frames = options->frame_pointers;
     skeleton->rodata->wake_bytes = options->ring_bytes / 8;
+    if (!set->repairs_exceptions) skeleton->rodata->throw_limit = machine_memory();
     bpf_map__set_max_entries(skeleton->maps.ring, options->ring_bytes);
     bpf_map__set_max_entries(skeleton->maps.live, options->live_blocks);
     bpf_map__set_max_entries(skeleton->maps.late_frees, options->live_blocks);
@@ -84,9 +96,10 @@ static void configure(struct probe_set *set, const struct probe_options *options
     bpf_program__set_autoload(skeleton->progs.heap_session, has_session);
     bpf_program__set_autoload(skeleton->progs.heap_call, !has_session);
     bpf_program__set_autoload(skeleton->progs.heap_return, !has_session);
+    bpf_program__set_autoload(skeleton->progs.exception_raised, set->repairs_exceptions);
     if (set->method == METHOD_PERF) return;
     struct bpf_program *multi[] = {skeleton->progs.heap_call, skeleton->progs.heap_return,
-        skeleton->progs.heap_free, skeleton->progs.modules_changed};
+        skeleton->progs.heap_free, skeleton->progs.exception_raised, skeleton->progs.modules_changed};
     for (size_t i = 0; i < sizeof multi / sizeof *multi; i++)
         bpf_program__set_expected_attach_type(multi[i], (enum bpf_attach_type)ATTACH_UPROBE_MULTI);
     bpf_program__set_expected_attach_type(
@@ -149,6 +162,8 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
 
     struct probe_set *set = xcalloc(1, sizeof *set);
     set->method = options->method != METHOD_BEST ? options->method : method;
+    /* Asked for only where it is needed: the kernel writes a line into its log about it. */
+    set->repairs_exceptions = options->exceptions && kernel_support_writes();
     r = load(set, options);
     if (r < 0) {
         bool no_memory = r == -ENOMEM || r == -E2BIG;
@@ -167,13 +182,15 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
 
 /* ---- attaching ---- */
 
-static bool is_in_group(const struct plan_probe *probe, enum link_group group) {
+static bool is_in_group(const struct probe_set *set, const struct plan_probe *probe, enum link_group group) {
     switch (group) {
     case GROUP_CALLS:
     case GROUP_RETURNS:
-        return probe->catches_return;
+        return probe->catches_return && !(probe->throws && set->avoids_throwing);
     case GROUP_FREES:
         return probe->role == ROLE_FREE;
+    case GROUP_UNWINDS:
+        return probe->role == ROLE_UNWIND && set->repairs_exceptions;
     case GROUP_OTHERS:
         return probe->role == ROLE_MODULES;
     case GROUPS:
@@ -191,11 +208,18 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
         return set->skeleton->progs.heap_return;
     case GROUP_FREES:
         return set->skeleton->progs.heap_free;
+    case GROUP_UNWINDS:
+        return set->skeleton->progs.exception_raised;
     case GROUP_OTHERS:
     case GROUPS:
         break;
     }
     return set->skeleton->progs.modules_changed;
+}
+
+/* Where every return is caught, every call that may throw must be remembered, to be put right. */
+static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
+    return probe->throws && set->method != METHOD_SESSION ? probe->cookie | COOKIE_NESTS : probe->cookie;
 }
 
 /* All probes of a group in one file, from `first` on, as one link. */
@@ -213,9 +237,9 @@ static int attach_multi(struct probe_set *set, const struct plan *plan, enum lin
         .cookies = cookies};
     for (size_t i = first; i < plan->probe_count; i++) {
         const struct plan_probe *probe = &plan->probes[i];
-        if (!is_in_group(probe, group) || strcmp(probe->path, path) != 0) continue;
+        if (!is_in_group(set, probe, group) || strcmp(probe->path, path) != 0) continue;
         offsets[link.count] = probe->file_offset;
-        cookies[link.count++] = probe->cookie;
+        cookies[link.count++] = cookie_of(set, probe);
     }
     int fd = uprobe_link_create(&link);
     free(offsets);
@@ -227,7 +251,8 @@ static int attach_multi(struct probe_set *set, const struct plan *plan, enum lin
 
 static int attach_perf(struct probe_set *set, const struct plan *plan, enum link_group group, size_t index) {
     const struct plan_probe *probe = &plan->probes[index];
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = group == GROUP_RETURNS, .bpf_cookie = probe->cookie);
+    LIBBPF_OPTS(
+        bpf_uprobe_opts, options, .retprobe = group == GROUP_RETURNS, .bpf_cookie = cookie_of(set, probe));
     struct bpf_link *link = bpf_program__attach_uprobe_opts(
         program_of(set, group), plan->pid, probe->path, probe->file_offset, &options);
     long error = libbpf_get_error(link);
@@ -239,10 +264,10 @@ static int attach_perf(struct probe_set *set, const struct plan *plan, enum link
 static int attach_group(
     struct probe_set *set, const struct plan *plan, enum link_group group, size_t *ret_failed) {
     for (size_t i = plan->attached; i < plan->probe_count; i++) {
-        if (!is_in_group(&plan->probes[i], group)) continue;
+        if (!is_in_group(set, &plan->probes[i], group)) continue;
         bool is_done = false;
         for (size_t k = plan->attached; k < i && set->method != METHOD_PERF && !is_done; k++)
-            is_done = is_in_group(&plan->probes[k], group) &&
+            is_done = is_in_group(set, &plan->probes[k], group) &&
                       strcmp(plan->probes[k].path, plan->probes[i].path) == 0;
         if (is_done) continue;
         int r =
@@ -271,6 +296,25 @@ static void drop_links(struct probe_set *set, size_t from, pid_t pid) {
     set->link_count = kept;
 }
 
+/* Whether requests for memory may fail before the machine's is used up. */
+static bool has_limited_memory(pid_t pid) {
+    struct rlimit space, data;
+    if (prlimit(pid, RLIMIT_AS, NULL, &space) != 0 || prlimit(pid, RLIMIT_DATA, NULL, &data) != 0)
+        return true;
+    if (space.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY) return true;
+    FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+    int mode = file ? fgetc(file) : '2';
+    if (file) fclose(file);
+    return mode == '2';
+}
+
+static void warn_of_throwing(struct plan *plan) {
+    for (size_t i = plan->attached; i < plan->probe_count; i++)
+        if (plan->probes[i].throws)
+            plan_warn(plan, plan->probes[i].function,
+                "is not probed: it may throw, and on this kernel the exception would not find its way");
+}
+
 int probe_attach(struct probe_set *set, struct plan *plan, struct problem *problem) {
     uint32_t pid = (uint32_t)plan->pid, image = 0;
     /* Stays as it is if the process is known already. */
@@ -280,13 +324,17 @@ int probe_attach(struct probe_set *set, struct plan *plan, struct problem *probl
         return problem_set(problem, PROBLEM_FAILURE, "attach to fewer processes at once",
             "no room to follow process %u: %s", pid, strerror(-r));
     bool is_new = r == 0;
-    static const enum link_group order[] = {GROUP_FREES, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
+    static const enum link_group order[] = {
+        GROUP_FREES, GROUP_UNWINDS, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
+    set->avoids_throwing =
+        !set->repairs_exceptions && (set->method != METHOD_SESSION || has_limited_memory(plan->pid));
     size_t links_before = set->link_count, failed = 0;
     r = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order && r >= 0; i++)
         if (order[i] != GROUP_RETURNS || set->method != METHOD_SESSION)
             r = attach_group(set, plan, order[i], &failed);
     if (r >= 0) {
+        if (set->avoids_throwing) warn_of_throwing(plan);
         plan->attached = plan->probe_count;
         return 0;
     }

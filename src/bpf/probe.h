@@ -24,6 +24,7 @@ struct probe_options {
     bool frame_pointers;  /* follow frame pointers in the kernel instead of copying: cheaper, often short */
     uint32_t live_blocks; /* how many blocks can be tracked at once; about 110 bytes of kernel memory each */
     uint32_t ring_bytes;  /* a power of two; holds what the tool has not fetched yet */
+    bool exceptions;      /* plan_throws: exceptions must find their way; takes CAP_SYS_ADMIN */
     enum probe_method method; /* METHOD_BEST, or one to be used whatever the kernel could do better */
 };
 
@@ -35,7 +36,14 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
     enum probe_trouble *ret_trouble, struct problem *problem);
 
 /* Puts the probes of `plan` that are not there yet into its process and starts to follow it. The first call
- * for a process must be made with its whole plan. */
+ * for a process must be made with its whole plan.
+ *
+ * While the return of a function is awaited, an address of the kernel's stands in the place of its return
+ * address, and an exception that is thrown inside ends the program. That concerns `operator new` of
+ * allocators that do not build it on malloc, out of memory. If the set was opened for exceptions, and the
+ * kernel lets programs write, the address is put back in time. Else such functions are probed only if each
+ * call can decide (METHOD_SESSION), for sizes that the machine has, and not if the process's memory is
+ * limited; where they are left out, a warning is added to the plan. */
 int probe_attach(struct probe_set *set, struct plan *plan, struct problem *problem);
 
 enum probe_method probe_method(const struct probe_set *set);
