@@ -30,6 +30,7 @@ struct session {
     uint64_t recordings;
     bool target_ended, target_changed;
     struct collector_figures ended; /* of targets that are gone */
+    uint64_t until;                 /* what happens later is not taken; 0 = no end yet */
 };
 
 static uint64_t monotonic_now(void) {
@@ -205,6 +206,7 @@ static void handle_free(struct session *session, const struct event_free *event)
 
 static void handle(void *context, const struct event *event) {
     struct session *session = context;
+    if (session->until && event->time > session->until) return;
     if (event->kind == EVENT_FREE) {
         handle_free(session, (const struct event_free *)event);
         return;
@@ -329,6 +331,9 @@ enum probe_method session_method(const struct session *session) {
 
 void session_close(struct session *session) {
     probe_each_thread(session->probes, note_thread, session);
+    /* Taking the probes out lasts long enough for a busy program to free all it has, while nothing new is
+     * tracked: what is live at the end is what is live now. */
+    session->until = monotonic_now();
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }
