@@ -22,6 +22,9 @@
 #define DEPTH_LEAST  2
 #define DEPTH_MOST   4096
 #define SIZE_DEFAULT (UINT64_C(4) << 30)
+/* With every allocation told, eight threads at full speed overrun a smaller one. */
+#define RING_EXACT   (UINT64_C(64) << 20)
+#define RING_BY_MODE UINT64_MAX
 
 enum via { VIA_BEST, VIA_BPF, VIA_SMAPS };
 static const char *const via_names[] = {"best", "bpf", "smaps", NULL};
@@ -136,7 +139,7 @@ static void screen_show(struct screen *screen, const struct session_status *stat
 static void say_end(const struct attach *attach, const struct session_status *status) {
     if (status->target_changed)
         message_note("process %d became another program by exec: its recording ends there", attach->pid);
-    else if (status->target_ended)
+    else if (status->target_ended && !attach->quiet)
         message_note("process %d has ended", attach->pid);
 }
 
@@ -145,8 +148,8 @@ static char *rest_text(const struct session_status *status, const struct attach 
         return format_text(
             "and %llu more recordings of processes it started", (unsigned long long)status->recordings - 1);
     if (attach->exact && status->older_frees)
-        return format_text("%s of blocks that were allocated before are not in it",
-            counted_text((double)status->older_frees, "free").text);
+        return format_text("%s of blocks that were allocated before%s are not in it",
+            counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "");
     return NULL;
 }
 
@@ -250,9 +253,9 @@ static int run(struct attach *attach) {
     };
     options.probes.rate = attach->rate;
     options.probes.frame_pointers = attach->frame_pointers;
-    if (attach->stack) options.probes.stack_bytes = (uint32_t)attach->stack;
-    if (attach->blocks) options.probes.live_blocks = (uint32_t)attach->blocks;
-    if (attach->ring) options.probes.ring_bytes = (uint32_t)attach->ring;
+    options.probes.stack_bytes = (uint32_t)attach->stack;
+    options.probes.live_blocks = (uint32_t)attach->blocks;
+    options.probes.ring_bytes = (uint32_t)attach->ring;
     struct problem problem = {0};
     struct session *session;
     enum probe_trouble trouble;
@@ -260,7 +263,22 @@ static int run(struct attach *attach) {
     if (attach->via == VIA_SMAPS) return watch_size(attach);
     if (session_open(&options, &session, &trouble, &problem) == 0) return follow(attach, session);
     int code = message_problem(&problem);
-    return trouble == PROBE_FINE || attach->via == VIA_BPF ? code : watch_size(attach);
+    bool can_watch = trouble != PROBE_FINE && problem.kind != PROBLEM_USAGE;
+    return can_watch && attach->via != VIA_BPF ? watch_size(attach) : code;
+}
+
+static int check_sizes(struct attach *attach) {
+    if (attach->ring == RING_BY_MODE)
+        attach->ring = attach->exact ? RING_EXACT : probe_options_default.ring_bytes;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = {{"--stack", attach->stack}, {"--blocks", attach->blocks}, {"--ring", attach->ring}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value == 0 || sizes[i].value > INT32_MAX)
+            return message_error(PROBLEM_USAGE, "choose a number between 1 and 2 billion",
+                "%s %llu is not possible", sizes[i].name, (unsigned long long)sizes[i].value);
+    return 0;
 }
 
 static int check_options(struct attach *attach, const struct option_rule *rate) {
@@ -275,11 +293,16 @@ static int check_options(struct attach *attach, const struct option_rule *rate) 
     if (attach->depth < DEPTH_LEAST || attach->depth > DEPTH_MOST)
         return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
             "a stack of %llu frames cannot be kept", (unsigned long long)attach->depth);
-    return 0;
+    return check_sizes(attach);
 }
 
 int command_attach(int argc, char **argv) {
-    struct attach attach = {.rate = 512 << 10, .depth = 256, .size_max = SIZE_DEFAULT};
+    struct attach attach = {.rate = 512 << 10,
+        .depth = 256,
+        .size_max = SIZE_DEFAULT,
+        .stack = probe_options_default.stack_bytes,
+        .blocks = probe_options_default.live_blocks,
+        .ring = RING_BY_MODE};
     struct option_rule rules[] = {
         {'r', "rate", OPTION_SIZE, &attach.rate, "N",
             .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
@@ -312,7 +335,8 @@ int command_attach(int argc, char **argv) {
         {0, "blocks", OPTION_COUNT, &attach.blocks, "N",
             .help = "track up to N blocks at once (default 1 million)"},
         {0, "ring", OPTION_SIZE, &attach.ring, "N",
-            .help = "buffer for events that are not yet fetched, a power of two"},
+            .help =
+                "buffer for events that are not yet fetched, a power of two\n(default 1M, with --exact 64M)"},
         {0, "max-size", OPTION_SIZE, &attach.size_max, "N",
             .help = "let the recording grow up to N bytes (default 4G)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
