@@ -1,5 +1,5 @@
-/* Linked into a program, makes it wait before main until the file that $ATTACH_GO names exists: time to attach to
- * it before its first allocation. */
+/* Linked into a program, makes it wait before main until the file that $ATTACH_GO names exists: time to
+ * attach to it before its first allocation. */
 #include <stdlib.h>
 #include <unistd.h>
 

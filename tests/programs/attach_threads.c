@@ -1,5 +1,5 @@
-/* 8 threads that pass their blocks on: what one has allocated, another frees or reallocates, at full speed and
- * without phases. At the end nothing is live. */
+/* 8 threads that pass their blocks on: what one has allocated, another frees or reallocates, at full speed
+ * and without phases. At the end nothing is live. */
 #include "ledger.h"
 
 #include <pthread.h>
