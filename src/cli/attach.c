@@ -22,8 +22,9 @@
 #define DEPTH_LEAST  2
 #define DEPTH_MOST   4096
 #define SIZE_DEFAULT (UINT64_C(4) << 30)
-/* With every allocation told, eight threads at full speed overrun a smaller one. */
+/* What eight threads at full speed tell before a busy machine lets the tool run: smaller ones are overrun. */
 #define RING_EXACT   (UINT64_C(64) << 20)
+#define RING_SAMPLED (UINT64_C(16) << 20)
 #define RING_BY_MODE UINT64_MAX
 
 enum via { VIA_BEST, VIA_BPF, VIA_SMAPS };
@@ -268,8 +269,7 @@ static int run(struct attach *attach) {
 }
 
 static int check_sizes(struct attach *attach) {
-    if (attach->ring == RING_BY_MODE)
-        attach->ring = attach->exact ? RING_EXACT : probe_options_default.ring_bytes;
+    if (attach->ring == RING_BY_MODE) attach->ring = attach->exact ? RING_EXACT : RING_SAMPLED;
     const struct {
         const char *name;
         uint64_t value;
@@ -335,8 +335,8 @@ int command_attach(int argc, char **argv) {
         {0, "blocks", OPTION_COUNT, &attach.blocks, "N",
             .help = "track up to N blocks at once (default 1 million)"},
         {0, "ring", OPTION_SIZE, &attach.ring, "N",
-            .help =
-                "buffer for events that are not yet fetched, a power of two\n(default 1M, with --exact 64M)"},
+            .help = "buffer for events that are not yet fetched, a power of two\n(default 16M, with --exact "
+                    "64M)"},
         {0, "max-size", OPTION_SIZE, &attach.size_max, "N",
             .help = "let the recording grow up to N bytes (default 4G)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
