@@ -86,18 +86,31 @@ static char *program_name(int pid) {
     return copy_text(name);
 }
 
+/* A child that becomes another program gets one more recording: "x.PID.mscope", "x.PID.2.mscope" ... */
+static char *unused_path(const char *stem) {
+    char *path = format_text("%s.mscope", stem);
+    for (int i = 2; access(path, F_OK) == 0; i++) {
+        free(path);
+        path = format_text("%s.%d.mscope", stem, i);
+    }
+    return path;
+}
+
 /* -o names the recording of the program itself, or a folder; children's get their number added. */
 static char *path_of(void *context, int pid) {
     const struct attach *attach = context;
     cleanup_text char *name = program_name(pid);
-    cleanup_text char *plain = format_text("malloscope.%s.%d.mscope", name, pid);
+    cleanup_text char *plain = format_text("malloscope.%s.%d", name, pid);
     cleanup_text char *here = getcwd(NULL, 0);
     struct stat status;
     bool folder = attach->output && stat(attach->output, &status) == 0 && S_ISDIR(status.st_mode);
-    cleanup_text char *chosen = !attach->output      ? copy_text(plain)
-                                : folder             ? format_text("%s/%s", attach->output, plain)
-                                : pid == attach->pid ? copy_text(attach->output)
-                                                     : format_text("%s.%d.mscope", attach->output, pid);
+    bool is_child = pid != attach->pid, is_named = attach->output && !folder;
+    cleanup_text char *stem = folder      ? format_text("%s/%s", attach->output, plain)
+                              : !is_named ? copy_text(plain)
+                                          : format_text("%s.%d", attach->output, pid);
+    cleanup_text char *chosen = is_child   ? unused_path(stem)
+                                : is_named ? copy_text(attach->output)
+                                           : format_text("%s.mscope", stem);
     return chosen[0] == '/' || !here ? copy_text(chosen) : format_text("%s/%s", here, chosen);
 }
 

@@ -1,6 +1,7 @@
 """`malloscope attach` comes and goes: the target is as before, and what it does meanwhile is followed."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -95,11 +96,11 @@ def test_nothing_is_left_behind(busy, start, folder):
 
 
 def test_attached_a_hundred_times_at_full_load(busy, folder):
-    """Five at a time, at odd moments, exact and sampled: never disturbs the program, leaves nothing."""
+    """Ten at a time, at odd moments, exact and sampled: never disturbs the program, leaves nothing."""
     process, counters = busy
-    for turn in range(20):
+    for turn in range(10):
         tools = []
-        for number in range(5):
+        for number in range(10):
             options = [["--exact"], ["--rate", "64K"]][number % 2]
             command = [MALLOSCOPE, "attach", "-q", "-f", "-d", f"{1 + 7 * number + turn}ms",
                        "-o", folder / f"{number}.mscope", *options, process.pid]
@@ -113,7 +114,7 @@ def test_attached_a_hundred_times_at_full_load(busy, folder):
     assert not changed_code(process.pid)
     assert_at_work(process, counters)
     assert_ends_well(process)
-    for number in range(5):
+    for number in range(10):
         assert stats(folder / f"{number}.mscope")["totals"]["samples"] >= 0
 
 
@@ -219,6 +220,31 @@ def test_children_get_their_own_recordings(build, start, folder):
         assert figures_of_site(whole[str(pid)], source, "parent")["total_objects"] == 0
     assert figures_of_site(whole[str(target.pid)], source, "parent")["total_bytes"] == 7 * 500
     assert figures_of_site(whole[str(target.pid)], source, "child")["total_objects"] == 0
+
+
+@pytest.mark.parametrize("output", ["folder", "file"])
+def test_a_child_that_becomes_another_program_is_followed(build, start, folder, output):
+    """Each of its programs has a recording of its own; of those that allocated nothing there is none."""
+    place = folder / "attached"
+    place.mkdir()
+    go, program, done = folder / "go", build("attach_loads.c", "-O1", str(GATE)), folder / "done"
+    library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; {program} {library} {done} & wait; true"
+    shell = start(["sh", "-c", script], env={"ATTACH_GO": str(folder / "child-go")})
+    attached = Attached(start, folder, shell.pid, "--exact", "--follow", "-o", place / ("" if output == "folder" else "a"))
+    go.touch()
+    child = harness.child_of(shell.pid, "attach_loads")
+    try:
+        wait_until(lambda: any(str(child) in path.name for path in place.iterdir()), attached.process)
+        wait_until(lambda: changed_code(child), attached.process)
+        (folder / "child-go").touch()
+        wait_until(done.is_symlink, attached.process)
+        attached.stop()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    rows = [row for path in place.iterdir() if str(child) in path.name for row in report(path)["rows"]]
+    found = figures_of_site(rows, PROGRAMS / "plugin.c", "plugin")
+    assert (found["total_objects"], found["total_bytes"], found["live_objects"]) == (20, 20 * 321, 10)
 
 
 def test_a_library_that_is_loaded_later_has_names(build, start, folder):
