@@ -3,9 +3,16 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+/* How often a process that has just begun is looked at until its allocator is loaded. */
+#define NEWCOMER_MS    5
+#define NEWCOMER_TRIES 400
+#define NEWCOMERS_MOST 256
 
 /* What a hit costs the program, measured in a virtual machine (docs/performance.md); less on bare metal. */
 #define SECONDS_OF_ENTRY  0.6e-6
@@ -22,6 +29,12 @@ struct target {
     struct target *next;
 };
 
+/* A child that is to be followed: it may be about to become another program, whose loader takes a moment. */
+struct newcomer {
+    int pid;
+    unsigned tries;
+};
+
 struct session {
     struct session_options options;
     struct probe_set *probes;
@@ -30,6 +43,9 @@ struct session {
     uint64_t recordings;
     bool target_ended, target_changed;
     struct collector_figures ended; /* of targets that are gone */
+    struct newcomer newcomers[NEWCOMERS_MOST];
+    size_t newcomer_count;
+    uint64_t until; /* what happens later is not taken; 0 = no end yet */
 };
 
 static uint64_t monotonic_now(void) {
@@ -170,6 +186,7 @@ static int add_target(struct session *session, int pid, struct problem *problem)
         r = probe_attach(session->probes, target->plan, problem);
     }
     if (r < 0) {
+        if (target->collector) unlink(collector_path(target->collector));
         target_free(target);
         return r;
     }
@@ -191,7 +208,37 @@ static void end_target(struct session *session, struct target *target) {
     if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
     if (target->pid == session->options.pid) session->target_ended = true;
     note_losses(session, target);
+    /* Children begin as a copy and most become another program at once: nothing to be kept. */
+    if (target->pid != session->options.pid && figures.samples == 0) {
+        unlink(collector_path(target->collector));
+        session->recordings--;
+    }
+    probe_detach_process(session->probes, target->pid);
     target_free(target);
+}
+
+static void expect_newcomer(struct session *session, int pid) {
+    if (!session->options.follow || session->newcomer_count == NEWCOMERS_MOST) return;
+    session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid};
+}
+
+static void handle_exec(struct session *session, struct target *target) {
+    int pid = target->pid;
+    end_target(session, target);
+    if (pid == session->options.pid)
+        session->target_changed = true;
+    else
+        expect_newcomer(session, pid);
+}
+
+static void add_newcomers(struct session *session) {
+    size_t kept = 0;
+    for (size_t i = 0; i < session->newcomer_count; i++) {
+        struct newcomer *one = &session->newcomers[i];
+        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, NULL) == 0;
+        if (!is_done && ++one->tries < NEWCOMER_TRIES) session->newcomers[kept++] = *one;
+    }
+    session->newcomer_count = kept;
 }
 
 /* ---- events ---- */
@@ -205,6 +252,7 @@ static void handle_free(struct session *session, const struct event_free *event)
 
 static void handle(void *context, const struct event *event) {
     struct session *session = context;
+    if (session->until && event->time > session->until) return;
     if (event->kind == EVENT_FREE) {
         handle_free(session, (const struct event_free *)event);
         return;
@@ -224,12 +272,10 @@ static void handle(void *context, const struct event *event) {
         break;
     }
     case EVENT_FORK:
-        if (session->options.follow)
-            add_target(session, (int)((const struct event_fork *)event)->child, NULL);
+        expect_newcomer(session, (int)((const struct event_fork *)event)->child);
         break;
     case EVENT_EXEC:
-        if (target->pid == session->options.pid) session->target_changed = true;
-        end_target(session, target);
+        handle_exec(session, target);
         break;
     case EVENT_PROCESS_END:
         end_target(session, target);
@@ -281,7 +327,9 @@ int session_open(const struct session_options *options, struct session **ret_ses
 }
 
 int session_poll(struct session *session, int timeout_ms) {
-    int r = probe_poll(session->probes, timeout_ms, handle, session);
+    bool is_waiting = session->newcomer_count > 0;
+    int r = probe_poll(session->probes, is_waiting ? NEWCOMER_MS : timeout_ms, handle, session);
+    add_newcomers(session);
     return r < 0 ? r : 0;
 }
 
@@ -299,6 +347,7 @@ struct session_status session_status(struct session *session) {
         .frees = session->ended.frees,
         .peak_bytes = session->ended.peak_bytes,
         .recordings = session->recordings,
+        .processes = session->newcomer_count,
         .target_ended = session->target_ended,
         .target_changed = session->target_changed,
         .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS],
@@ -329,6 +378,9 @@ enum probe_method session_method(const struct session *session) {
 
 void session_close(struct session *session) {
     probe_each_thread(session->probes, note_thread, session);
+    /* Taking the probes out lasts long enough for a busy program to free all it has, while nothing new is
+     * tracked: what is live at the end is what is live now. */
+    session->until = monotonic_now();
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }

@@ -22,6 +22,10 @@
 #define DEPTH_LEAST  2
 #define DEPTH_MOST   4096
 #define SIZE_DEFAULT (UINT64_C(4) << 30)
+/* What eight threads at full speed tell before a busy machine lets the tool run: smaller ones are overrun. */
+#define RING_EXACT   (UINT64_C(64) << 20)
+#define RING_SAMPLED (UINT64_C(16) << 20)
+#define RING_BY_MODE UINT64_MAX
 
 enum via { VIA_BEST, VIA_BPF, VIA_SMAPS };
 static const char *const via_names[] = {"best", "bpf", "smaps", NULL};
@@ -82,18 +86,31 @@ static char *program_name(int pid) {
     return copy_text(name);
 }
 
+/* A child that becomes another program gets one more recording: "x.PID.mscope", "x.PID.2.mscope" ... */
+static char *unused_path(const char *stem) {
+    char *path = format_text("%s.mscope", stem);
+    for (int i = 2; access(path, F_OK) == 0; i++) {
+        free(path);
+        path = format_text("%s.%d.mscope", stem, i);
+    }
+    return path;
+}
+
 /* -o names the recording of the program itself, or a folder; children's get their number added. */
 static char *path_of(void *context, int pid) {
     const struct attach *attach = context;
     cleanup_text char *name = program_name(pid);
-    cleanup_text char *plain = format_text("malloscope.%s.%d.mscope", name, pid);
+    cleanup_text char *plain = format_text("malloscope.%s.%d", name, pid);
     cleanup_text char *here = getcwd(NULL, 0);
     struct stat status;
     bool folder = attach->output && stat(attach->output, &status) == 0 && S_ISDIR(status.st_mode);
-    cleanup_text char *chosen = !attach->output      ? copy_text(plain)
-                                : folder             ? format_text("%s/%s", attach->output, plain)
-                                : pid == attach->pid ? copy_text(attach->output)
-                                                     : format_text("%s.%d.mscope", attach->output, pid);
+    bool is_child = pid != attach->pid, is_named = attach->output && !folder;
+    cleanup_text char *stem = folder      ? format_text("%s/%s", attach->output, plain)
+                              : !is_named ? copy_text(plain)
+                                          : format_text("%s.%d", attach->output, pid);
+    cleanup_text char *chosen = is_child   ? unused_path(stem)
+                                : is_named ? copy_text(attach->output)
+                                           : format_text("%s.mscope", stem);
     return chosen[0] == '/' || !here ? copy_text(chosen) : format_text("%s/%s", here, chosen);
 }
 
@@ -136,7 +153,7 @@ static void screen_show(struct screen *screen, const struct session_status *stat
 static void say_end(const struct attach *attach, const struct session_status *status) {
     if (status->target_changed)
         message_note("process %d became another program by exec: its recording ends there", attach->pid);
-    else if (status->target_ended)
+    else if (status->target_ended && !attach->quiet)
         message_note("process %d has ended", attach->pid);
 }
 
@@ -145,8 +162,8 @@ static char *rest_text(const struct session_status *status, const struct attach 
         return format_text(
             "and %llu more recordings of processes it started", (unsigned long long)status->recordings - 1);
     if (attach->exact && status->older_frees)
-        return format_text("%s of blocks that were allocated before are not in it",
-            counted_text((double)status->older_frees, "free").text);
+        return format_text("%s of blocks that were allocated before%s are not in it",
+            counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "");
     return NULL;
 }
 
@@ -250,9 +267,9 @@ static int run(struct attach *attach) {
     };
     options.probes.rate = attach->rate;
     options.probes.frame_pointers = attach->frame_pointers;
-    if (attach->stack) options.probes.stack_bytes = (uint32_t)attach->stack;
-    if (attach->blocks) options.probes.live_blocks = (uint32_t)attach->blocks;
-    if (attach->ring) options.probes.ring_bytes = (uint32_t)attach->ring;
+    options.probes.stack_bytes = (uint32_t)attach->stack;
+    options.probes.live_blocks = (uint32_t)attach->blocks;
+    options.probes.ring_bytes = (uint32_t)attach->ring;
     struct problem problem = {0};
     struct session *session;
     enum probe_trouble trouble;
@@ -260,7 +277,21 @@ static int run(struct attach *attach) {
     if (attach->via == VIA_SMAPS) return watch_size(attach);
     if (session_open(&options, &session, &trouble, &problem) == 0) return follow(attach, session);
     int code = message_problem(&problem);
-    return trouble == PROBE_FINE || attach->via == VIA_BPF ? code : watch_size(attach);
+    bool can_watch = trouble != PROBE_FINE && problem.kind != PROBLEM_USAGE;
+    return can_watch && attach->via != VIA_BPF ? watch_size(attach) : code;
+}
+
+static int check_sizes(struct attach *attach) {
+    if (attach->ring == RING_BY_MODE) attach->ring = attach->exact ? RING_EXACT : RING_SAMPLED;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = {{"--stack", attach->stack}, {"--blocks", attach->blocks}, {"--ring", attach->ring}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value == 0 || sizes[i].value > INT32_MAX)
+            return message_error(PROBLEM_USAGE, "choose a number between 1 and 2 billion",
+                "%s %llu is not possible", sizes[i].name, (unsigned long long)sizes[i].value);
+    return 0;
 }
 
 static int check_options(struct attach *attach, const struct option_rule *rate) {
@@ -275,11 +306,16 @@ static int check_options(struct attach *attach, const struct option_rule *rate) 
     if (attach->depth < DEPTH_LEAST || attach->depth > DEPTH_MOST)
         return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
             "a stack of %llu frames cannot be kept", (unsigned long long)attach->depth);
-    return 0;
+    return check_sizes(attach);
 }
 
 int command_attach(int argc, char **argv) {
-    struct attach attach = {.rate = 512 << 10, .depth = 256, .size_max = SIZE_DEFAULT};
+    struct attach attach = {.rate = 512 << 10,
+        .depth = 256,
+        .size_max = SIZE_DEFAULT,
+        .stack = probe_options_default.stack_bytes,
+        .blocks = probe_options_default.live_blocks,
+        .ring = RING_BY_MODE};
     struct option_rule rules[] = {
         {'r', "rate", OPTION_SIZE, &attach.rate, "N",
             .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
@@ -312,7 +348,8 @@ int command_attach(int argc, char **argv) {
         {0, "blocks", OPTION_COUNT, &attach.blocks, "N",
             .help = "track up to N blocks at once (default 1 million)"},
         {0, "ring", OPTION_SIZE, &attach.ring, "N",
-            .help = "buffer for events that are not yet fetched, a power of two"},
+            .help = "buffer for events that are not yet fetched, a power of two\n(default 16M, with --exact "
+                    "64M)"},
         {0, "max-size", OPTION_SIZE, &attach.size_max, "N",
             .help = "let the recording grow up to N bytes (default 4G)",
             .environment = "MALLOSCOPE_MAX_SIZE"},

@@ -1,5 +1,6 @@
-/* attach_known GO DONE: waits for the file GO, allocates and frees known amounts, makes DONE, and waits to be killed.
- * First it prints, as whole numbers, the bytes that it will allocate from then on and those that it will keep. */
+/* attach_known GO DONE: waits for the file GO, allocates and frees known amounts, makes DONE, and waits to be
+ * killed. First it prints, as whole numbers, the bytes that it will allocate from then on and those that it
+ * will keep. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

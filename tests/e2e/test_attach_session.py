@@ -1,0 +1,281 @@
+"""`malloscope attach` comes and goes: the target is as before, and what it does meanwhile is followed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+import attaching
+import harness
+from attaching import GATE, Attached, Gated
+from counters import Counters
+from harness import MALLOSCOPE, PROGRAMS, figures_of_site, report, stats, wait_until
+from test_ground_truth import assert_ledger
+
+THREADS = 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def probes():
+    if attaching.why_not():
+        pytest.skip(attaching.why_not())
+
+
+@pytest.fixture
+def busy(build, start, folder):
+    """A program at full load, and the file with what it counts."""
+    counters = folder / "counters"
+    process = start(["nice", "-n", "5", build("busy.c", "-O1"), THREADS, counters, 0], stdout=subprocess.PIPE)
+    wait_until(lambda: counters.exists() and Counters(counters).objects > 1000, process)
+    return process, counters
+
+
+def changed_code(pid):
+    """Places in a process's code that are not as in the files they come from: breakpoints of probes."""
+    changed = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            found = re.match(r"(\w+)-(\w+) r-xp (\w+) \S+ \S+ +(/\S+)$", line)
+            if not found:
+                continue
+            begin, end, offset = (int(number, 16) for number in found.groups()[:3])
+            memory.seek(begin)
+            now = memory.read(end - begin)
+            with open(found.group(4), "rb") as file:
+                file.seek(offset)
+                was = file.read(end - begin)
+            changed += [hex(begin + i) for i in range(min(len(now), len(was))) if now[i] != was[i]] if now != was else []
+    return changed
+
+
+def kernel_objects(kind, pid):
+    """The numbers of the programs or links of the kernel that a process holds."""
+    held = set()
+    for descriptor in harness.Path(f"/proc/{pid}/fdinfo").iterdir():
+        held |= {int(number) for number in re.findall(rf"^{kind}_id:\s+(\d+)", descriptor.read_text(), re.M)}
+    return held
+
+
+def all_kernel_objects(kind):
+    return {one["id"] for one in json.loads(harness.run(["bpftool", "-j", kind, "list"]).stdout)}
+
+
+def assert_at_work(process, counters):
+    """It is still allocating, on every thread."""
+    before = Counters(counters).objects
+    wait_until(lambda: Counters(counters).objects > before + 1000, process)
+
+
+def assert_ends_well(process):
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=harness.PATIENCE)[0] == b"ended well\n"
+    assert process.returncode == 0
+
+
+# ---- coming and going ----
+
+
+def test_nothing_is_left_behind(busy, start, folder):
+    process, counters = busy
+    assert not changed_code(process.pid)
+    attached = Attached(start, folder, process.pid, "--exact")
+    assert changed_code(process.pid), "there are no probes to be found"
+    held = {kind: kernel_objects(kind, attached.process.pid) for kind in ("prog", "link")}
+    assert held["prog"] and held["link"]
+    attached.stop()
+    assert not changed_code(process.pid)
+    for kind, mine in held.items():
+        wait_until(lambda: not mine & all_kernel_objects(kind), process)  # the kernel frees them a little later
+    assert_at_work(process, counters)
+    assert_ends_well(process)
+
+
+def test_attached_a_hundred_times_at_full_load(busy, folder):
+    """Ten at a time, at odd moments, exact and sampled: never disturbs the program, leaves nothing."""
+    process, counters = busy
+    for turn in range(10):
+        tools = []
+        for number in range(10):
+            options = [["--exact"], ["--rate", "64K"]][number % 2]
+            command = [MALLOSCOPE, "attach", "-q", "-f", "-d", f"{1 + 7 * number + turn}ms",
+                       "-o", folder / f"{number}.mscope", *options, process.pid]
+            tools.append(subprocess.Popen(
+                [str(part) for part in command], env=harness.clean_environment(), stderr=subprocess.PIPE
+            ))
+        for tool in tools:
+            text = tool.communicate(timeout=harness.PATIENCE)[1].decode()
+            assert tool.returncode == 0, text
+        assert process.poll() is None, f"the program ended in turn {turn}: {process.returncode}"
+    assert not changed_code(process.pid)
+    assert_at_work(process, counters)
+    assert_ends_well(process)
+    for number in range(10):
+        assert stats(folder / f"{number}.mscope")["totals"]["samples"] >= 0
+
+
+def test_stopped_at_full_load_the_live_blocks_are_those_of_the_program(busy, start, folder):
+    process, counters = busy
+    attached = Attached(start, folder, process.pid, "--exact")
+    time.sleep(1)  # half of the blocks are new by then, and more
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    truth = Counters(counters)
+    totals = stats(attached.stop())["totals"]
+    process.send_signal(signal.SIGCONT)
+    live = truth.objects - truth.frees
+    assert totals["drops"] == 0, attached.said
+    assert 0.5 * live < totals["live_objects"] <= live + THREADS
+    assert_ends_well(process)
+
+
+def test_two_at_the_same_time_see_the_same(build, start, folder):
+    target = Gated(start, folder, [build("attach_exchange.c", "-O1", str(GATE))])
+    first = Attached(start, folder, target.pid, "--exact")
+    (folder / "second").mkdir()
+    second = Attached(start, folder / "second", target.pid, "--exact")
+    target.let_go()
+    sites = json.loads(target.wait())["sites"]
+    for one in (first, second):
+        rows = report(one.wait())["rows"]
+        for name, truth in sites.items():
+            found = figures_of_site(rows, PROGRAMS / "attach_exchange.c", name)
+            assert (found["total_bytes"], found["frees"]) == (truth["total_bytes"], truth["frees"]), name
+
+
+# ---- what happens meanwhile ----
+
+
+def test_reading_while_it_records(busy, start, folder):
+    process, counters = busy
+    attached = Attached(start, folder, process.pid, "--rate", "16K")
+    before = 0
+    for _ in range(3):
+        totals = report(process.pid)["totals"]
+        assert totals["total_bytes"] >= before and totals["rate"] == 16384
+        before = totals["total_bytes"]
+        time.sleep(0.2)
+    assert before > 0
+    attached.stop()
+    assert_ends_well(process)
+
+
+@pytest.fixture
+def known(build, start, folder):
+    """attach_known, which waits for the file `go`; and what it will allocate and keep."""
+    process = start([build("attach_known.c", "-O1"), folder / "go", folder / "done"], stdout=subprocess.PIPE)
+    return process, *(int(word) for word in process.stdout.readline().split())
+
+
+def test_baseline(known, start, folder):
+    process, _, _ = known
+    attached = Attached(start, folder, process.pid, "--exact", "--baseline", "2s")
+    (folder / "go").touch()
+    wait_until(lambda: stats(attached.recording)["totals"]["total_bytes"] > 0, process)
+    time.sleep(2)
+    totals = report(attached.stop())["totals"]
+    assert totals["total_bytes"] == 0 and totals["live_bytes"] == 0 and totals["samples"] == 0
+
+
+def test_stops_by_itself_after_its_time(known, start, folder):
+    process, allocated, live = known
+    attached = Attached(start, folder, process.pid, "--exact", "-d", "1500ms")
+    (folder / "go").touch()
+    totals = report(attached.wait())["totals"]
+    assert (totals["total_bytes"], totals["live_bytes"]) == (allocated, live)
+    assert process.poll() is None
+
+
+def test_the_target_becomes_another_program(build, start, folder):
+    go = folder / "go"
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; exec {build('hello.c', '-O1')}"
+    shell = start(["sh", "-c", script], stdout=subprocess.DEVNULL)
+    attached = Attached(start, folder, shell.pid, "--exact")
+    go.touch()
+    recording = attached.wait()
+    assert "became another program by exec" in attached.said
+    assert shell.wait() == 0
+    assert not [row for row in report(recording)["rows"] if row["file"] and row["file"].endswith("hello.c")]
+
+
+def test_children_get_their_own_recordings(build, start, folder):
+    output = folder / "attached"
+    output.mkdir()
+    target = Gated(start, folder, [build("attach_children.c", "-O1", str(GATE))])
+    tool = start([MALLOSCOPE, "attach", "--exact", "--follow", "-o", output, target.pid], stderr=subprocess.PIPE)
+    assert b"attached to process" in tool.stderr.readline()
+    target.let_go()
+    children = [int(line) for line in target.wait().split()]
+    assert tool.wait(harness.PATIENCE) == 0
+    source = PROGRAMS / "attach_children.c"
+    whole = {path.name.split(".")[-2]: report(path)["rows"] for path in output.iterdir()}
+    assert sorted(whole) == sorted(map(str, [target.pid, *children]))
+    for number, pid in enumerate(children):
+        found = figures_of_site(whole[str(pid)], source, "child")
+        assert (found["total_objects"], found["total_bytes"]) == (10, 10 * (1000 + number))
+        assert figures_of_site(whole[str(pid)], source, "parent")["total_objects"] == 0
+    assert figures_of_site(whole[str(target.pid)], source, "parent")["total_bytes"] == 7 * 500
+    assert figures_of_site(whole[str(target.pid)], source, "child")["total_objects"] == 0
+
+
+@pytest.mark.parametrize("output", ["folder", "file"])
+def test_a_child_that_becomes_another_program_is_followed(build, start, folder, output):
+    """Each of its programs has a recording of its own; of those that allocated nothing there is none."""
+    place = folder / "attached"
+    place.mkdir()
+    go, program, done = folder / "go", build("attach_loads.c", "-O1", str(GATE)), folder / "done"
+    library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; {program} {library} {done} & wait; true"
+    shell = start(["sh", "-c", script], env={"ATTACH_GO": str(folder / "child-go")})
+    attached = Attached(start, folder, shell.pid, "--exact", "--follow", "-o", place / ("" if output == "folder" else "a"))
+    go.touch()
+    child = harness.child_of(shell.pid, "attach_loads")
+    try:
+        wait_until(lambda: any(str(child) in path.name for path in place.iterdir()), attached.process)
+        wait_until(lambda: changed_code(child), attached.process)
+        (folder / "child-go").touch()
+        wait_until(done.is_symlink, attached.process)
+        attached.stop()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    rows = [row for path in place.iterdir() if str(child) in path.name for row in report(path)["rows"]]
+    found = figures_of_site(rows, PROGRAMS / "plugin.c", "plugin")
+    assert (found["total_objects"], found["total_bytes"], found["live_objects"]) == (20, 20 * 321, 10)
+
+
+def test_a_library_that_is_loaded_later_has_names(build, start, folder):
+    library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
+    target = Gated(start, folder, [build("attach_loads.c", "-O1", str(GATE)), library, folder / "done"])
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    wait_until((folder / "done").is_symlink, target.process)
+    rows = report(attached.stop())["rows"]
+    found = figures_of_site(rows, PROGRAMS / "plugin.c", "plugin")
+    assert (found["total_objects"], found["total_bytes"], found["live_objects"]) == (20, 20 * 321, 10)
+    assert {row["function"] for row in rows if row["file"] and row["file"].endswith("plugin.c")} == {"plugin_allocate"}
+
+
+def test_namespaces(build, start, folder):
+    """A program that sees another process number and another root folder has its names all the same."""
+    root = folder / "root"
+    root.mkdir()
+    program = build("truth.c", "-O1", str(GATE))
+    needed = re.findall(r"(/\S+) \(0x", harness.run(["ldd", program]).stdout.decode())
+    for path in map(harness.Path, needed):
+        place = root / path.relative_to("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    shutil.copy(program, root / "program")
+    command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "chroot", root, "/program"]
+    outer = start(command, env={"ATTACH_GO": "/go"}, stdout=subprocess.PIPE)
+    pid = harness.child_of(outer.pid, "program")
+    wait_until(lambda: "nanosleep" in harness.Path(f"/proc/{pid}/wchan").read_text(), outer)
+    attached = Attached(start, folder, pid, "--exact")
+    (root / "go").touch()
+    ledger = json.loads(outer.communicate(timeout=harness.PATIENCE)[0])
+    recording = attached.wait()
+    assert_ledger(ledger, report(recording)["rows"], PROGRAMS / "truth.c")
