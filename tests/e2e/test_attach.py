@@ -1,6 +1,7 @@
 """`malloscope attach`: a running program's heap, with exactly the right figures, and the program as before."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -48,6 +49,16 @@ def test_threads_that_free_each_other_s_blocks(build, start, folder, flags):
     assert_all_freed(whole, "attach_exchange.c")
 
 
+def test_no_phantom_leaks_when_the_table_of_blocks_is_full(build, start, folder):
+    program, source = build("attach_exchange.c", "-O1", str(GATE)), PROGRAMS / "attach_exchange.c"
+    recording, output = record_gated(start, folder, [program], "--exact", "--blocks", "20")
+    ledger, whole = json.loads(output), report(recording)
+    assert whole["totals"]["drops_by_kind"]["tracked"] > 0
+    assert_all_freed(whole, "attach_exchange.c")
+    found = sum(figures_of_site(whole["rows"], source, name)["total_objects"] for name in ledger["sites"])
+    assert found < sum(site["total_objects"] for site in ledger["sites"].values())
+
+
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O1", "-static")], ids=["O0", "O2", "static"])
 def test_cpp(build, start, folder, flags):
     recording, output = record_gated(start, folder, [build("truth_cpp.cpp", "-std=c++17", *flags, str(GATE))])
@@ -63,9 +74,8 @@ def test_cpp(build, start, folder, flags):
 RUST = {
     "debug": (),
     "release": ("-O",),
-    "fat-lto": ("-O", "-C", "lto=fat"),
+    "fat-lto": ("-O", "-C", "lto=fat", "-C", "codegen-units=1", "-C", "panic=abort"),
     "thin-lto": ("-O", "-C", "lto=thin"),
-    "panic-abort": ("-O", "-C", "lto=fat", "-C", "codegen-units=1", "-C", "panic=abort"),
 }
 
 
@@ -82,18 +92,20 @@ def rust(build):
 
 @pytest.fixture
 def rust_truth(build):
-    def truth(*flags):
-        return json.loads(harness.run([build("truth_rust.rs", "--cfg", "ledger", *flags)]).stdout)
-
-    return truth
+    """What the program allocates, in every build of it."""
+    return json.loads(harness.run([build("truth_rust.rs", "--cfg", "ledger")]).stdout)
 
 
 @pytest.mark.parametrize("kind", RUST)
 def test_rust(rust, rust_truth, start, folder, kind):
     recording, _ = record_gated(start, folder, [rust("truth_rust.rs", *RUST[kind])])
     whole = report(recording)
-    assert_ledger(rust_truth(*RUST[kind]), whole["rows"], PROGRAMS / "truth_rust.rs")
+    assert_ledger(rust_truth, whole["rows"], PROGRAMS / "truth_rust.rs")
     assert_adds_up(whole)
+    # Down to the site, through what was put inline on the way: the closure, and all between it and the allocator.
+    stacks = harness.malloscope("export", recording, "--format", "collapsed").stdout.decode().splitlines()
+    chain = r"truth_rust::main;truth_rust::at[^;]*;truth_rust::main::\{[^;]*\};[^;]*from_elem.*zeroed.* 123456$"
+    assert [stack for stack in stacks if re.search(chain, stack)], stacks
 
 
 @pytest.mark.parametrize("kind", ["debug", "release", "fat-lto"])
@@ -108,8 +120,7 @@ def test_stripped_rust_has_the_same_figures(rust, start, folder, kind):
     assert found["drops"] == 0
 
 
-@pytest.mark.parametrize("how", ["preloaded", "linked"])
-@pytest.mark.parametrize("kind", ["debug", "fat-lto"])
+@pytest.mark.parametrize("kind, how", [("debug", "linked"), ("release", "preloaded"), ("fat-lto", "preloaded")])
 def test_rust_with_jemalloc(rust, rust_truth, start, folder, kind, how):
     library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
     if not harness.Path(library).exists():
@@ -118,7 +129,7 @@ def test_rust_with_jemalloc(rust, rust_truth, start, folder, kind, how):
     environment = {"LD_PRELOAD": library} if how == "preloaded" else None
     recording, _ = record_gated(start, folder, [rust("truth_rust.rs", *flags)], env=environment)
     whole = report(recording)
-    assert_ledger(rust_truth(*RUST[kind]), whole["rows"], PROGRAMS / "truth_rust.rs")
+    assert_ledger(rust_truth, whole["rows"], PROGRAMS / "truth_rust.rs")
     assert_adds_up(whole)
     assert "jemalloc" in harness.malloscope("info", recording).stdout.decode()
 
@@ -126,7 +137,7 @@ def test_rust_with_jemalloc(rust, rust_truth, start, folder, kind, how):
 INLINED = pytest.mark.xfail(strict=True, reason="__rust_alloc is put inline, and what it calls is not probed")
 
 
-@pytest.mark.parametrize("kind", ["debug", *(pytest.param(kind, marks=INLINED) for kind in RUST if kind != "debug")])
+@pytest.mark.parametrize("kind", ["debug", pytest.param("release", marks=INLINED)])
 def test_rust_with_an_allocator_of_its_own(rust, start, folder, kind):
     recording, _ = record_gated(start, folder, [rust("attach_own_allocator.rs", *RUST[kind])])
     rows, source = report(recording)["rows"], PROGRAMS / "attach_own_allocator.rs"
@@ -138,13 +149,13 @@ def test_rust_with_an_allocator_of_its_own(rust, start, folder, kind):
 
 # ---- sampled ----
 
-RUNS = 16
+RUNS = 12
 RATE = 4096
 
 
 def test_samples_are_not_biased(build, start, folder):
-    """The mean over all runs lies within 4.5 standard errors of the truth: fails by chance once in some 600 runs."""
-    program, source = build("attach_exchange.c", "-O1", str(GATE)), PROGRAMS / "attach_threads.c"
+    """The mean over all runs lies within 6 standard errors (of 12 runs): fails by chance once in a thousand times."""
+    program, source = build("attach_exchange.c", "-O1", str(GATE)), PROGRAMS / "attach_exchange.c"
     runs = []
     for _ in range(RUNS):
         recording, output = record_gated(start, folder, [program], "--rate", RATE)
@@ -159,10 +170,10 @@ def test_samples_are_not_biased(build, start, folder):
         for figure in ("total_bytes", "total_objects"):
             mean, error = mean_and_error([run[name][figure] for run in runs])
             assert 0 < error < 0.05 * mean
-            if abs(mean - site[figure]) > 4.5 * error:
+            if abs(mean - site[figure]) > 6 * error:
                 wrong.append(f"{name} {figure}: mean {mean:.1f} ± {error:.1f}, truth {site[figure]}")
     assert not wrong, "\n".join(wrong)
     exact = report(record_gated(start, folder, [program])[0])["totals"]["total_bytes"]
     assert {run["totals"]["exact_total_bytes"] for run in runs} == {exact}
     covered = sum(abs(run["totals"]["total_bytes"] - exact) <= run["totals"]["total_error"] for run in runs)
-    assert covered >= RUNS - 5, f"only {covered} of {RUNS} error bars hold the truth"
+    assert covered >= RUNS - 4, f"only {covered} of {RUNS} error bars hold the truth"

@@ -17,7 +17,7 @@ from counters import Counters
 from harness import MALLOSCOPE, PROGRAMS, figures_of_site, report, stats, wait_until
 from test_ground_truth import assert_ledger
 
-THREADS = 4
+THREADS = 2
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -49,7 +49,8 @@ def changed_code(pid):
             with open(found.group(4), "rb") as file:
                 file.seek(offset)
                 was = file.read(end - begin)
-            changed += [hex(begin + i) for i in range(min(len(now), len(was))) if now[i] != was[i]] if now != was else []
+            if now != was:
+                changed += [hex(begin + i) for i, (one, other) in enumerate(zip(now, was)) if one != other]
     return changed
 
 
@@ -231,7 +232,8 @@ def test_a_child_that_becomes_another_program_is_followed(build, start, folder, 
     library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
     script = f"while [ ! -e {go} ]; do sleep 0.02; done; {program} {library} {done} & wait; true"
     shell = start(["sh", "-c", script], env={"ATTACH_GO": str(folder / "child-go")})
-    attached = Attached(start, folder, shell.pid, "--exact", "--follow", "-o", place / ("" if output == "folder" else "a"))
+    name = place if output == "folder" else place / "a"
+    attached = Attached(start, folder, shell.pid, "--exact", "--follow", "-o", name)
     go.touch()
     child = harness.child_of(shell.pid, "attach_loads")
     try:
