@@ -42,7 +42,7 @@ static struct part part_start(struct archive_writer *writer) {
     struct part_head head = {0};
     if (part.start < 0) note_error(writer, -errno);
     note_error(writer, write_plain(writer->file.descriptor, &head, sizeof head));
-    part.packer = packer_new(writer->file.descriptor);
+    part.packer = packer_new(writer->file.descriptor, PACKED_SMALL);
     if (!part.packer) note_error(writer, -ENOMEM);
     return part;
 }

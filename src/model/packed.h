@@ -7,8 +7,11 @@
 
 struct packer;
 
+/* For what is kept and sent, or for what is made in passing. */
+enum packing { PACKED_SMALL, PACKED_FAST };
+
 /* Writes at the descriptor's position. NULL if there is no memory. */
-struct packer *packer_new(int descriptor);
+struct packer *packer_new(int descriptor, enum packing packing);
 
 /* Return 0 or a negative errno; after a failure every call fails. */
 int packer_write(struct packer *packer, const void *bytes, size_t size);

@@ -52,9 +52,14 @@ bool archived_names_find(
 const char *archived_names_of(const struct archived_names *names, const struct model_module *module) {
     const struct model_process *owner = process_with_names(names->model, module->process);
     if (!owner) return NULL;
+    uint64_t first = module->start + 1, last = module->end;
+    if (module->by_number) {
+        first = (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | (uint64_t)module->number << FRAME_MODULE_SHIFT;
+        last = first | FRAME_OFFSET_MASK;
+    }
     const struct store_entry *entry =
-        symbol_store_next(&names->stores[owner->names], owner->names_space, module->start + 1);
-    return entry && entry->key <= module->end ? names->model->names[owner->names].path : NULL;
+        symbol_store_next(&names->stores[owner->names], owner->names_space, first);
+    return entry && entry->key <= last ? names->model->names[owner->names].path : NULL;
 }
 
 const char *archived_names_warning(const struct archived_names *names) {

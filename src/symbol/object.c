@@ -20,6 +20,14 @@ struct segment {
     uint64_t address, memory_size;
 };
 
+/* A file name as libdw has it for a unit, and as it is shown. */
+struct known_path {
+    const struct dwarf_unit *unit;
+    const char *file, *path;
+};
+
+#define KNOWN_PATHS 256
+
 struct object {
     struct pool *pool;
     const char *name;
@@ -38,6 +46,7 @@ struct object {
     uint64_t
         dwarf_bias; /* added to a link-time address it gives the one that DWARF uses: 0 but for prelink */
     htab_t places;
+    struct known_path known_paths[KNOWN_PATHS];
 };
 
 /* The frames at one address. */
@@ -127,14 +136,21 @@ static const char *fold_dots(char *path) {
     return path;
 }
 
-static const char *full_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
-    bool relative = file && file[0] != '/';
-    if (!file || (relative && (!unit->folder || unit->folder[0] != '/')))
-        return pool_text(object->pool, file);
+static const char *make_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
+    bool relative = file[0] != '/';
+    if (relative && (!unit->folder || unit->folder[0] != '/')) return pool_text(object->pool, file);
     char *path = concat(relative ? unit->folder : "", relative ? "/" : "", file, NULL);
     const char *kept = pool_text(object->pool, fold_dots(path));
     free(path);
     return kept;
+}
+
+static const char *full_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
+    if (!file) return NULL;
+    struct known_path *known = &object->known_paths[((uintptr_t)file >> 3) % KNOWN_PATHS];
+    if (known->file != file || known->unit != unit)
+        *known = (struct known_path){unit, file, make_path(object, unit, file)};
+    return known->path;
 }
 
 static const char *mangled(const struct table_symbol *entry) {
@@ -369,6 +385,7 @@ struct object *object_open_second(struct object *object, struct pool *pool) {
     second->places = htab_create(64, hash_place, same_place, NULL);
     second->dwarf = dwarf;
     second->units = (struct dwarf_units){0};
+    memset(second->known_paths, 0, sizeof second->known_paths);
     return second;
 }
 

@@ -223,7 +223,7 @@ void symbol_cache_add(
 
 static int write_file(int descriptor, struct cache_head *head, const void *store) {
     int r = lseek(descriptor, sizeof *head, SEEK_SET) < 0 ? -errno : 0;
-    struct packer *packer = r == 0 ? packer_new(descriptor) : NULL;
+    struct packer *packer = r == 0 ? packer_new(descriptor, PACKED_FAST) : NULL;
     if (!packer) return r < 0 ? r : -ENOMEM;
     r = packer_write(packer, store, head->size);
     int end = packer_end(packer, &head->packed_size);

@@ -142,6 +142,8 @@ struct bytes {
     size_t size, room;
 };
 
+#define RECENT 1024
+
 /* Something that was added. */
 struct addition {
     struct store_entry entry; /* but for its frames' place */
@@ -153,6 +155,7 @@ struct store_writer {
     struct bytes entries, frames, texts;
     htab_t places; /* struct written: texts and frames by where they are */
     htab_t texts_by_content;
+    struct written recent[RECENT]; /* texts, by where they are: neighbours have the same ones */
     struct pool *pool;
     bool too_large;
 };
@@ -214,8 +217,7 @@ static struct written *note(struct store_writer *writer, htab_t table, const voi
     return *slot;
 }
 
-static uint32_t write_text(struct store_writer *writer, const char *text) {
-    if (!text) return 0;
+static uint32_t find_text(struct store_writer *writer, const char *text) {
     struct written *here = note(writer, writer->places, text);
     if (here->where != UINT32_MAX) return here->where;
     struct written *same = note(writer, writer->texts_by_content, text);
@@ -229,6 +231,12 @@ static uint32_t write_text(struct store_writer *writer, const char *text) {
         bytes_add(&writer->texts, text, size);
     }
     return here->where = same->where;
+}
+
+static uint32_t write_text(struct store_writer *writer, const char *text) {
+    struct written *recent = &writer->recent[((uintptr_t)text >> 3) % RECENT];
+    if (text && recent->what != text) *recent = (struct written){text, find_text(writer, text)};
+    return text ? recent->where : 0;
 }
 
 static uint32_t write_frames(struct store_writer *writer, const struct symbol *frames, size_t count) {

@@ -59,6 +59,20 @@ def test_an_archive_needs_no_binaries(recording, views, folder):
     assert not any(row["file"] and row["file"].endswith("views.c") for row in json.loads(without.stdout)["rows"])
 
 
+def test_a_library_that_was_closed_is_archived_too(build, record, folder):
+    program, plugin = folder / "program", folder / "libplugin.so"
+    shutil.copy2(build("lifecycle.c", "-O1", "-ldl"), program)
+    shutil.copy2(build("plugin.c", "-shared", "-fPIC"), plugin)
+    recording = record(program, "plugin").path
+    expected = outputs(recording)
+    assert any(row["file"] and row["file"].endswith("plugin.c") and row["line"] for row in report(recording)["rows"])
+    archive = archive_of(recording, out=folder / "it.mscar")
+    plugin.unlink()
+    assert outputs(archive) == expected
+    named = malloscope("info", "--symbols", archive).stdout.decode().split("libplugin.so\n")[1].splitlines()[0]
+    assert named.strip() == f"the names in {archive}"
+
+
 def test_a_rebuilt_program_does_not_mislead(recording, views, folder):
     expected = outputs(recording)
     archive = archive_of(recording, out=folder / "it.mscar")

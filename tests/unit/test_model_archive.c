@@ -213,7 +213,7 @@ static void damage_is_noticed(void) {
 static void write_part(int file, uint32_t kind, const void *bytes, size_t size, uint64_t claimed_size) {
     struct part_head head = {.kind = kind, .size = claimed_size};
     off_t start = lseek(file, sizeof head, SEEK_CUR);
-    struct packer *packer = packer_new(file);
+    struct packer *packer = packer_new(file, PACKED_SMALL);
     if (packer_write(packer, bytes, size) < 0 || packer_end(packer, &head.packed_size) < 0) abort();
     if (pwrite(file, &head, sizeof head, start - (off_t)sizeof head) != (ssize_t)sizeof head) abort();
 }
