@@ -18,32 +18,27 @@
  *
  * The kernel may put another task on the processor in the middle of all this, so nothing is kept per
  * processor but counters, and those are added to atomically. */
-#include "kernel.h"
-
 #include "cookie.h"
 #include "draw.h"
-#include "event.h"
+#include "stack.bpf.h"
+#include "threads.bpf.h"
 
 /* Helpers that read memory are for programs under a licence that the GPL accepts. */
 char licence[] SEC("license") = "Dual BSD/GPL";
-
-/* Hides from the compiler what a value is: it would use instructions that there are not, or compute addresses
- * in an order in which the kernel cannot follow their bounds. */
-#define opaque(value) asm volatile("" : "+r"(value))
-
-#define THREADS_MAX 65536
-#define FRAMES_MAX  128
 
 /* Set by the tool before loading. */
 const volatile __u64 rate = 1;             /* mean bytes between samples; 1 = all */
 const volatile __u64 stack_limit = 16384;  /* bytes of stack to copy */
 const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead */
-const volatile __u64 throw_limit = ~0ULL;  /* larger sizes than this may well end in an exception */
 const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when this much waits in the ring */
 
 /* Which of a task's numbers the tool's /proc shows: the depth of its pid namespace. Found by running
  * find_level in the tool. */
 __u64 pid_level = 0;
+
+/* Set by the tool: larger sizes than this may well end in an exception, which must not meet a caught return.
+ */
+__u64 throw_limit = 0;
 
 __u64 threads_made = 0;
 
@@ -52,35 +47,6 @@ __u64 is_detaching = 0;
 
 /* Set by the tool with its first entry in `stack_ends`. */
 __u64 has_stack_ends = 0;
-
-/* A call of an allocation function that has to be seen to return. */
-struct call {
-    __u64 sp; /* where its return address lies; 0 = there is none */
-    __u64 return_address;
-    __u64 size;
-    __u64 out;         /* where the pointer will be stored, or 0: it is returned */
-    __u64 old_address; /* realloc: the block that was taken out of `live` */
-    __u64 old_block;   /* its number, or 0: it was not tracked */
-    __u64 sampled;
-};
-
-struct thread {
-    struct thread_figures figures;
-    __u64 countdown; /* bytes until the next sample */
-    __u64 stack_end; /* no frame lies at or above it */
-    __u64 next_block;
-    __u32 pid, tid, image, unused;
-    struct call call;
-};
-
-struct live_key {
-    __u64 address;
-    __u32 pid, image;
-};
-
-struct late_free {
-    __u64 block, time;
-};
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -103,15 +69,6 @@ struct {
     __type(value, struct late_free);
 } late_frees SEC(".maps");
 
-/* By the kernel's thread number. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, THREADS_MAX);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, __u32);
-    __type(value, struct thread);
-} threads SEC(".maps");
-
 /* Where the tool found a thread's outermost frame, by the number that the tool knows. What lies between that
  * and the thread's control block, its thread-local variables, need not be copied. */
 struct {
@@ -130,23 +87,6 @@ struct {
     __type(key, __u32);
     __type(value, __u32);
 } processes SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, __u64[COUNTERS]);
-} counters SEC(".maps");
-
-static __always_inline void count_by(enum probe_counter which, __u64 by) {
-    __u32 zero = 0;
-    __u64 *all = bpf_map_lookup_elem(&counters, &zero);
-    if (all) __sync_fetch_and_add(&all[which], by);
-}
-
-static __always_inline void count(enum probe_counter which) {
-    count_by(which, 1);
-}
 
 /* ---- telling ---- */
 
@@ -173,11 +113,16 @@ static __noinline void tell_free(const struct thread *thread, __u64 block) {
         count(COUNT_FORGOTTEN_FREES);
 }
 
-static __noinline void tell_thread(__u32 kind, const struct thread *thread) {
-    struct event_thread told = {.figures = thread->figures};
-    head_of(&told.event, kind, thread);
-    bpf_get_current_comm(told.name, sizeof told.name);
-    if (bpf_ringbuf_output(&ring, &told, sizeof told, wake_flags())) count(COUNT_LOST_NOTICES);
+static __always_inline void tell_thread(__u32 kind, const struct thread *thread) {
+    struct event_thread *told = bpf_ringbuf_reserve(&ring, sizeof *told, 0);
+    if (!told) {
+        count(COUNT_LOST_NOTICES);
+        return;
+    }
+    head_of(&told->event, kind, thread);
+    told->figures = thread->figures;
+    bpf_get_current_comm(told->name, sizeof told->name);
+    bpf_ringbuf_submit(told, wake_flags());
 }
 
 /* The tool should act on these at once. */
@@ -261,16 +206,6 @@ static __noinline void restore(const struct thread *thread, const struct call *c
 
 /* ---- calls that are waited for ---- */
 
-/* Whether the remembered call is still running: the kernel has put the address of its trampoline where the
- * return address was. */
-static __always_inline bool call_is_open(const struct call *call, __u64 sp) {
-    struct task_struct *task = (void *)bpf_get_current_task();
-    struct mm_struct *mm = BPF_CORE_READ(task, mm);
-    if (!bpf_core_field_exists(mm->uprobes_state)) return sp <= call->sp;
-    __u64 word = 0, trampoline = BPF_CORE_READ(mm, uprobes_state.xol_area, vaddr);
-    return bpf_probe_read_user(&word, sizeof word, (void *)call->sp) == 0 && word == trampoline;
-}
-
 /* True if this call happens inside one that is waited for. One that is gone is forgotten. */
 static __noinline bool is_nested(struct thread *thread, __u64 sp) {
     if (thread->call.sp == 0) return false;
@@ -282,61 +217,6 @@ static __noinline bool is_nested(struct thread *thread, __u64 sp) {
     restore(thread, &thread->call);
     thread->call.sp = 0;
     return false;
-}
-
-/* ---- the stack ---- */
-
-/* A large local array that was never written to has no memory yet: it leaves a hole of zeros, and the frames
- * behind it are copied all the same. Reading goes in pieces that begin at multiples of PIECE, so that none
- * lies partly in a hole. `told->stack` has PIECE bytes more than `room`. */
-#define PIECE 1024
-
-static __always_inline __u64 copy_around_holes(
-    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
-    __u64 sp = told->registers.sp, at = PIECE - (sp & (PIECE - 1));
-    opaque(at);
-    if (at > PIECE || bpf_probe_read_user(told->stack, at, (void *)sp)) return 0;
-    for (__u64 i = 0; i < room / PIECE && at < wanted; i++) {
-        opaque(at);
-        if (at > room) break;
-        /* Another stack than the thread's own ends where nothing can be read. */
-        if (bpf_probe_read_user(told->stack + at, PIECE, (void *)(sp + at)) && !is_own) return at;
-        at += PIECE;
-    }
-    return at < wanted ? at : wanted;
-}
-
-static __always_inline void copy_stack(
-    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
-    if (wanted > room) wanted = room;
-    if (bpf_probe_read_user(told->stack, wanted, (void *)told->registers.sp)) {
-        wanted = room >= 4 * PIECE ? copy_around_holes(told, wanted, room, is_own) : 0;
-        told->stack_flags |= EVENT_STACK_HOLES;
-        count(COUNT_STACK_HOLES);
-    }
-    told->stack_size = wanted;
-}
-
-static __always_inline void walk_frames(struct event_allocation *told) {
-    __u64 *frames = (__u64 *)told->stack, bp = told->registers.bp, low = told->registers.sp;
-    frames[0] = told->registers.ip;
-    __u32 depth = 1;
-    for (; depth < FRAMES_MAX; depth++) {
-        struct {
-            __u64 next, return_address;
-        } frame;
-        if (bp < low || (bp & 7) || bpf_probe_read_user(&frame, sizeof frame, (void *)bp)) break;
-        if (frame.return_address == 0) break;
-        frames[depth] = frame.return_address;
-        low = bp + 16;
-        bp = frame.next;
-    }
-    if (depth == FRAMES_MAX) {
-        told->stack_flags |= EVENT_STACK_CUT;
-        count(COUNT_STACKS_CUT);
-    }
-    told->stack_kind = EVENT_STACK_FRAMES;
-    told->stack_size = depth * sizeof *frames;
 }
 
 /* ---- allocations ---- */
@@ -422,10 +302,11 @@ static __noinline bool tell_allocation(
     return tell_with_room(ctx, thread, call, address, wanted, 65536);
 }
 
-/* The context may be read at constant offsets only, so it is indexed in a copy. */
-static __always_inline __u64 register_of(const struct pt_regs *copy, __u64 cookie, int field) {
-    __u64 slot = cookie_register(cookie, field);
-    return slot < sizeof *copy / 8 ? ((const __u64 *)copy)[slot] : 0;
+/* The context itself may be read at constant offsets only. */
+static __always_inline __u64 register_of(const struct pt_regs *ctx, __u64 cookie, int field) {
+    __u64 slot = cookie_register(cookie, field), value = 0;
+    if (slot != COOKIE_NONE) bpf_probe_read_kernel(&value, sizeof value, (const __u64 *)ctx + slot);
+    return value;
 }
 
 static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
@@ -444,10 +325,9 @@ static __noinline bool on_call(const struct pt_regs *ctx, struct thread *thread)
     count(COUNT_ENTRIES);
     if (!thread || is_nested(thread, ctx->sp)) return false;
 
-    const struct pt_regs copy = *ctx;
-    struct call call = {.sp = ctx->sp, .size = register_of(&copy, cookie, COOKIE_SIZE)};
+    struct call call = {.sp = ctx->sp, .size = register_of(ctx, cookie, COOKIE_SIZE)};
     if (cookie_register(cookie, COOKIE_COUNT) != COOKIE_NONE) {
-        __u64 factor = register_of(&copy, cookie, COOKIE_COUNT), largest = ~0ULL;
+        __u64 factor = register_of(ctx, cookie, COOKIE_COUNT), largest = ~0ULL;
         opaque(largest);
         if (factor && call.size > largest / factor) return false;
         call.size *= factor;
@@ -456,11 +336,11 @@ static __noinline bool on_call(const struct pt_regs *ctx, struct thread *thread)
     call.sampled = is_sampled(thread, call.size);
     thread->figures.bytes += call.size;
     thread->figures.allocations++;
-    call.old_address = register_of(&copy, cookie, COOKIE_OLD);
+    call.old_address = register_of(ctx, cookie, COOKIE_OLD);
     if (call.old_address) call.old_block = withdraw(thread, call.old_address);
     if (!call.sampled && !call.old_block && !(cookie & COOKIE_NESTS)) return false;
 
-    call.out = register_of(&copy, cookie, COOKIE_OUT);
+    call.out = register_of(ctx, cookie, COOKIE_OUT);
     if (bpf_probe_read_user(&call.return_address, sizeof call.return_address, (void *)ctx->sp)) {
         count(COUNT_LOST_CALLS);
         restore(thread, &call);
@@ -555,8 +435,7 @@ static __always_inline bool is_own_business(const struct pt_regs *ctx, __u64 coo
 SEC("uprobe")
 int heap_free(struct pt_regs *ctx) {
     __u64 cookie = bpf_get_attach_cookie(ctx);
-    const struct pt_regs copy = *ctx;
-    __u64 address = register_of(&copy, cookie, COOKIE_OLD);
+    __u64 address = register_of(ctx, cookie, COOKIE_OLD);
     count(COUNT_ENTRIES);
     if (!address) return 0;
     struct thread *thread = current_thread();
@@ -569,21 +448,6 @@ int heap_free(struct pt_regs *ctx) {
         tell_free(thread, block);
     else
         count(COUNT_FREES_UNKNOWN);
-    return 0;
-}
-
-/* An exception is about to look for its handler, and finds its way by return addresses. If it was thrown
- * inside a call whose return is to be caught (operator new, out of memory), the kernel's trampoline stands in
- * the place of one. It is put right: the call will not return. */
-SEC("uprobe")
-int exception_raised(struct pt_regs *ctx) {
-    struct thread *thread = current_thread();
-    if (!thread || thread->call.sp == 0 || !call_is_open(&thread->call, ctx->sp)) return 0;
-    struct call call = thread->call;
-    thread->call.sp = 0;
-    if (bpf_probe_write_user((void *)call.sp, &call.return_address, sizeof call.return_address))
-        count(COUNT_LOST_CALLS);
-    call_failed(thread, &call);
     return 0;
 }
 

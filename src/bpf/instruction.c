@@ -442,6 +442,13 @@ static void describe_two_bytes(
     }
 }
 
+/* Where, without REX, the registers 4 to 7 are the second bytes of the registers 0 to 3. */
+static bool works_on_bytes(const struct parts *parts) {
+    if (parts->map == 1) return parts->opcode >= 0x90 && parts->opcode <= 0x9f;
+    if (parts->opcode >= 0xb0 && parts->opcode <= 0xbf) return parts->opcode < 0xb8;
+    return parts->map == 0 && !(parts->opcode & 1) && (parts->opcode < 0x50 || parts->opcode > 0x7f);
+}
+
 struct instruction instruction_decode(const uint8_t *code, size_t size, uint64_t address) {
     struct instruction instruction = {.copy_from = -1, .copy_to = -1, .writes = REGISTERS_ALL, .name = ""};
     struct parts parts;
@@ -453,8 +460,7 @@ struct instruction instruction_decode(const uint8_t *code, size_t size, uint64_t
     instruction.has_prefix = parts.prefixes > 0 || (parts.rex && parts.rex != 0x41);
     if (parts.map == 0 && !parts.is_vector) describe_one_byte(&parts, &instruction);
     if (parts.map == 1 && !parts.is_vector) describe_two_bytes(code, &parts, &instruction);
-    /* Without REX the byte registers 4 to 7 are the second bytes of the registers 0 to 3. */
-    if (!parts.rex && instruction.writes != REGISTERS_ALL)
+    if (!parts.rex && works_on_bytes(&parts) && instruction.writes != REGISTERS_ALL)
         instruction.writes |= instruction.writes >> 4 & 0xf;
     uint64_t next = address + parts.length;
     if (instruction.kind == INSTRUCTION_JUMP || instruction.kind == INSTRUCTION_CALL ||

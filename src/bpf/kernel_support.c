@@ -91,24 +91,6 @@ static bool filters_by_process(void) {
     return r == -EINVAL;
 }
 
-bool kernel_support_writes(void) {
-    struct bpf_insn code[] = {
-        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_10},
-        {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -8},
-        {.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_2},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_1},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = 8},
-        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_write_user},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K},
-        {.code = BPF_JMP | BPF_EXIT},
-    };
-    int program =
-        bpf_prog_load(BPF_PROG_TYPE_KPROBE, "writes", "GPL", code, sizeof code / sizeof *code, NULL);
-    if (program < 0) return false;
-    close(program);
-    return true;
-}
-
 static bool has_perf_uprobes(void) {
     return access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 }

@@ -31,10 +31,6 @@ enum probe_trouble {
 int kernel_support_find(
     enum probe_method *ret_method, enum probe_trouble *ret_trouble, struct problem *problem);
 
-/* Whether programs may write to the memory of processes. Takes CAP_SYS_ADMIN and a kernel without lockdown;
- * the kernel writes a line into its log when it is asked. */
-bool kernel_support_writes(void);
-
 /* "session links", ... */
 const char *probe_method_name(enum probe_method method);
 

@@ -14,7 +14,9 @@
 
 #include "bpf/cookie.h"
 #include "bpf/draw.h"
+#include "bpf/exception.skel.h"
 #include "bpf/heap.skel.h"
+#include "bpf/state.h"
 
 const struct probe_options probe_options_default = {
     .rate = 512 << 10,
@@ -36,9 +38,9 @@ struct attached_link {
 
 struct probe_set {
     struct heap_bpf *skeleton;
+    struct exception_bpf *exceptions; /* loaded when it is first needed */
     struct ring_buffer *ring;
     enum probe_method method;
-    bool repairs_exceptions;
     bool avoids_throwing; /* during probe_attach: what may throw is left out */
     struct attached_link *links;
     size_t link_count;
@@ -48,12 +50,23 @@ struct probe_set {
 
 /* ---- loading ---- */
 
-/* The last thing libbpf said, for the error that is about to come. */
+/* What libbpf said, for the error that is about to come: the kernel's reason if there is one, else the first
+ * warning. */
 static char complaint[512];
 
+static void keep_reason(const char *log) {
+    const char *end = strstr(log, "\nprocessed "), *start = end;
+    if (!end) return;
+    while (start > log && start[-1] != '\n') start--;
+    snprintf(complaint, sizeof complaint, "%.*s", (int)(end - start), start);
+}
+
 static int keep_complaint(enum libbpf_print_level level, const char *format, va_list arguments) {
-    if (level == LIBBPF_WARN) vsnprintf(complaint, sizeof complaint, format, arguments);
-    complaint[strcspn(complaint, "\n")] = '\0';
+    char *text = NULL;
+    if (level != LIBBPF_WARN || vasprintf(&text, format, arguments) < 0) return 0;
+    if (!complaint[0]) snprintf(complaint, sizeof complaint, "%.*s", (int)strcspn(text, "\n"), text);
+    keep_reason(text);
+    free(text);
     return 0;
 }
 
@@ -87,7 +100,7 @@ static void configure(struct probe_set *set, const struct probe_options *options
     skeleton->rodata->stack_limit = options->stack_bytes;
     skeleton->rodata->stack_by_frames = options->frame_pointers;
     skeleton->rodata->wake_bytes = options->ring_bytes / 8;
-    if (!set->repairs_exceptions) skeleton->rodata->throw_limit = machine_memory();
+    skeleton->bss->throw_limit = machine_memory();
     bpf_map__set_max_entries(skeleton->maps.ring, options->ring_bytes);
     bpf_map__set_max_entries(skeleton->maps.live, options->live_blocks);
     bpf_map__set_max_entries(skeleton->maps.late_frees, options->live_blocks);
@@ -96,10 +109,9 @@ static void configure(struct probe_set *set, const struct probe_options *options
     bpf_program__set_autoload(skeleton->progs.heap_session, has_session);
     bpf_program__set_autoload(skeleton->progs.heap_call, !has_session);
     bpf_program__set_autoload(skeleton->progs.heap_return, !has_session);
-    bpf_program__set_autoload(skeleton->progs.exception_raised, set->repairs_exceptions);
     if (set->method == METHOD_PERF) return;
     struct bpf_program *multi[] = {skeleton->progs.heap_call, skeleton->progs.heap_return,
-        skeleton->progs.heap_free, skeleton->progs.exception_raised, skeleton->progs.modules_changed};
+        skeleton->progs.heap_free, skeleton->progs.modules_changed};
     for (size_t i = 0; i < sizeof multi / sizeof *multi; i++)
         bpf_program__set_expected_attach_type(multi[i], (enum bpf_attach_type)ATTACH_UPROBE_MULTI);
     bpf_program__set_expected_attach_type(
@@ -162,8 +174,6 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
 
     struct probe_set *set = xcalloc(1, sizeof *set);
     set->method = options->method != METHOD_BEST ? options->method : method;
-    /* Asked for only where it is needed: the kernel writes a line into its log about it. */
-    set->repairs_exceptions = options->exceptions && kernel_support_writes();
     r = load(set, options);
     if (r < 0) {
         bool no_memory = r == -ENOMEM || r == -E2BIG;
@@ -190,7 +200,7 @@ static bool is_in_group(const struct probe_set *set, const struct plan_probe *pr
     case GROUP_FREES:
         return probe->role == ROLE_FREE;
     case GROUP_UNWINDS:
-        return probe->role == ROLE_UNWIND && set->repairs_exceptions;
+        return probe->role == ROLE_UNWIND && set->exceptions;
     case GROUP_OTHERS:
         return probe->role == ROLE_MODULES;
     case GROUPS:
@@ -209,7 +219,7 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
     case GROUP_FREES:
         return set->skeleton->progs.heap_free;
     case GROUP_UNWINDS:
-        return set->skeleton->progs.exception_raised;
+        return set->exceptions->progs.exception_raised;
     case GROUP_OTHERS:
     case GROUPS:
         break;
@@ -308,6 +318,25 @@ static bool has_limited_memory(pid_t pid) {
     return mode == '2';
 }
 
+/* Loads what leads exceptions past probes. False if the kernel does not allow it. */
+static bool load_exceptions(struct probe_set *set) {
+    if (set->exceptions) return true;
+    struct exception_bpf *skeleton = exception_bpf__open();
+    if (!skeleton) return false;
+    bpf_map__reuse_fd(skeleton->maps.threads, bpf_map__fd(set->skeleton->maps.threads));
+    bpf_map__reuse_fd(skeleton->maps.counters, bpf_map__fd(set->skeleton->maps.counters));
+    if (set->method != METHOD_PERF)
+        bpf_program__set_expected_attach_type(
+            skeleton->progs.exception_raised, (enum bpf_attach_type)ATTACH_UPROBE_MULTI);
+    if (exception_bpf__load(skeleton) < 0) {
+        exception_bpf__destroy(skeleton);
+        return false;
+    }
+    set->exceptions = skeleton;
+    set->skeleton->bss->throw_limit = UINT64_MAX;
+    return true;
+}
+
 static void warn_of_throwing(struct plan *plan) {
     for (size_t i = plan->attached; i < plan->probe_count; i++)
         if (plan->probes[i].throws)
@@ -326,8 +355,8 @@ int probe_attach(struct probe_set *set, struct plan *plan, struct problem *probl
     bool is_new = r == 0;
     static const enum link_group order[] = {
         GROUP_FREES, GROUP_UNWINDS, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
-    set->avoids_throwing =
-        !set->repairs_exceptions && (set->method != METHOD_SESSION || has_limited_memory(plan->pid));
+    bool can_repair = plan_throws(plan) && load_exceptions(set);
+    set->avoids_throwing = !can_repair && (set->method != METHOD_SESSION || has_limited_memory(plan->pid));
     size_t links_before = set->link_count, failed = 0;
     r = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order && r >= 0; i++)
@@ -354,11 +383,6 @@ enum probe_method probe_method(const struct probe_set *set) {
 }
 
 /* ---- receiving ---- */
-
-/* As heap.bpf.c has it. */
-struct late_free {
-    uint64_t block, time;
-};
 
 /* Takes the frees that found the ring full out of their queue. */
 static struct late_free *fetch_late_frees(const struct probe_set *set, size_t *ret_count) {
@@ -412,24 +436,15 @@ void probe_read_counters(const struct probe_set *set, uint64_t ret_counters[COUN
     free(all);
 }
 
-/* The beginning of heap.bpf.c's struct thread. */
-struct probed_thread {
-    struct thread_figures figures;
-    uint64_t countdown, stack_end, next_block;
-    uint32_t pid, tid, image, unused;
-};
-
 void probe_each_thread(const struct probe_set *set, probe_thread_handler handler, void *context) {
     int map = bpf_map__fd(set->skeleton->maps.threads);
-    size_t size = bpf_map__value_size(set->skeleton->maps.threads);
-    struct probed_thread *state = xcalloc(1, size > sizeof *state ? size : sizeof *state);
+    struct thread thread;
     uint32_t key, *previous = NULL;
     while (bpf_map_get_next_key(map, previous, &key) == 0) {
-        if (bpf_map_lookup_elem(map, &key, state) == 0)
-            handler(context, state->pid, state->tid, &state->figures);
+        if (bpf_map_lookup_elem(map, &key, &thread) == 0)
+            handler(context, thread.pid, thread.tid, &thread.figures);
         previous = &key;
     }
-    free(state);
 }
 
 void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) {
@@ -438,12 +453,6 @@ void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) 
 }
 
 /* ---- ending ---- */
-
-/* As heap.bpf.c has it. */
-struct live_key {
-    uint64_t address;
-    uint32_t pid, image;
-};
 
 /* Takes the blocks of a process's former program out of the table, so that they take no room. They are not
  * touched by anybody else any more. */
@@ -476,6 +485,7 @@ void probe_close(struct probe_set *set) {
     probe_detach(set);
     free(set->links);
     ring_buffer__free(set->ring);
+    exception_bpf__destroy(set->exceptions);
     heap_bpf__destroy(set->skeleton);
     free(set);
 }

@@ -463,6 +463,21 @@ def test_target_in_namespaces_of_its_own(build, start, folder, kind):
     assert_nothing_lost(totals)
 
 
+def test_program_whose_file_was_replaced(build, start, folder, method):
+    """As an upgrade does while the program runs: what is mapped counts, not what has its name now."""
+    program = folder / "program"
+    shutil.copy(build("attach_functions.c", "-static"), program)
+    target = attach.Target(start, [program])
+    program.unlink()
+    shutil.copy("/bin/true", program)
+    probes = attach.Probes(start, target.pid, *method)
+    log = target.work()
+    totals = probes.stop()
+    assert target.end() == 0
+    assert probes.story() == log
+    assert_nothing_lost(totals)
+
+
 def test_tool_in_a_pid_namespace_tells_the_numbers_it_sees(build):
     """The kernel knows other numbers than the ones in this /proc."""
     attach.require_ebpf()

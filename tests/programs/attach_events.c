@@ -324,7 +324,6 @@ int main(int argc, char **argv) {
     }
     if (optind + 1 != argc) return 2;
     driver.rate = options.rate;
-    options.exceptions = true;
     if (times) return repeat(&options, times, atoi(argv[optind]));
     struct problem problem = {0};
     enum probe_trouble trouble;

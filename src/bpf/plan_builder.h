@@ -1,0 +1,73 @@
+/* How a plan is made. Used by plan.c alone; its steps are in files of their own:
+ *
+ *     plan_modules.c       which files are mapped, and whose malloc is called
+ *     plan_candidates.c    which of their functions allocate, and which of those only call another one
+ *     plan.c               layers, probes, warnings
+ */
+#ifndef MALLOSCOPE_BPF_PLAN_BUILDER_H
+#define MALLOSCOPE_BPF_PLAN_BUILDER_H
+
+#include "bpf/image.h"
+#include "bpf/plan.h"
+#include "bpf/target.h"
+
+struct module {
+    const struct target_file *file;
+    struct image *image;
+    bool serves_malloc;
+    size_t bound; /* modules whose malloc is this one's */
+};
+
+enum candidate_state {
+    STATE_KEPT,
+    STATE_ALIAS,    /* another name for one that comes before */
+    STATE_FORWARDS, /* always calls another one */
+    STATE_REFUSED,
+};
+
+struct candidate {
+    size_t module;
+    const struct function_kind *kind;
+    const struct image_function *function;
+    enum candidate_state state;
+    bool nests;
+};
+
+struct builder {
+    struct target target;
+    struct module *modules;
+    size_t module_count;
+    struct candidate *candidates;
+    size_t candidate_count, candidate_room;
+    bool bindings_are_known;
+    struct plan *plan;
+};
+
+/* Opens the files. Those that cannot be opened are warned of. */
+int builder_open_modules(struct builder *builder, struct problem *problem);
+void builder_close(struct builder *builder);
+
+/* Marks the modules whose malloc is called. */
+void builder_find_servers(struct builder *builder);
+
+/* Lists the functions and settles their state; notes what is left out. */
+void builder_find_candidates(struct builder *builder);
+
+/* ---- small things ---- */
+
+const char *module_name(const struct module *module); /* without folders */
+
+/* The function of that name that has code, or NULL. */
+const struct image_function *module_find(const struct module *module, const char *name);
+
+/* How people know the function, with libiberty's options on how to write it. Freed by the caller. */
+char *candidate_name(const struct candidate *candidate, int demangle_options);
+
+/* A text that the caller frees. */
+char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Both texts are owned by the plan from then on. */
+void plan_refuse_text(struct plan *plan, char *what, char *why);
+void plan_warn_text(struct plan *plan, char *what, char *why);
+
+#endif

@@ -1,0 +1,225 @@
+#include "bpf/plan_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+#include <libiberty/libiberty.h>
+
+#include "bpf/code_walk.h"
+
+/* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
+ * an allocator three times), and that it may do so in the end. Further down there are only the ways that end
+ * in a message and abort. */
+#define FORWARD_DEPTH 4
+#define NEST_DEPTH    2
+
+/* The C++ library's operators sit on malloc; anybody else's may not. */
+static bool is_wanted(const struct module *module, const struct function_kind *kind) {
+    if (kind->family == FAMILY_OPERATORS)
+        return strncmp(module_name(module), "libstdc++", 9) != 0 &&
+               strncmp(module_name(module), "libc++", 6) != 0;
+    return kind->family != FAMILY_LIBC || module->serves_malloc;
+}
+
+static void add_candidates(struct builder *builder, size_t index) {
+    const struct module *module = &builder->modules[index];
+    size_t count;
+    const struct image_function *functions = image_functions(module->image, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct function_kind *kind = function_find(functions[i].name);
+        size_t size;
+        if (!kind || !is_wanted(module, kind) || !image_code(module->image, functions[i].address, &size))
+            continue;
+        if (builder->candidate_count == builder->candidate_room) {
+            builder->candidate_room = builder->candidate_room ? 2 * builder->candidate_room : 128;
+            builder->candidates =
+                xrealloc(builder->candidates, builder->candidate_room * sizeof *builder->candidates);
+        }
+        builder->candidates[builder->candidate_count++] =
+            (struct candidate){.module = index, .kind = kind, .function = &functions[i]};
+    }
+}
+
+static bool is_same_code(const struct candidate *a, const struct candidate *b) {
+    return a->module == b->module && a->function->address == b->function->address;
+}
+
+/* By module and address; of several names for one address the C library's comes first. */
+static int by_place(const void *a, const void *b) {
+    const struct candidate *x = a, *y = b;
+    if (x->module != y->module) return x->module < y->module ? -1 : 1;
+    if (x->function->address != y->function->address)
+        return x->function->address < y->function->address ? -1 : 1;
+    if (x->kind->family != y->kind->family) return x->kind->family < y->kind->family ? -1 : 1;
+    size_t long_x = strlen(x->function->name), long_y = strlen(y->function->name);
+    if (long_x != long_y) return long_x < long_y ? -1 : 1;
+    return strcmp(x->function->name, y->function->name);
+}
+
+static void list_candidates(struct builder *builder) {
+    for (size_t i = 0; i < builder->module_count; i++) add_candidates(builder, i);
+    if (!builder->candidate_count) return;
+    qsort(builder->candidates, builder->candidate_count, sizeof *builder->candidates, by_place);
+    for (size_t i = 1; i < builder->candidate_count; i++)
+        if (is_same_code(&builder->candidates[i - 1], &builder->candidates[i]))
+            builder->candidates[i].state = STATE_ALIAS;
+}
+
+/* Names such as tc_free may be anybody's. An allocator has functions of both kinds. */
+static void refuse_half_families(struct builder *builder) {
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        struct candidate *candidate = &builder->candidates[i];
+        enum function_family family = candidate->kind->family;
+        if (candidate->state != STATE_KEPT || family == FAMILY_LIBC || family == FAMILY_SYSTEM ||
+            family == FAMILY_OPERATORS || builder->modules[candidate->module].serves_malloc)
+            continue;
+        bool has[ROLE_UNWIND + 1] = {false};
+        for (size_t k = 0; k < builder->candidate_count; k++)
+            if (builder->candidates[k].module == candidate->module &&
+                builder->candidates[k].kind->family == family)
+                has[builder->candidates[k].kind->role] = true;
+        /* The optimiser may have left one of Rust's only; they have no other meaning. */
+        if ((has[ROLE_ALLOCATE] && has[ROLE_FREE]) || family == FAMILY_RUST) continue;
+        candidate->state = STATE_REFUSED;
+        plan_refuse_text(builder->plan,
+            text_format(
+                "%s in %s", candidate->function->name, module_name(&builder->modules[candidate->module])),
+            xstrdup("the rest of the allocator's functions is not there"));
+    }
+}
+
+/* ---- what calls what ---- */
+
+struct goal {
+    const struct builder *builder;
+    const struct candidate *self;
+    unsigned roles; /* bits */
+};
+
+static bool is_goal(const struct goal *goal, const struct candidate *candidate) {
+    return candidate->state != STATE_REFUSED && (goal->roles >> candidate->kind->role & 1) &&
+           !is_same_code(candidate, goal->self);
+}
+
+static bool is_goal_address(const void *context, uint64_t address) {
+    const struct goal *goal = context;
+    for (size_t i = 0; i < goal->builder->candidate_count; i++) {
+        const struct candidate *candidate = &goal->builder->candidates[i];
+        if (candidate->module == goal->self->module && candidate->function->address == address &&
+            is_goal(goal, candidate))
+            return true;
+    }
+    return false;
+}
+
+static bool is_goal_name(const void *context, const char *name) {
+    const struct goal *goal = context;
+    for (size_t i = 0; i < goal->builder->candidate_count; i++) {
+        const struct candidate *candidate = &goal->builder->candidates[i];
+        if (strcmp(candidate->function->name, name) == 0 && is_goal(goal, candidate)) return true;
+    }
+    return false;
+}
+
+static struct code_ways walk_candidate(
+    const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
+    struct goal context = {builder, candidate, roles};
+    struct code_goal goal = {is_goal_address, is_goal_name, &context};
+    return code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+}
+
+/* How people know the function. Freed by the caller. */
+char *candidate_name(const struct candidate *candidate, int demangle_options) {
+    if (candidate->kind->family == FAMILY_RUST) return xstrdup(candidate->kind->name);
+    char *name = candidate->kind->family == FAMILY_OPERATORS
+                     ? cplus_demangle(candidate->function->name, demangle_options)
+                     : NULL;
+    return name ? name : xstrdup(candidate->function->name);
+}
+
+static bool is_in_list(const char *list, size_t length, const char *name) {
+    size_t wanted = strlen(name);
+    for (const char *at = list, *end; at; at = end ? end + 2 : NULL) {
+        end = memmem(at, (size_t)(list + length - at), ", ", 2);
+        if ((size_t)((end ? end : list + length) - at) == wanted && memcmp(at, name, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds to the note on the same module and reason, so that twenty operators take one line. */
+static void refuse_forward(struct builder *builder, const struct candidate *candidate, char *reached) {
+    struct plan *plan = builder->plan;
+    char *where = text_format(" in %s", module_name(&builder->modules[candidate->module]));
+    char *why = text_format("always calls %s", reached), *name = candidate_name(candidate, DMGL_NO_OPTS);
+    free(reached);
+    for (size_t i = 0; i < plan->refused_count; i++) {
+        struct plan_note *note = &plan->refused[i];
+        size_t length = strlen(note->what), end = strlen(where);
+        if (strcmp(note->why, why) != 0 || length < end || strcmp(note->what + length - end, where) != 0)
+            continue;
+        if (!is_in_list(note->what, length - end, name)) {
+            char *longer = text_format("%.*s, %s%s", (int)(length - end), note->what, name, where);
+            free(note->what);
+            note->what = longer;
+        }
+        free(why);
+        why = NULL;
+        break;
+    }
+    if (why) plan_refuse_text(plan, text_format("%s%s", name, where), why);
+    free(where);
+    free(name);
+}
+
+static char *name_of_way(
+    const struct builder *builder, const struct candidate *from, const struct code_ways *ways) {
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        const struct candidate *candidate = &builder->candidates[i];
+        if (ways->reached_name
+                ? strcmp(candidate->function->name, ways->reached_name) == 0
+                : candidate->module == from->module && candidate->function->address == ways->reached_address)
+            return candidate_name(candidate, DMGL_NO_OPTS);
+    }
+    return xstrdup("?");
+}
+
+/* Leaves out what only calls another one. */
+static void drop_forwarders(struct builder *builder) {
+    static const unsigned accepted[] = {
+        [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
+        [ROLE_RESIZE] = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE,
+        [ROLE_FREE] = 1 << ROLE_FREE,
+    };
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        struct candidate *candidate = &builder->candidates[i];
+        if (candidate->state != STATE_KEPT || candidate->kind->family == FAMILY_SYSTEM) continue;
+        unsigned roles = accepted[candidate->kind->role];
+        struct code_ways ways = walk_candidate(builder, candidate, roles, FORWARD_DEPTH);
+        /* reallocarray and its like return early only when the product overflows. */
+        if (ways.returns && candidate->kind->role == ROLE_RESIZE && candidate->kind->factor >= 0) {
+            ways = walk_candidate(builder, candidate, 1 << ROLE_RESIZE, 0);
+            ways.returns = false;
+        }
+        if (!ways.reaches || ways.returns) continue;
+        candidate->state = STATE_FORWARDS;
+        refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
+    }
+}
+
+static void find_nesting(struct builder *builder) {
+    unsigned all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | 1 << ROLE_FREE;
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        struct candidate *candidate = &builder->candidates[i];
+        if (candidate->state == STATE_KEPT && candidate->kind->role <= ROLE_RESIZE)
+            candidate->nests = walk_candidate(builder, candidate, all, NEST_DEPTH).reaches;
+    }
+}
+
+void builder_find_candidates(struct builder *builder) {
+    list_candidates(builder);
+    refuse_half_families(builder);
+    drop_forwarders(builder);
+    find_nesting(builder);
+}

@@ -1,0 +1,75 @@
+/* The stack of an allocation, into its event. */
+#ifndef MALLOSCOPE_BPF_STACK_BPF_H
+#define MALLOSCOPE_BPF_STACK_BPF_H
+
+#include "threads.bpf.h"
+
+/* Hides from the compiler what a value is: it would use instructions that there are not, or compute addresses
+ * in an order in which the kernel cannot follow their bounds. */
+#define opaque(value) asm volatile("" : "+r"(value))
+
+#define FRAMES_MAX 128
+
+/* A large local array that was never written to has no memory yet: it leaves a hole of zeros, and the frames
+ * behind it are copied all the same. Reading goes in pieces that begin at multiples of PIECE, so that none
+ * lies partly in a hole. `told->stack` has PIECE bytes more than `room`. */
+#define PIECE 1024
+
+static __always_inline __u64 copy_around_holes(
+    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
+    __u64 sp = told->registers.sp, at = PIECE - (sp & (PIECE - 1));
+    opaque(at);
+    if (at > PIECE || bpf_probe_read_user(told->stack, at, (void *)sp)) return 0;
+    for (__u64 i = 0; i < room / PIECE && at < wanted; i++) {
+        opaque(at);
+        if (at > room) break;
+        /* Another stack than the thread's own ends where nothing can be read. */
+        if (bpf_probe_read_user(told->stack + at, PIECE, (void *)(sp + at)) && !is_own) return at;
+        at += PIECE;
+    }
+    return at < wanted ? at : wanted;
+}
+
+/* What lies in the same page as the stack pointer. */
+static __always_inline __u64 copy_page(struct event_allocation *told, __u64 wanted, const __u64 room) {
+    __u64 sp = told->registers.sp, size = 4096 - (sp & 4095);
+    if (size > wanted) size = wanted;
+    opaque(size);
+    return size <= room && bpf_probe_read_user(told->stack, size, (void *)sp) == 0 ? size : 0;
+}
+
+static __always_inline void copy_stack(
+    struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
+    if (wanted > room) wanted = room;
+    if (bpf_probe_read_user(told->stack, wanted, (void *)told->registers.sp)) {
+        wanted =
+            room >= 4 * PIECE ? copy_around_holes(told, wanted, room, is_own) : copy_page(told, wanted, room);
+        told->stack_flags |= EVENT_STACK_HOLES;
+        count(COUNT_STACK_HOLES);
+    }
+    told->stack_size = wanted;
+}
+
+static __always_inline void walk_frames(struct event_allocation *told) {
+    __u64 *frames = (__u64 *)told->stack, bp = told->registers.bp, low = told->registers.sp;
+    frames[0] = told->registers.ip;
+    __u32 depth = 1;
+    for (; depth < FRAMES_MAX; depth++) {
+        struct {
+            __u64 next, return_address;
+        } frame;
+        if (bp < low || (bp & 7) || bpf_probe_read_user(&frame, sizeof frame, (void *)bp)) break;
+        if (frame.return_address == 0) break;
+        frames[depth] = frame.return_address;
+        low = bp + 16;
+        bp = frame.next;
+    }
+    if (depth == FRAMES_MAX) {
+        told->stack_flags |= EVENT_STACK_CUT;
+        count(COUNT_STACKS_CUT);
+    }
+    told->stack_kind = EVENT_STACK_FRAMES;
+    told->stack_size = depth * sizeof *frames;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* The probe plan of running programs, starting with this one. */
+#include "bpf/cookie.h"
+#include "bpf/plan.h"
+#include "check.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct plan_probe *find(const struct plan *plan, const char *function) {
+    for (size_t i = 0; i < plan->probe_count; i++)
+        if (strcmp(plan->probes[i].function, function) == 0) return &plan->probes[i];
+    return NULL;
+}
+
+static void test_names(void) {
+    CHECK(function_find("malloc")->role == ROLE_ALLOCATE);
+    CHECK(function_find("malloc")->family == FAMILY_LIBC);
+    CHECK(function_find("_rjem_malloc")->family == FAMILY_JEMALLOC);
+    CHECK(function_find("_rjem_sdallocx")->role == ROLE_FREE);
+    CHECK(function_find("je_calloc")->factor == 1);
+    CHECK(function_find("mi_heap_realloc")->old == 1);
+    CHECK(function_find("_ZnwmSt11align_val_t")->throws);
+    CHECK(!function_find("_ZnwmRKSt9nothrow_t")->throws);
+    CHECK(function_find("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc")->role == ROLE_ALLOCATE);
+    CHECK(function_find("_RNvCs1234_7___rustc14___rust_realloc")->size == 3);
+    CHECK_TEXT(function_find("__rust_alloc_zeroed")->name, "__rust_alloc_zeroed");
+    static const char *const others[] = {"mallocs", "_RNvCs1234_7___rustc26___rust_alloc_error_handler",
+        "_RNvCs1234_7___rustc12___rust_allocx", "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print",
+        "", "_Z", "_R", "__rust_no_alloc_shim_is_unstable"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(function_find(others[i]) == NULL);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* which brings a malloc of its own */
+static void test_this_program(void) {
+    struct plan *plan;
+    struct problem problem = {0};
+    if (!CHECK(plan_make(getpid(), &plan, &problem) == 0)) {
+        fprintf(stderr, "%s\n", problem.what);
+        return;
+    }
+    CHECK_EQUAL(plan->layer_count, 1);
+    CHECK(strncmp(plan->layers[0].name, "glibc", 5) == 0);
+    static const char *const expected[] = {"malloc", "calloc", "realloc", "free", "posix_memalign"};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct plan_probe *probe = find(plan, expected[i]);
+        if (!CHECK(probe != NULL)) continue;
+        /* The offset leads to the bytes that were decided on, in the file and in memory. */
+        FILE *file = fopen(probe->path, "r");
+        uint8_t bytes[8] = {0};
+        size_t length = probe->point.length < 8 ? probe->point.length : 8;
+        CHECK(file && fseek(file, (long)probe->file_offset, SEEK_SET) == 0 && fread(bytes, 1, 8, file) == 8);
+        CHECK(memcmp(bytes, probe->point.bytes, length) == 0);
+        if (file) fclose(file);
+        const uint8_t *code = dlsym(RTLD_DEFAULT, expected[i]);
+        CHECK(memcmp(code + probe->distance, probe->point.bytes, length) == 0);
+        CHECK(probe->point.cost != COST_STEPPED);
+        CHECK(cookie_register(probe->cookie, COOKIE_SIZE) == COOKIE_NONE ? probe->role == ROLE_FREE : true);
+    }
+    /* rdi is the 15th word of the kernel's registers, rsi the 14th. */
+    CHECK_EQUAL(cookie_register(find(plan, "malloc")->cookie, COOKIE_SIZE), 14);
+    CHECK_EQUAL(cookie_register(find(plan, "realloc")->cookie, COOKIE_SIZE), 13);
+    CHECK_EQUAL(cookie_register(find(plan, "realloc")->cookie, COOKIE_OLD), 14);
+    CHECK_EQUAL(cookie_register(find(plan, "free")->cookie, COOKIE_OLD), 14);
+    CHECK(find(plan, "realloc")->nests && !find(plan, "malloc")->nests && !find(plan, "calloc")->nests);
+    CHECK(find(plan, "malloc")->catches_return && !find(plan, "free")->catches_return);
+    CHECK(find(plan, "reallocarray") == NULL); /* calls realloc */
+    CHECK(find(plan, "_dl_debug_state") != NULL && !plan_throws(plan));
+    size_t before = plan->probe_count;
+    CHECK_EQUAL(plan_extend(plan, &problem), 0);
+    CHECK_EQUAL(plan->probe_count, before);
+    plan_free(plan);
+}
+#endif
+
+static void check_refused(pid_t pid, enum problem_kind kind, const char *what) {
+    struct plan *plan = NULL;
+    struct problem problem = {0};
+    CHECK_EQUAL(plan_make(pid, &plan, &problem), -(int)kind);
+    CHECK(plan == NULL && strstr(problem.what, what) != NULL && problem.remedy[0]);
+}
+
+static void test_what_cannot_be_attached_to(void) {
+    check_refused(0, PROBLEM_MISSING, "there is no process 0");
+    check_refused(-5, PROBLEM_MISSING, "there is no process -5");
+    check_refused((1 << 22) - 2, PROBLEM_MISSING, "there is no process");
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    siginfo_t ended;
+    waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+    check_refused(child, PROBLEM_MISSING, "zombie");
+    waitpid(child, NULL, 0);
+}
+
+int main(void) {
+    test_names();
+#ifndef __SANITIZE_ADDRESS__
+    test_this_program();
+#endif
+    test_what_cannot_be_attached_to();
+    return check_result();
+}
