@@ -85,14 +85,18 @@ static uint32_t walk(
         return count;
     }
     const struct event_registers *from = &event->registers;
-    struct unwind_registers registers = {.pc = from->ip,
+    struct unwind_registers registers = {
+        .pc = from->ip,
         .sp = from->sp,
         .fp = from->bp,
+#if defined(__x86_64__) /* elsewhere no program is attached to (bpf/plan.c) */
         .rbx = from->bx,
         .r12 = from->r12,
         .r13 = from->r13,
         .r14 = from->r14,
-        .r15 = from->r15};
+        .r15 = from->r15,
+#endif
+    };
     enum remote_end end;
     uint32_t count = remote_unwind(
         target->remote, &registers, event->stack, event->stack_size, target->frames, depth, &end);

@@ -7,9 +7,8 @@
 #include "core/recording.h"
 #include "remote/state.h"
 #include "unwind/epilogue.h"
+#include "unwind/return_address.h"
 
-#define PC_MIN         4096
-#define PC_MAX         (UINT64_C(1) << 47)
 #define STACK_SIZE_MAX (UINT64_C(256) << 20) /* what lies further above a copy is not the same stack */
 #define CUT            ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 
@@ -158,6 +157,7 @@ static __attribute__((noinline)) bool step_frame_pointer(struct walk *walk) {
     if (fp == 0) return walk_end(walk, REMOTE_COMPLETE);
     if (fp < walk->base[BASE_SP]) return walk_end(walk, REMOTE_LOST);
     if (!need(walk, fp, &next) || !need(walk, fp + 8, &pc)) return false;
+    pc = without_signature(pc);
     if (pc - PC_MIN >= PC_MAX - PC_MIN || !remote_covering(walk->remote, pc - 1))
         return walk_end(walk, REMOTE_LOST);
     walk->pc = pc;
@@ -222,7 +222,7 @@ static inline bool step_call(struct walk *walk, struct rule rule) {
     } else if (!need(walk, anchor + (uint64_t)rule_saved_last(rule) * 8, &walk->pc)) {
         return false;
     }
-    walk->pc &= FRAME_VALUE_MASK; /* without the signature of pointer authentication */
+    walk->pc = without_signature(walk->pc);
 #endif
     restore(walk, BASE_FP, anchor, rule_saved_fp(rule));
     walk->base[BASE_SP] = cfa;
@@ -267,13 +267,17 @@ uint32_t remote_unwind(struct remote *remote, const struct unwind_registers *reg
         .low = registers->sp,
         .size = stack_size < 8 ? 0 : stack_size - 7,
         .pc = registers->pc,
-        .base = {[BASE_SP] = registers->sp,
+        .base = {
+            [BASE_SP] = registers->sp,
             [BASE_FP] = registers->fp,
+#if defined(__x86_64__)
             [BASE_RBX] = registers->rbx,
             [BASE_R12] = registers->r12,
             [BASE_R13] = registers->r13,
             [BASE_R14] = registers->r14,
-            [BASE_R15] = registers->r15}};
+            [BASE_R15] = registers->r15,
+#endif
+        }};
     *ret_end = REMOTE_LOST;
     if (max == 0) return 0;
     for (bool again = false;; again = true) {

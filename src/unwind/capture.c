@@ -9,15 +9,10 @@
 #include "unwind/cache.h"
 #include "unwind/epilogue.h"
 #include "unwind/modules.h"
+#include "unwind/return_address.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
 
-#define PC_MIN 4096
-#if defined(__x86_64__)
-#define PC_MAX (UINT64_C(1) << 47)
-#else
-#define PC_MAX (UINT64_C(1) << 48)
-#endif
 #define WALK_MAX      (1u << 18) /* frames followed, stored or not: a few milliseconds */
 #define STACKS_MAX    4          /* that one walk may come through */
 #define FOREIGN_STACK (UINT64_C(256) << 20)
@@ -212,18 +207,6 @@ static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
     walk->lost = 0;
     walk->interrupted = true;
     return STEP_ON;
-}
-
-/* A return address as it is used. On aarch64 the one on the stack may carry a signature (pointer
- * authentication); the instruction takes it off, and does nothing on processors that have no such thing. */
-static inline uint64_t without_signature(uint64_t pc) {
-#if defined(__aarch64__)
-    register uint64_t link __asm__("x30") = pc;
-    __asm__("hint #7" : "+r"(link)); /* xpaclri */
-    return link;
-#else
-    return pc;
-#endif
 }
 
 /* Code without unwind information. The frame pointer is believed if it points up the stack and has a return

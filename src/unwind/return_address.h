@@ -1,0 +1,28 @@
+/* What is a return address, on either processor. */
+#ifndef MALLOSCOPE_UNWIND_RETURN_ADDRESS_H
+#define MALLOSCOPE_UNWIND_RETURN_ADDRESS_H
+
+#include <stdint.h>
+
+/* Where a program's code can lie. */
+#define PC_MIN 4096
+#if defined(__x86_64__)
+#define PC_MAX (UINT64_C(1) << 47)
+#else
+#define PC_MAX (UINT64_C(1) << 48)
+#endif
+
+/* On aarch64 a return address on the stack may carry a signature (pointer authentication), in the bits that
+ * the kernel's address space leaves. The instruction takes it off, and does nothing on processors that have
+ * no such thing. */
+static inline uint64_t without_signature(uint64_t pc) {
+#if defined(__aarch64__)
+    register uint64_t link __asm__("x30") = pc;
+    __asm__("hint #7" : "+r"(link)); /* xpaclri */
+    return link;
+#else
+    return pc;
+#endif
+}
+
+#endif
