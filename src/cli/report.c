@@ -189,7 +189,9 @@ static void print_for_people(const struct report *report) {
     else if (report->filter)
         puts("nothing matches the filter");
     else if (model->exact)
-        puts("nothing was allocated");
+        puts(model->levels_only
+                 ? "there is no attribution: 'malloscope export --format json' has the timeline"
+                 : "nothing was allocated");
     else
         puts("no allocation was sampled");
 }

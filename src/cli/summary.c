@@ -180,6 +180,12 @@ void summary_print(FILE *out, const struct model *model) {
     const struct health *health = &model->health;
     print_title(out, model, &terminal);
     struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
+    if (model->levels_only) {
+        pieces_add(&pieces, "peak %s of memory", bytes_text(totals->peak_bytes).text);
+        pieces_add(&pieces, "only its size over time was recorded, no allocations");
+        pieces_end(&pieces);
+        return;
+    }
     add_estimate(&pieces, "live", totals->sum.live_bytes);
     pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
         bytes_text(totals->peak_bytes).text);
@@ -284,6 +290,7 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
 }
 
 void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort) {
+    if (model->levels_only) return;
     note_incomplete(out, model);
     note_samples(out, model, sort);
     for (int i = 0; i < DROP_KINDS; i++) {

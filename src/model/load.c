@@ -315,5 +315,6 @@ int load_recording(
     }
     if (header->rate > model->rate) model->rate = header->rate;
     if (!(header->flags & RECORDING_EXACT)) model->exact = false;
+    if (header->flags & RECORDING_LEVELS) model->levels_only = true;
     return 0;
 }

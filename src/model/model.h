@@ -163,6 +163,7 @@ struct model {
     struct totals totals;
     struct health health;
     bool exact;            /* every allocation was recorded */
+    bool levels_only;      /* nothing is known of single blocks: only the size of the memory over time */
     uint64_t rate;         /* largest of the processes' rates */
     uint64_t *frame_store; /* what stacks[].frames point into */
     /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A
