@@ -7,65 +7,20 @@
 #include "core/recording.h"
 #include "remote/state.h"
 #include "unwind/epilogue.h"
+#include "unwind/output.h"
 #include "unwind/return_address.h"
 
 #define STACK_SIZE_MAX (UINT64_C(256) << 20) /* what lies further above a copy is not the same stack */
-#define CUT            ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 /* ---- What is stored ---- */
 
-/* Once `frames` is full, what lies behind the middle becomes a ring that holds the frames nearest to the
- * root.
- */
-struct output {
-    uint64_t *frames;
-    uint32_t max, count;
-    uint32_t ring; /* where the oldest one in it is */
-    bool cut;
-};
-
-static uint32_t ring_first(const struct output *output) {
-    return output->max / 2 + 1;
-}
-
-static __attribute__((noinline)) void output_store_in_ring(struct output *output, uint64_t word) {
-    uint32_t first = ring_first(output);
-    output->frames[first - 1] = CUT;
-    output->cut = true;
-    if (first >= output->max) return;
-    output->frames[first + output->ring] = word;
-    if (++output->ring == output->max - first) output->ring = 0;
-}
-
-static inline void output_store(struct output *output, uint64_t word) {
-    if (LIKELY(output->count < output->max))
-        output->frames[output->count++] = word;
-    else
-        output_store_in_ring(output, word);
-}
-
-static void reverse(uint64_t *words, uint32_t count) {
-    for (uint32_t i = 0; i < count / 2; i++) {
-        uint64_t word = words[i];
-        words[i] = words[count - 1 - i];
-        words[count - 1 - i] = word;
-    }
-}
-
-static uint32_t output_finish(struct output *output, enum remote_end end) {
-    uint32_t first = ring_first(output);
-    if (end == REMOTE_SHORT) {
-        if (output->cut) return first; /* what the ring holds is not the root */
-        if (output->count == output->max) output->count--;
-        output->frames[output->count++] = CUT;
-    } else if (output->cut && first < output->max) {
-        uint32_t size = output->max - first;
-        reverse(output->frames + first, output->ring);
-        reverse(output->frames + first + output->ring, size - output->ring);
-        reverse(output->frames + first, size);
-    }
+/* A copy that was too short ends with a cut. */
+static uint32_t finish(struct output *output, enum remote_end end) {
+    if (end != REMOTE_SHORT || output->cut) return output_finish(output, end != REMOTE_SHORT);
+    if (output->count == output->max) output->count--;
+    output->frames[output->count++] = OUTPUT_CUT;
     return output->count;
 }
 
@@ -286,6 +241,6 @@ uint32_t remote_unwind(struct remote *remote, const struct unwind_registers *reg
         uint64_t newest = remote_newest_module(remote);
         *ret_end = walk_run(&walk, &output);
         if (again || *ret_end != REMOTE_LOST || !remote_changed(remote, newest))
-            return output_finish(&output, *ret_end);
+            return finish(&output, *ret_end);
     }
 }

@@ -9,6 +9,7 @@
 #include "unwind/cache.h"
 #include "unwind/epilogue.h"
 #include "unwind/modules.h"
+#include "unwind/output.h"
 #include "unwind/return_address.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
@@ -22,50 +23,6 @@
 #define READS_STACK __attribute__((no_sanitize("address")))
 
 struct cache_set cache_set[1 << CACHE_SETS_LOG2];
-
-/* ---- What is stored ---- */
-
-/* Once `frames` is full its upper half becomes a ring, which holds the frames nearest to the root. */
-struct output {
-    uint64_t *frames;
-    uint32_t max, count;
-    uint32_t ring; /* position in the ring, of the oldest frame */
-    bool cut;
-};
-
-static __attribute__((noinline)) void output_store_in_ring(struct output *output, uint64_t word) {
-    uint32_t first = output->max / 2 + 1;
-    output->frames[first - 1] = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT;
-    output->cut = true;
-    if (first >= output->max) return;
-    output->frames[first + output->ring] = word;
-    if (++output->ring == output->max - first) output->ring = 0;
-}
-
-static inline void output_store(struct output *output, uint64_t word) {
-    if (LIKELY(output->count < output->max))
-        output->frames[output->count++] = word;
-    else
-        output_store_in_ring(output, word);
-}
-
-static void reverse(uint64_t *words, uint32_t count) {
-    for (uint32_t i = 0; i < count / 2; i++) {
-        uint64_t word = words[i];
-        words[i] = words[count - 1 - i];
-        words[count - 1 - i] = word;
-    }
-}
-
-static uint32_t output_finish(struct output *output, bool overrun) {
-    if (!output->cut) return output->count;
-    uint32_t first = output->max / 2 + 1, size = output->max - first;
-    if (overrun) return first; /* what the ring holds is not the root */
-    reverse(output->frames + first, output->ring);
-    reverse(output->frames + first + output->ring, size - output->ring);
-    reverse(output->frames + first, size);
-    return output->count;
-}
 
 /* ---- The stack ---- */
 
@@ -453,7 +410,7 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
     }
     *ret_complete = end == STEP_START;
     if (ret_trace && end != STEP_START) ret_trace->whole = false;
-    return output_finish(&output, end == STEP_OVERRUN);
+    return output_finish(&output, end != STEP_OVERRUN);
 }
 
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
