@@ -320,7 +320,7 @@ static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
 }
 
 /* True if the return of this call must be seen. */
-static __noinline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
+static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
     count(COUNT_ENTRIES);
     if (!thread || is_nested(thread, ctx->sp)) return false;
