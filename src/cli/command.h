@@ -36,6 +36,6 @@ extern const char *const sort_names[];
 #define SOURCE_HELP                                                                                          \
     "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \
     "program\n"                                                                                              \
-    "that was started with 'malloscope run'. Several are added up."
+    "that was started with 'malloscope run', or attached to. Several are added up."
 
 #endif

@@ -36,6 +36,8 @@ static void print_field(const char *title, const char *format, ...) {
 
 static const char *state_text(const struct model_process *process) {
     if (process->is_snapshot) return "running when this copy of its recording was made";
+    if (process->attached && process->state == PROCESS_RUNNING) return "attached to now";
+    if (process->attached) return "was attached to; it may have run on";
     switch (process->state) {
     case PROCESS_RUNNING:
         return "running";
@@ -85,7 +87,8 @@ static void print_process(const struct model_process *process) {
         print_field("rate", "exact");
     else
         print_field("rate", "one sample every %s on average", bytes_text((double)process->rate).text);
-    print_field("recorder", "%s of memory in the program", bytes_text((double)process->recorder_bytes).text);
+    print_field("recorder", "%s of memory %s", bytes_text((double)process->recorder_bytes).text,
+        process->attached ? "outside the program" : "in the program");
 }
 
 static void print_threads(const struct model *model, uint32_t process) {

@@ -50,7 +50,10 @@ static void print_entry(const struct loaded *loaded, const struct view_row *row,
 static void print_nothing(const struct model *model, const char *filter) {
     const char *what =
         model->exact && !summary_is_incomplete(model) ? "nothing" : "no allocation that was recorded";
-    printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
+    if (model->levels_only)
+        puts("no allocations were recorded, so nothing can be said about leaks");
+    else
+        printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
 }
 
 static void print_entries(const struct loaded *loaded, const struct view_rows *rows, uint64_t limit,

@@ -90,9 +90,10 @@ static int check_loader(const char *path, const struct elf_facts *facts, struct 
     if (facts->is_loader) return 0;
     if (!facts->loader)
         return problem_set(problem, PROBLEM_FAILURE,
-            "the recorder is preloaded by the dynamic loader, which such a program does not have: link it "
-            "dynamically "
-            "(without -static, -static-pie; Go with cgo; Rust with a -gnu target)",
+            "start it and record it with 'sudo malloscope attach PID', or link it dynamically (without "
+            "-static, "
+            "-static-pie; Go with cgo; Rust with a -gnu target): the recorder is preloaded by the dynamic "
+            "loader",
             "'%s' is statically linked, so its allocations cannot be recorded", path);
     if (access(facts->loader, F_OK) < 0)
         return problem_set(problem, PROBLEM_MISSING, "install the C library it was built for",

@@ -90,11 +90,12 @@ static const char *state_text(const struct model_process *process) {
     if (process->is_snapshot) return "copied while it ran, after";
     switch (process->state) {
     case PROCESS_RUNNING:
-        return "running for";
+        return process->attached ? "attached to for" : "running for";
     case PROCESS_FINISHED:
-        return "finished after";
+        return process->attached ? "attached to for" : "finished after";
     case PROCESS_KILLED:
-        return "ended without notice after";
+        return process->attached ? "attached to, until malloscope ended without notice after"
+                                 : "ended without notice after";
     }
     return "";
 }
@@ -111,7 +112,8 @@ const char *summary_live_word(const struct model *model) {
     case PROCESS_RUNNING:
         return "live now";
     case PROCESS_FINISHED:
-        return "still allocated at exit";
+        return model->processes[0].attached ? "allocated since the attach and live at its end"
+                                            : "still allocated at exit";
     case PROCESS_KILLED:
         return "live when the program ended";
     }

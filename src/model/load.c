@@ -95,6 +95,7 @@ static bool load_process(struct builder *builder, const struct snapshot *snapsho
         .parent_pid = header->parent_pid,
         .running_pid = snapshot->state == PROCESS_RUNNING ? snapshot->writer : 0,
         .state = snapshot->state,
+        .attached = header->writer != 0,
         .is_snapshot = header->flags & RECORDING_SNAPSHOT,
         .flags = header->flags,
         .filter = header->filter,

@@ -102,6 +102,7 @@ struct model_process {
     int32_t pid, parent_pid; /* as it knew them itself */
     int32_t running_pid;     /* as it is known here, which differs for containers; 0 if it has ended */
     enum process_state state;
+    bool attached;    /* recorded from outside: the program may have run before and may run on */
     bool is_snapshot; /* a copy made while the program ran; `duration` says when */
     uint32_t flags;   /* enum recording_flag */
     uint32_t filter;  /* enum free_filter */
