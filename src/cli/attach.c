@@ -132,16 +132,26 @@ static void screen_show(struct screen *screen, const struct session_status *stat
     if (!screen->wanted || passed < 0.5) return;
     uint64_t events = status->samples + status->frees;
     double share = (status->probe_seconds - screen->probe_seconds) / passed;
-    struct terminal terminal = terminal_of(stderr);
-    cleanup_text char *line = format_text(
-        "%s %s live %s %s peak %s %s %s events/s %s probes take %s of a processor%s%s",
-        seconds_text(moment - screen->start).text, glyphs()->dot, bytes_text(status->live_bytes).text,
-        glyphs()->dot, bytes_text(status->peak_bytes).text, glyphs()->dot,
-        count_text((double)(events - screen->events) / passed).text, glyphs()->dot, percent_text(share).text,
-        status->lost ? ", lost " : "", status->lost ? count_text((double)status->lost).text : "");
-    cleanup_text char *fitting =
-        terminal.width > 1 ? text_shorten(line, terminal.width - 1) : copy_text(line);
-    fprintf(stderr, "\r%s\033[K", fitting);
+    /* In the order of their worth: what does not fit is left out whole. */
+    char *fields[] = {
+        copy_text(seconds_text(moment - screen->start).text),
+        format_text("live %s", bytes_text(status->live_bytes).text),
+        status->lost ? format_text("lost %s", count_text((double)status->lost).text) : NULL,
+        format_text("peak %s", bytes_text(status->peak_bytes).text),
+        format_text("%s events/s", count_text((double)(events - screen->events) / passed).text),
+        format_text("probes take %s of a processor", percent_text(share).text),
+    };
+    size_t width = terminal_of(stderr).width, used = 0;
+    fputc('\r', stderr);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        size_t needed = fields[i] ? text_width(fields[i]) + (used ? 3 : 0) : 0;
+        if (needed && (!width || used + needed < width)) {
+            fprintf(stderr, used ? " %s %s" : "%.0s%s", glyphs()->dot, fields[i]);
+            used += needed;
+        }
+        free(fields[i]);
+    }
+    fputs("\033[K", stderr);
     fflush(stderr);
     screen->shown = moment;
     screen->events = events;
