@@ -45,7 +45,8 @@ struct session {
     struct collector_figures ended; /* of targets that are gone */
     struct newcomer newcomers[NEWCOMERS_MOST];
     size_t newcomer_count;
-    uint64_t until; /* what happens later is not taken; 0 = no end yet */
+    uint64_t not_followed; /* children that were to be, and were not */
+    uint64_t until;        /* what happens later is not taken; 0 = no end yet */
 };
 
 static uint64_t monotonic_now(void) {
@@ -222,7 +223,11 @@ static void end_target(struct session *session, struct target *target) {
 }
 
 static void expect_newcomer(struct session *session, int pid) {
-    if (!session->options.follow || session->newcomer_count == NEWCOMERS_MOST) return;
+    if (!session->options.follow) return;
+    if (session->newcomer_count == NEWCOMERS_MOST) {
+        session->not_followed++;
+        return;
+    }
     session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid};
 }
 
@@ -240,7 +245,11 @@ static void add_newcomers(struct session *session) {
     for (size_t i = 0; i < session->newcomer_count; i++) {
         struct newcomer *one = &session->newcomers[i];
         bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, NULL) == 0;
-        if (!is_done && ++one->tries < NEWCOMER_TRIES) session->newcomers[kept++] = *one;
+        if (is_done) continue;
+        if (++one->tries < NEWCOMER_TRIES)
+            session->newcomers[kept++] = *one;
+        else
+            session->not_followed++;
     }
     session->newcomer_count = kept;
 }
@@ -356,6 +365,7 @@ struct session_status session_status(struct session *session) {
         .target_changed = session->target_changed,
         .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS],
         .older_frees = counters[COUNT_FREES_UNKNOWN],
+        .not_followed = session->not_followed,
         .probe_seconds = (double)counters[COUNT_ENTRIES] * SECONDS_OF_ENTRY +
                          (double)counters[COUNT_RETURNS] * SECONDS_OF_RETURN,
     };

@@ -36,13 +36,14 @@ void session_set_baseline(struct session *session);
 struct session_status {
     double live_bytes, peak_bytes;
     uint64_t samples, frees;
-    uint64_t processes;   /* that are recorded now */
-    uint64_t recordings;  /* made so far */
-    bool target_ended;    /* the program that was attached to is gone */
-    bool target_changed;  /* it became another program by exec */
-    uint64_t lost;        /* allocations that should have been recorded and were not */
-    uint64_t older_frees; /* of blocks that were allocated before, or were not sampled */
-    double probe_seconds; /* of processor time that the probes took in the program, estimated */
+    uint64_t processes;    /* that are recorded now */
+    uint64_t recordings;   /* made so far */
+    bool target_ended;     /* the program that was attached to is gone */
+    bool target_changed;   /* it became another program by exec */
+    uint64_t not_followed; /* children that could not be: too many at once, or no allocator found in time */
+    uint64_t lost;         /* allocations that should have been recorded and were not */
+    uint64_t older_frees;  /* of blocks that were allocated before, or were not sampled */
+    double probe_seconds;  /* of processor time that the probes took in the program, estimated */
 };
 struct session_status session_status(struct session *session);
 
