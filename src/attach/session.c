@@ -14,7 +14,7 @@
 #define NEWCOMER_TRIES 400
 #define NEWCOMERS_MOST 256
 
-/* What a hit costs the program, measured in a virtual machine (docs/performance.md); less on bare metal. */
+/* What a hit costs the program in a virtual machine, about (docs/architecture.md); less on bare metal. */
 #define SECONDS_OF_ENTRY  0.6e-6
 #define SECONDS_OF_RETURN 0.35e-6
 

@@ -28,7 +28,7 @@ struct probe_options {
     enum probe_method method; /* METHOD_BEST, or one to be used whatever the kernel could do better */
 };
 
-/* rate 512 KiB, 16 KiB of stack, 1 M blocks, 1 MiB ring. */
+/* rate 512 KiB, 16 KiB of stack, 1 M blocks, 1 MiB ring (the command asks for more: cli/attach.c). */
 extern const struct probe_options probe_options_default;
 
 /* Loads the kernel side. `*ret_trouble` says which kind of failure it was. */
