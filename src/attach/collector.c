@@ -227,12 +227,10 @@ void collector_allocated(struct collector *collector, const struct collected_blo
     struct recording_header *header = recording->header;
     struct thread_record *thread = thread_of(collector, block->thread, since_start(collector, block->time));
     if (!thread) return;
-    bool is_new;
-    struct sample sample = {
-        .size = block->size,
-        .birth = since_start(collector, block->time),
-        .stack = stack_table_intern(recording, block->frames, block->frame_count, block->flags, &is_new),
-    };
+    struct stack_key key = {
+        .frames = block->frames, .frame_count = block->frame_count, .flags = block->flags};
+    struct sample sample = sample_of_malloc(
+        block->size, since_start(collector, block->time), stack_table_intern(recording, &key), LIVE_NONE);
     struct live_entry *entry;
     uint32_t former;
     sample.slot = live_take(recording, thread, &entry);
@@ -245,11 +243,7 @@ void collector_allocated(struct collector *collector, const struct collected_blo
         header->drops[DROP_LIVE_TABLE]++;
         return;
     }
-    entry->size = sample.size;
-    entry->birth = sample.birth;
-    entry->stack = sample.stack;
-    entry->thread = (uint16_t)thread->number;
-    entry->heap = 0;
+    sample_store(&sample, entry);
     live_publish(entry, block->address & LIVE_KEY_MASK);
     event_allocate(recording, thread, &sample);
     counter_add_own(&thread->samples, 1);
@@ -263,7 +257,7 @@ void collector_freed(struct collector *collector, uint64_t number, int32_t tid, 
     uint64_t now = since_start(collector, time);
     struct thread_record *thread = tid ? thread_of(collector, tid, now) : NULL;
     struct live_entry *entry = live_entry(recording, slot);
-    struct sample sample = {.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
+    struct sample sample = sample_of_entry(entry, slot, 0);
     live_withdraw(entry);
     event_free(recording, thread, &sample, now);
     live_give(recording, thread, slot);

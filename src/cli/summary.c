@@ -80,6 +80,8 @@ const char *summary_drop_text(enum drop drop) {
         return "samples for which the kernel's table of tracked blocks had no room";
     case DROP_CALL:
         return "allocations whose return from the allocator was not seen";
+    case DROP_NAME:
+        return "names of scopes, types or heaps, for which the table had no room";
     case DROP_KINDS:
         break;
     }

@@ -1,7 +1,9 @@
 #include "core/beginning.h"
 
+#include "core/heaps.h"
 #include "core/live_table.h"
 #include "core/modules.h"
+#include "core/names.h"
 #include "core/stack_table.h"
 #include "core/threads.h"
 #include "core/timeline.h"
@@ -25,7 +27,8 @@ bool recording_begin(struct recording *recording, const struct beginning *beginn
     threads_start(recording);
     modules_start(recording);
     live_table_start(recording);
-    return stack_table_start(recording) && timeline_start(recording);
+    return names_start(recording) && heaps_start(recording) && stack_table_start(recording) &&
+           timeline_start(recording);
 }
 
 void recording_publish(struct recording *recording) {

@@ -1,6 +1,7 @@
 #include "core/events.h"
 
 #include "core/counter.h"
+#include "core/heaps.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
 #include "core/timeline.h"
@@ -33,48 +34,87 @@ static void save_peak(struct recording_header *header, struct stack_record *stac
     counter_store(&stack->saved_objects, objects);
 }
 
+/* What a sample stands for. */
+struct weight {
+    uint64_t bytes, objects;
+    bool exact;
+};
+
+static inline struct weight weigh(struct recording *recording, const struct sample *sample) {
+    uint64_t rate = sample->heap ? heap_rate(recording, sample->heap) : recording->header->rate;
+    uint64_t bytes = sampler_weight(sample->size, rate);
+    uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, bytes);
+    return (struct weight){bytes, objects * sample->count, rate == 1};
+}
+
+/* `sign` is 1, or -1 for a sample that is taken back. */
 static __attribute__((noinline)) void count_sample(
-    struct stack_record *stack, uint64_t size, uint64_t weight, uint64_t objects) {
-    double s = (double)size, w = (double)weight / BYTE_ONE, n = (double)objects / OBJECT_ONE;
-    counter_add(false, &stack->samples, 1);
-    counter_add(false, &stack->sampled_bytes, size);
-    if (w > s) {
-        add_real(&stack->bytes_variance, w * (w - s));
-        add_real(&stack->objects_variance, n * (n - 1));
+    struct stack_record *stack, const struct sample *sample, const struct weight *weight, int sign) {
+    double size = (double)sample->size, bytes = (double)weight->bytes / BYTE_ONE;
+    double count = sample->count, objects = (double)weight->objects / OBJECT_ONE;
+    counter_add(false, &stack->samples, (uint64_t)sign);
+    counter_add(false, &stack->sampled_bytes, sign > 0 ? sample->size : -sample->size);
+    if (bytes > size) {
+        add_real(&stack->bytes_variance, sign * bytes * (bytes - size));
+        add_real(&stack->objects_variance, sign * objects * (objects - count));
     }
+}
+
+/* The stack's part of an allocation. */
+static inline void stack_gains(struct recording_header *header, struct stack_record *stack,
+    const struct sample *sample, const struct weight *weight, bool alone) {
+    save_peak(header, stack);
+    uint64_t objects = counter_add(alone, &stack->alloc_objects, weight->objects);
+    uint64_t bytes =
+        counter_add(alone, &stack->alloc_bytes, weight->bytes) - counter_load(&stack->freed_bytes);
+    if (counter_raise(alone, &stack->peak_bytes, bytes))
+        counter_store(&stack->peak_objects, objects - counter_load(&stack->freed_objects));
+    if (!weight->exact) count_sample(stack, sample, weight, 1);
+}
+
+static void stack_loses(struct recording_header *header, struct stack_record *stack,
+    const struct sample *sample, const struct weight *weight) {
+    save_peak(header, stack);
+    counter_add(false, &stack->alloc_objects, -weight->objects);
+    counter_add(false, &stack->alloc_bytes, -weight->bytes);
+    if (!weight->exact) count_sample(stack, sample, weight, -1);
 }
 
 void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);
-    uint64_t rate = header->rate, weight = sampler_weight(sample->size, rate);
-    uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, weight);
+    struct weight weight = weigh(recording, sample);
     bool alone = counter_alone();
 
     timeline_note(recording, thread, sample->birth);
-    save_peak(header, stack);
-    uint64_t stack_objects = counter_add(alone, &stack->alloc_objects, objects);
-    uint64_t stack_bytes =
-        counter_add(alone, &stack->alloc_bytes, weight) - counter_load(&stack->freed_bytes);
-    if (counter_raise(alone, &stack->peak_bytes, stack_bytes))
-        counter_store(&stack->peak_objects, stack_objects - counter_load(&stack->freed_objects));
-    if (rate != 1) count_sample(stack, sample->size, weight, objects);
-
-    uint64_t live = counter_add(alone, &header->live_bytes, weight);
+    stack_gains(header, stack, sample, &weight, alone);
+    uint64_t live = counter_add(alone, &header->live_bytes, weight.bytes);
     if (counter_raise(alone, &header->peak_bytes, live)) {
         counter_store(&header->peak_time, sample->birth);
         counter_add(alone, &header->peak_epoch, 1);
     }
-    timeline_grow(recording, thread, live, weight, alone);
+    timeline_grow(recording, thread, live, weight.bytes, alone);
+}
+
+void event_move(struct recording *recording, const struct sample *sample, uint32_t to) {
+    struct weight weight = weigh(recording, sample);
+    stack_loses(recording->header, stack_table_get(recording, sample->stack), sample, &weight);
+    stack_gains(recording->header, stack_table_get(recording, to), sample, &weight, false);
+}
+
+void event_withdraw(struct recording *recording, const struct sample *sample) {
+    struct weight weight = weigh(recording, sample);
+    stack_loses(recording->header, stack_table_get(recording, sample->stack), sample, &weight);
+    counter_add(false, &recording->header->live_bytes, -weight.bytes);
 }
 
 void event_inherit(struct recording *recording, const struct live_entry *entry) {
-    struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, entry->stack);
-    uint64_t weight = sampler_weight(entry->size, header->rate);
-    stack->alloc_bytes += weight;
-    stack->alloc_objects += sampler_objects(entry->size, weight);
-    header->live_bytes += weight;
+    struct sample sample = sample_of_entry(entry, 0, stack->heap);
+    struct weight weight = weigh(recording, &sample);
+    stack->alloc_bytes += weight.bytes;
+    stack->alloc_objects += weight.objects;
+    recording->header->live_bytes += weight.bytes;
 }
 
 static unsigned lifetime_bucket(uint64_t nanoseconds) {
@@ -88,8 +128,7 @@ void event_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);
-    uint64_t rate = header->rate, weight = sampler_weight(sample->size, rate);
-    uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, weight);
+    struct weight weight = weigh(recording, sample);
     unsigned lifetime = lifetime_bucket(now > sample->birth ? now - sample->birth : 0);
     bool alone = counter_alone();
 
@@ -98,9 +137,9 @@ void event_free(
     else
         counter_store(&header->last_event, now);
     save_peak(header, stack);
-    counter_add(alone, &stack->freed_objects, objects);
-    counter_add(alone, &stack->freed_bytes, weight);
-    counter_add(alone, &stack->lifetime[lifetime], objects);
-    if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight);
-    counter_add(alone, &header->live_bytes, -weight);
+    counter_add(alone, &stack->freed_objects, weight.objects);
+    counter_add(alone, &stack->freed_bytes, weight.bytes);
+    counter_add(alone, &stack->lifetime[lifetime], weight.objects);
+    if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight.bytes);
+    counter_add(alone, &header->live_bytes, -weight.bytes);
 }

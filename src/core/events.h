@@ -10,7 +10,25 @@ struct sample {
     uint64_t birth;
     uint32_t stack;
     uint32_t slot; /* in the live table */
+    uint32_t heap;
+    uint32_t count; /* objects in the block */
 };
+
+/* A sample of malloc's heap: a block is an object. */
+static inline struct sample sample_of_malloc(uint64_t size, uint64_t birth, uint32_t stack, uint32_t slot) {
+    return (struct sample){.size = size, .birth = birth, .stack = stack, .slot = slot, .count = 1};
+}
+
+/* What is in the live table. */
+static inline struct sample sample_of_entry(const struct live_entry *entry, uint32_t slot, uint32_t heap) {
+    return (struct sample){entry->size, entry->birth, entry->stack, slot, heap, entry->count};
+}
+static inline void sample_store(const struct sample *sample, struct live_entry *entry) {
+    entry->size = sample->size;
+    entry->birth = sample->birth;
+    entry->stack = sample->stack;
+    entry->count = sample->count;
+}
 
 /* The block has been put into the live table by `thread`: it counts for its stack and for the whole heap. */
 void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample);
@@ -18,6 +36,12 @@ void event_allocate(struct recording *recording, struct thread_record *thread, c
 /* The block is freed at `now` by `thread`, which is NULL if that has no record. */
 void event_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now);
+
+/* The block is found to belong to another stack record: one of another type. */
+void event_move(struct recording *recording, const struct sample *sample, uint32_t to);
+
+/* The block is not to be counted: it is as if it had never been allocated. */
+void event_withdraw(struct recording *recording, const struct sample *sample);
 
 /* The block came from the parent process: it is live, but was not allocated here. */
 void event_inherit(struct recording *recording, const struct live_entry *entry);

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
-#define RECORDING_VERSION 2
+#define RECORDING_VERSION 3
 
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
@@ -60,6 +60,7 @@ enum drop {
     DROP_RING,        /* attached: more came from the kernel than the collector could take in time */
     DROP_TRACKED,     /* attached: the kernel's table of tracked blocks was full */
     DROP_CALL,        /* attached: a call whose return was not seen */
+    DROP_NAME,        /* no room for the name of a scope, a type or a heap: shown without */
     DROP_KINDS
 };
 
@@ -92,7 +93,7 @@ struct recording_header {
     int32_t writer;              /* the process that writes this, if it is not `pid`; else 0 */
     uint32_t depth_max;          /* frames kept of a stack */
     _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
-    uint64_t rate;               /* mean bytes between samples; 1 = exact */
+    uint64_t rate;               /* of malloc: mean bytes between samples; 1 = exact */
     uint64_t start_realtime;     /* ns since the epoch */
     uint64_t start_monotonic;    /* ns, CLOCK_MONOTONIC */
     _Atomic uint64_t last_event; /* ns; or later, by the threads' records */
@@ -105,6 +106,8 @@ struct recording_header {
     struct table threads;       /* struct thread_record */
     struct table stacks;        /* struct stack_record; entry 0 is "[dropped]" */
     struct table modules;       /* struct module_record */
+    struct table names;         /* struct name_record; entry 0 is no name */
+    struct table heaps;         /* struct heap_record; entry 0 is malloc's */
     struct table live;          /* struct live_entry; `count` is the number of slots made so far */
     _Atomic uint64_t live_pool; /* chains of free slots that no thread holds (live_table.c) */
 
@@ -172,8 +175,8 @@ enum stack_flag {
     STACK_CUT = 1 << 1,      /* deeper than depth_max */
 };
 
-/* A distinct call stack and everything that is known about the allocations made from it. What every event
- * touches comes first, by cache lines: what allocations count, what frees count, lifetimes. */
+/* A distinct call stack, heap and type, and everything that is known about the allocations made from it. What
+ * every event touches comes first, by cache lines: what allocations count, what frees count, lifetimes. */
 struct stack_record {
     _Alignas(64) _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
     _Atomic uint64_t alloc_bytes;                /* BYTE_ONE */
@@ -201,12 +204,15 @@ struct stack_record {
     uint64_t frames; /* offset of `frame_count` frame words, leaf first */
     uint32_t frame_count;
     uint32_t flags;
+    uint32_t heap; /* number of its heap */
+    uint32_t type; /* number of the type's name, 0 = not known */
 };
 
 /* A frame is one word: what it is in the top 8 bits, its value in those below.
  *
  *     FRAME_NATIVE   8 bits of nothing, 48 bits of address
  *     FRAME_MODULE   24 bits: the number of a module, 32 bits: offset in its file
+ *     FRAME_SCOPE, FRAME_THREAD   the number of a name
  *
  * A place in memory holds one library after another when they are closed: an address in one that can be
  * closed would not tell which it was. */
@@ -221,6 +227,8 @@ enum frame_kind {
         0,         /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
     FRAME_CUT = 1, /* frames are missing here */
     FRAME_MODULE = 2, /* a return address in a module that is named by its number */
+    FRAME_SCOPE = 3,  /* a part of its work that the program has named; they stand around the native frames */
+    FRAME_THREAD = 4, /* the thread, around everything */
 };
 
 /* A file mapped executable into the program. One that frames name by its number is recorded once, however
@@ -239,6 +247,19 @@ struct module_record {
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 
+/* A name that the program gave: of a scope, a type, a thread or a heap. */
+struct name_record {
+    _Atomic uint64_t text; /* offset; 0 until it is written */
+};
+
+/* A heap: malloc's, or one that the program manages itself and tells us about. */
+struct heap_record {
+    uint32_t name;
+    uint32_t is_enumerated; /* its live blocks are what the program lists, not what it told one by one */
+    uint64_t rate;
+    _Atomic uint64_t complete; /* 1 once all fields are written */
+};
+
 /* A live sample, or a free slot for one. The key word holds the block's address in its lower 48 bits, and in
  * its upper 16 the lower ones of its birth, which are others at the next use of the slot: a reader that finds
  * the word unchanged has read one whole entry. Key 0 is a free slot, whose `size` links it to others
@@ -248,8 +269,7 @@ struct live_entry {
     uint64_t size;  /* as asked for */
     uint64_t birth; /* ns */
     uint32_t stack;
-    uint16_t thread; /* low bits of the thread's number */
-    uint16_t heap;
+    uint32_t count; /* objects in the block: 1, or what the program said of a block in a heap of its own */
 };
 
 #define LIVE_KEY_MASK ((UINT64_C(1) << 48) - 1)

@@ -15,10 +15,10 @@ void stack_table_after_fork(void) {
     atomic_store_explicit(&index_growing, 0, memory_order_relaxed);
 }
 
-static uint64_t hash_frames(const uint64_t *frames, uint32_t count) {
-    uint64_t h = count;
-    for (uint32_t i = 0; i < count; i++) {
-        h = (h ^ frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+static uint64_t hash_key(const struct stack_key *key) {
+    uint64_t h = (uint64_t)key->heap << 48 ^ (uint64_t)key->type << 16 ^ key->frame_count;
+    for (uint32_t i = 0; i < key->frame_count; i++) {
+        h = (h ^ key->frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
     }
     return h;
@@ -29,10 +29,12 @@ struct stack_record *stack_table_get(struct recording *recording, uint32_t stack
         sizeof(struct stack_record), stack);
 }
 
-static bool same_frames(
-    struct recording *recording, const struct stack_record *record, const uint64_t *frames, uint32_t count) {
-    return record->frame_count == count &&
-           memcmp(recording_at(recording, record->frames), frames, count * sizeof *frames) == 0;
+static bool is_same(
+    struct recording *recording, const struct stack_record *record, const struct stack_key *key) {
+    return record->frame_count == key->frame_count && record->heap == key->heap &&
+           record->type == key->type &&
+           memcmp(recording_at(recording, record->frames), key->frames,
+               key->frame_count * sizeof *key->frames) == 0;
 }
 
 static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word, uint64_t *ret_mask) {
@@ -79,28 +81,28 @@ static void index_grow(struct recording *recording, uint64_t word) {
 }
 
 /* A record with its frames, not yet to be found. */
-static uint32_t add_stack(
-    struct recording *recording, const uint64_t *frames, uint32_t count, uint32_t flags, uint64_t hash) {
-    uint64_t offset = arena_allocate(recording, count * sizeof *frames, sizeof *frames);
+static uint32_t add_stack(struct recording *recording, const struct stack_key *key, uint64_t hash) {
+    uint64_t size = key->frame_count * sizeof *key->frames;
+    uint64_t offset = arena_allocate(recording, size, sizeof *key->frames);
     if (!offset) return STACK_DROPPED;
     uint64_t stack = table_append(recording, &recording->header->stacks, STACKS_MOST);
     if (stack == UINT64_MAX) return STACK_DROPPED;
-    memcpy(recording_at(recording, offset), frames, count * sizeof *frames);
+    memcpy(recording_at(recording, offset), key->frames, size);
     struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
     record->hash = hash;
     record->frames = offset;
-    record->flags = flags;
+    record->flags = key->flags;
+    record->heap = key->heap;
+    record->type = key->type;
     /* Release: a reader that sees the count sees the frames. */
-    __atomic_store_n(&record->frame_count, count, __ATOMIC_RELEASE);
+    __atomic_store_n(&record->frame_count, key->frame_count, __ATOMIC_RELEASE);
     return (uint32_t)stack;
 }
 
-uint32_t stack_table_intern(
-    struct recording *recording, const uint64_t *frames, uint32_t count, uint32_t flags, bool *ret_new) {
-    *ret_new = false;
-    if (count == 0) return STACK_DROPPED;
+uint32_t stack_table_intern(struct recording *recording, const struct stack_key *key) {
+    if (key->frame_count == 0) return STACK_DROPPED;
     struct recording_header *header = recording->header;
-    uint64_t hash = hash_frames(frames, count), mask;
+    uint64_t hash = hash_key(key), mask;
     uint64_t word = atomic_load_explicit(&header->stack_index, memory_order_acquire);
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     uint32_t added = STACK_DROPPED;
@@ -108,7 +110,7 @@ uint32_t stack_table_intern(
     for (uint64_t place = hash & mask, tries = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++) {
         uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
         if (found == 0) {
-            if (added == STACK_DROPPED) added = add_stack(recording, frames, count, flags, hash);
+            if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
             if (added == STACK_DROPPED) break;
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &found, added + 1, memory_order_release, memory_order_acquire))
@@ -116,17 +118,16 @@ uint32_t stack_table_intern(
             /* Another thread took the place: perhaps with the same stack, and ours stays without figures. */
         }
         struct stack_record *record = stack_table_get(recording, found - 1);
-        if (record->hash == hash && same_frames(recording, record, frames, count)) return found - 1;
+        if (record->hash == hash && is_same(recording, record, key)) return found - 1;
     }
     /* No place near its own: the index is crowded because the thread that makes a larger one is held up. The
      * stack is added all the same, and that thread will find it. */
-    if (added == STACK_DROPPED) added = add_stack(recording, frames, count, flags, hash);
+    if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
     if (added == STACK_DROPPED) {
         atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
         return STACK_DROPPED;
     }
     if (added > mask / 2) index_grow(recording, word);
-    *ret_new = true;
     return added;
 }
 

@@ -1,4 +1,4 @@
-/* The stack table: every distinct call stack once, with its figures.
+/* The stack table: every distinct call stack of every heap and type once, with its figures.
  *
  * Records and frames are only ever added. An index (open addressing, four bytes a place) finds a stack by its
  * hash; equal hashes are told apart by comparing all frames. When the index gets full it is built anew at
@@ -13,10 +13,16 @@
 
 bool stack_table_start(struct recording *recording);
 
-/* The number of the stack with these frame words; STACK_DROPPED when it is new and there is no room for it.
- * `*ret_new` says whether it was added now. */
-uint32_t stack_table_intern(
-    struct recording *recording, const uint64_t *frames, uint32_t count, uint32_t flags, bool *ret_new);
+/* What makes a stack: where the allocation came from, and of what kind it is. */
+struct stack_key {
+    const uint64_t *frames;
+    uint32_t frame_count;
+    uint32_t heap, type; /* as in struct stack_record */
+    uint32_t flags;      /* of a new one; they do not tell stacks apart */
+};
+
+/* The number of a stack; STACK_DROPPED when it is new and there is no room for it. */
+uint32_t stack_table_intern(struct recording *recording, const struct stack_key *key);
 
 struct stack_record *stack_table_get(struct recording *recording, uint32_t stack);
 

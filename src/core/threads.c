@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define THREADS_MOST 65536 /* live entries keep 16 bits of a thread's number */
+#define THREADS_MOST 65536
 #define ENDED_KEPT   1024  /* records of ended threads are reused beyond this many */
 #define SEARCH_MOST  256
 

@@ -36,6 +36,7 @@ static const char *const drop_names[DROP_KINDS] = {
     [DROP_RING] = "ring",
     [DROP_TRACKED] = "tracked",
     [DROP_CALL] = "call",
+    [DROP_NAME] = "name",
 };
 
 /* Freed objects by lifetime; element b counts those that lived for less than 4^b µs and not for the one

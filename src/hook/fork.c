@@ -10,8 +10,10 @@
  * The live table itself cannot be read in the child: the parent's threads go on changing it, in memory that
  * the two share. */
 #include "core/events.h"
+#include "core/heaps.h"
 #include "core/live_table.h"
 #include "core/modules.h"
+#include "core/names.h"
 #include "core/stack_table.h"
 #include "core/unnoticed.h"
 #include "hook/memo.h"
@@ -77,10 +79,12 @@ static void drop_inheritance(void) {
 static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_t *known) {
     if (known[number]) return known[number] - 1;
     const struct stack_record *stack = stack_table_get(parent, number);
-    const uint64_t *frames = recording_at(parent, stack->frames);
-    bool is_new;
-    uint32_t here =
-        stack_table_intern(&recorder.recording, frames, stack->frame_count, stack->flags, &is_new);
+    struct stack_key key = {.frames = recording_at(parent, stack->frames),
+        .frame_count = stack->frame_count,
+        .heap = stack->heap,
+        .type = stack->type,
+        .flags = stack->flags};
+    uint32_t here = stack_table_intern(&recorder.recording, &key);
     known[number] = here + 1;
     return here;
 }
@@ -93,10 +97,7 @@ static void inherit(struct recording *parent) {
     if (known == MAP_FAILED) return;
     struct live_entry *entry = inheritance->entry, *end = entry + inheritance->count;
     for (; entry < end; entry++)
-        if (live_address(entry)) {
-            entry->stack = inherit_stack(parent, entry->stack, known);
-            entry->thread = UINT16_MAX; /* of another process */
-        }
+        if (live_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
     munmap(known, size);
     if (!live_inherit(&recorder.recording, inheritance->entry, inheritance->count)) {
         atomic_fetch_add(&recorder.recording.header->drops[DROP_LIVE_TABLE], 1);
@@ -142,7 +143,10 @@ void process_begin_child(void) {
     static struct recording parent;
     parent = recorder.recording;
     int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
-    if (r == 0 && !modules_inherit(&recorder.recording, &parent)) r = -ENOSPC;
+    if (r == 0 &&
+        !(modules_inherit(&recorder.recording, &parent) && names_inherit(&recorder.recording, &parent) &&
+            heaps_inherit(&recorder.recording, &parent)))
+        r = -ENOSPC;
     if (r == 0) {
         if (inheritance) inherit(&parent);
         settle_figures(&recorder.recording);

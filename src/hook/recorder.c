@@ -119,12 +119,13 @@ static __attribute__((noinline)) uint32_t walk_stack(
     uint32_t buffer;
     uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
     if (!frames) return UINT32_MAX;
-    bool complete, is_new;
+    bool complete;
     struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
     uint32_t count = unwind_capture_traced(caller, bounds, frames, recorder.depth, &complete, ret_trace);
     bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
     uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
-    uint32_t stack = stack_table_intern(&recorder.recording, frames, count, flags, &is_new);
+    struct stack_key key = {.frames = frames, .frame_count = count, .flags = flags};
+    uint32_t stack = stack_table_intern(&recorder.recording, &key);
     scratch_give(buffer);
     return stack;
 }
@@ -152,11 +153,7 @@ static bool insert(const void *block, struct sample *sample) {
         drop(DROP_LIVE_TABLE);
         return false;
     }
-    entry->size = sample->size;
-    entry->birth = sample->birth;
-    entry->stack = sample->stack;
-    entry->thread = (uint16_t)hook_thread->number;
-    entry->heap = 0;
+    sample_store(sample, entry);
     live_publish(entry, (uintptr_t)block);
     return true;
 }
@@ -164,7 +161,7 @@ static bool insert(const void *block, struct sample *sample) {
 static bool capture(size_t size, const struct unwind_registers *caller, struct sample *ret_sample) {
     uint64_t now = clock_now();
     uint32_t stack = recorder.exact ? remember_stack(caller) : walk_stack(caller, NULL);
-    *ret_sample = (struct sample){.size = size, .birth = now, .stack = stack, .slot = LIVE_NONE};
+    *ret_sample = sample_of_malloc(size, now, stack, LIVE_NONE);
     if (stack == UINT32_MAX) drop(DROP_SCRATCH);
     return stack != UINT32_MAX;
 }
@@ -189,8 +186,7 @@ __attribute__((flatten)) struct sample recorder_sample(
 static bool forget_slot(const void *block, uint32_t slot, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
     if (!entry || live_address(entry) != (uintptr_t)block) return false;
-    ret_forgotten->sample =
-        (struct sample){.size = entry->size, .birth = entry->birth, .stack = entry->stack, .slot = slot};
+    ret_forgotten->sample = sample_of_entry(entry, slot, 0);
     live_withdraw(entry);
     return true;
 }

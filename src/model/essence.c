@@ -53,6 +53,20 @@ static void keep_threads(struct essence *essence, const struct snapshot *snapsho
         keep_entry(essence, snapshot, &snapshot->threads, record);
 }
 
+static void keep_names(struct essence *essence, const struct snapshot *snapshot) {
+    struct table_cursor cursor = {0};
+    for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
+        keep_entry(essence, snapshot, &snapshot->names, record);
+        keep_text(essence, snapshot, record->text);
+    }
+}
+
+static void keep_heaps(struct essence *essence, const struct snapshot *snapshot) {
+    struct table_cursor cursor = {0};
+    for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));)
+        keep_entry(essence, snapshot, &snapshot->heaps, record);
+}
+
 static void keep_live(struct essence *essence, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));)
@@ -72,6 +86,8 @@ static void keep_all(struct essence *essence, const struct snapshot *snapshot) {
     keep_modules(essence, snapshot);
     keep_threads(essence, snapshot);
     keep_live(essence, snapshot);
+    keep_names(essence, snapshot);
+    keep_heaps(essence, snapshot);
 }
 
 int essence_make(const struct snapshot *snapshot, struct essence *ret_essence) {

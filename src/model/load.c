@@ -166,6 +166,51 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
     return true;
 }
 
+/* By number: what cannot be read is NULL. */
+static bool load_texts(struct builder *builder, const struct snapshot *snapshot) {
+    struct model *model = builder->model;
+    struct model_process *process = &model->processes[model->process_count - 1];
+    process->first_text = model->text_count;
+    struct table_cursor cursor = {0};
+    for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
+        size_t last = process->first_text + cursor.number;
+        if (!builder_grow(&model->texts, &builder->text_capacity, model->text_count,
+                last + 1 - model->text_count, sizeof *model->texts))
+            return false;
+        while (model->text_count <= last) model->texts[model->text_count++] = NULL;
+        if (!snapshot_text(snapshot, record->text)) continue;
+        char *text = model->texts[last] = text_of(builder, snapshot, record->text);
+        if (!text) return false;
+        for (; *text; text++)
+            if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+    }
+    process->text_count = model->text_count - process->first_text;
+    return true;
+}
+
+static bool add_heap(struct builder *builder, uint32_t number, const char *name, uint64_t rate) {
+    struct model *model = builder->model;
+    if (!builder_grow(&model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
+        return false;
+    model->heaps[model->heap_count++] = (struct model_heap){
+        .process = (uint32_t)model->process_count - 1, .number = number, .name = name, .rate = rate};
+    return true;
+}
+
+static bool load_heaps(struct builder *builder, const struct snapshot *snapshot) {
+    struct model *model = builder->model;
+    model->processes[model->process_count - 1].first_heap = model->heap_count;
+    if (!add_heap(builder, 0, HEAP_MALLOC, snapshot_header(snapshot)->rate)) return false;
+    struct table_cursor cursor = {0};
+    for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
+        if (cursor.number == 0 || record->complete != 1 || record->rate == 0) continue;
+        const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
+        if (!add_heap(builder, (uint32_t)cursor.number, name ? name : "[unnamed heap]", record->rate))
+            return false;
+    }
+    return true;
+}
+
 static bool load_threads(struct builder *builder, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
@@ -282,6 +327,8 @@ static int check_damage(
     warn_of_table(builder, &snapshot->live, "live samples", path);
     warn_of_table(builder, &snapshot->threads, "threads", path);
     warn_of_table(builder, &snapshot->modules, "mapped files", path);
+    warn_of_table(builder, &snapshot->names, "names", path);
+    warn_of_table(builder, &snapshot->heaps, "heaps", path);
     if (snapshot->writer_is_hidden && snapshot->state == PROCESS_KILLED)
         builder_warn(builder,
             "process %d may still be writing '%s', but this user cannot look into it: it is shown as ended",
@@ -297,7 +344,8 @@ int load_recording(
     if (r < 0) return r;
 
     builder->text_left = 4 * snapshot->size + (UINT64_C(1) << 20);
-    bool whole = load_process(builder, snapshot, path) && load_stacks(builder, snapshot, path) &&
+    bool whole = load_process(builder, snapshot, path) && load_texts(builder, snapshot) &&
+                 load_heaps(builder, snapshot) && load_stacks(builder, snapshot, path) &&
                  load_modules(builder, snapshot, path) && load_threads(builder, snapshot);
     /* Several processes have no common time: only the first one's timeline is read, and dropped if others
      * come. */
@@ -314,8 +362,10 @@ int load_recording(
         model->totals.drops[i] += header->drops[i];
         model->totals.drops_total += header->drops[i];
     }
-    if (header->rate > model->rate) model->rate = header->rate;
-    if (!(header->flags & RECORDING_EXACT)) model->exact = false;
+    for (size_t i = 0; i < model->heap_count; i++) {
+        if (model->heaps[i].rate > model->rate) model->rate = model->heaps[i].rate;
+        if (model->heaps[i].rate != 1) model->exact = false;
+    }
     if (header->flags & RECORDING_LEVELS) model->levels_only = true;
     return 0;
 }

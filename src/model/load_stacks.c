@@ -13,6 +13,7 @@
 /* A record that has figures, and the stack of the model that it became part of. */
 struct loaded {
     const struct stack_record *record;
+    uint32_t heap; /* of the model */
     const uint64_t *frames;
     uint64_t number;
     size_t stack;
@@ -37,9 +38,9 @@ static double variance_of(uint64_t bits) {
     return value > 0 && isfinite(value) ? value : 0;
 }
 
-static void read_figures(
-    const struct recording_header *header, const struct stack_record *record, struct figures *figures) {
-    bool exact = header->flags & RECORDING_EXACT;
+static void read_figures(const struct recording_header *header, const struct stack_record *record,
+    uint64_t rate, struct figures *figures) {
+    bool exact = rate == 1;
     uint64_t live_bytes = difference(record->alloc_bytes, record->freed_bytes);
     uint64_t live_objects = difference(record->alloc_objects, record->freed_objects);
     /* Since the header was read a later peak may have been noted: its saved figures are then the nearer ones.
@@ -56,7 +57,7 @@ static void read_figures(
         figures->total_bytes.variance = variance_of(record->bytes_variance);
         figures->total_objects.variance = variance_of(record->objects_variance);
         /* The chance that b bytes of small blocks are not sampled is exp(-b / rate): 5 % at 3 rates. */
-        double unseen = 3 * (double)header->rate;
+        double unseen = 3 * (double)rate;
         figures->total_bytes.unseen = figures->live_bytes.unseen = figures->at_peak_bytes.unseen = unseen;
     }
     figures->live_bytes.value = bytes_of(live_bytes);
@@ -80,12 +81,21 @@ static void read_figures(
     }
 }
 
+/* Of the last process. What belongs to no heap that can be read counts as malloc's. */
+static size_t find_heap(const struct model *model, uint32_t number, uint64_t *strangers) {
+    size_t first = model->processes[model->process_count - 1].first_heap;
+    for (size_t i = first; i < model->heap_count; i++)
+        if (model->heaps[i].number == number) return i;
+    ++*strangers;
+    return first;
+}
+
 /* The records that have figures and frames that can be read, by number. */
 static bool collect(struct builder *builder, const struct snapshot *snapshot, const char *path,
     struct loaded **ret_list, size_t *ret_count) {
     struct loaded *list = NULL;
     size_t count = 0, capacity = 0;
-    uint64_t unreadable = 0;
+    uint64_t unreadable = 0, strangers = 0;
     /* Frames are not shared between stacks, so all of them fit the file. */
     uint64_t frames_left = snapshot->size / sizeof(uint64_t);
     struct table_cursor cursor = {0};
@@ -102,12 +112,18 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
             free(list);
             return false;
         }
-        list[count++] = (struct loaded){
-            record, frames ? (const uint64_t *)(snapshot->bytes + record->frames) : NULL, cursor.number, 0};
+        list[count++] = (struct loaded){.record = record,
+            .heap = (uint32_t)find_heap(builder->model, record->heap, &strangers),
+            .frames = frames ? (const uint64_t *)(snapshot->bytes + record->frames) : NULL,
+            .number = cursor.number};
     }
     if (unreadable)
         builder_warn_damage(builder, "'%s' is damaged: %llu stacks whose frames cannot be read are left out",
             path, (unsigned long long)unreadable);
+    if (strangers)
+        builder_warn_damage(builder,
+            "'%s' is damaged: the heap of %llu stacks cannot be read; they are shown as malloc's", path,
+            (unsigned long long)strangers);
     *ret_list = list;
     *ret_count = count;
     return true;
@@ -116,6 +132,8 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
 static int compare_frames(const struct loaded *a, const struct loaded *b) {
     uint32_t x = a->record->frame_count, y = b->record->frame_count;
     if (x != y) return x < y ? -1 : 1;
+    if (a->record->heap != b->record->heap) return a->record->heap < b->record->heap ? -1 : 1;
+    if (a->record->type != b->record->type) return a->record->type < b->record->type ? -1 : 1;
     return x ? memcmp(a->frames, b->frames, x * sizeof *a->frames) : 0;
 }
 
@@ -146,13 +164,17 @@ static struct model_stack *add_stack(struct builder *builder, const struct loade
     builder->frame_count += frames;
 
     struct model_stack *stack = &model->stacks[model->stack_count++];
-    *stack = (struct model_stack){
-        .frame_count = frames, .flags = loaded->record->flags, .process = (uint32_t)model->process_count - 1};
+    uint32_t process = (uint32_t)model->process_count - 1;
+    *stack = (struct model_stack){.frame_count = frames,
+        .flags = loaded->record->flags,
+        .process = process,
+        .heap = loaded->heap,
+        .type = model_find_text(model, process, loaded->record->type)};
     figures_clear(&stack->figures);
     return stack;
 }
 
-/* Makes one stack of all records with equal frames. */
+/* Makes one stack of all records that are equal. */
 static bool merge(
     struct builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
@@ -163,7 +185,7 @@ static bool merge(
         if (i == 0 || compare_frames(&list[i - 1], &list[i]) != 0) stack = add_stack(builder, &list[i]);
         if (!stack) return false;
         struct figures figures;
-        read_figures(header, record, &figures);
+        read_figures(header, record, model->heaps[list[i].heap].rate, &figures);
         figures_add(&stack->figures, &figures);
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
         stack->flags |= record->flags & STACK_CUT;
@@ -183,20 +205,22 @@ static void add_live_sample(struct figures *figures, const struct live_entry *en
     if (entry->birth < figures->oldest) figures->oldest = entry->birth;
     if (weight <= size) return;
     figures->live_bytes.variance += weight * (weight - size);
-    if (size > 0) figures->live_objects.variance += weight / size * (weight / size - 1);
+    double objects = weight / size * entry->count;
+    if (size > 0) figures->live_objects.variance += objects * (objects - entry->count);
 }
 
 /* `list` is sorted by number. */
 static void read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
-    uint64_t rate = snapshot_header(snapshot)->rate, strangers = 0;
+    uint64_t strangers = 0;
+    struct model *model = builder->model;
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));) {
         if (!(entry->key & LIVE_KEY_MASK)) continue;
         struct loaded wanted = {.number = entry->stack};
         const struct loaded *found = count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
         if (found)
-            add_live_sample(&builder->model->stacks[found->stack].figures, entry, rate);
+            add_live_sample(&model->stacks[found->stack].figures, entry, model->heaps[found->heap].rate);
         else if (entry->stack >= snapshot->stacks.count)
             strangers++;
     }

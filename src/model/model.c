@@ -246,6 +246,11 @@ int model_load(const char *name, struct model **ret_model, struct problem *probl
     return model_load_many(&name, 1, ret_model, problem);
 }
 
+const char *model_find_text(const struct model *model, uint32_t process, uint64_t number) {
+    const struct model_process *of = &model->processes[process];
+    return number && number < of->text_count ? model->texts[of->first_text + number] : NULL;
+}
+
 void model_free(struct model *model) {
     if (!model) return;
     for (size_t i = 0; i < model->process_count; i++) {
@@ -259,6 +264,9 @@ void model_free(struct model *model) {
         free(model->names[i].bytes);
         free(model->names[i].path);
     }
+    for (size_t i = 0; i < model->text_count; i++) free(model->texts[i]);
+    free(model->texts);
+    free(model->heaps);
     free(model->names);
     free(model->processes);
     free(model->stacks);

@@ -55,6 +55,8 @@ struct model_stack {
     uint32_t frame_count;
     uint32_t flags;   /* enum stack_flag */
     uint32_t process; /* index into model.processes */
+    uint32_t heap;    /* index into model.heaps */
+    const char *type; /* of what was allocated, as the program named it; NULL = not known */
     struct figures figures;
 };
 
@@ -74,6 +76,15 @@ struct model_module {
     uint64_t inode;
     uint32_t device_major, device_minor;
     uint64_t reach; /* largest `end` up to here of those that addresses lie in: how far a search looks back */
+};
+
+#define HEAP_MALLOC "malloc" /* name of the heap that malloc and its family serve */
+
+/* malloc's heap, or one that the program manages itself and told us about. */
+struct model_heap {
+    uint32_t process, number;
+    const char *name;
+    uint64_t rate; /* mean bytes between samples; 1 = exact */
 };
 
 struct model_thread {
@@ -118,6 +129,8 @@ struct model_process {
     bool has_names;          /* it came out of an archive with names: */
     uint32_t names;          /* which, of model.names */
     uint32_t names_space;    /* and which part of them is about this process */
+    size_t first_heap;       /* of model.heaps: malloc's */
+    size_t first_text, text_count; /* its scopes', types', threads' and heaps' names, of model.texts */
 };
 
 /* Names that came with recordings, out of an archive. */
@@ -155,6 +168,10 @@ struct model {
     struct model_module *modules; /* sorted by process, start */
     size_t module_count;
     const struct model_module **numbered; /* all of them, sorted by process, number */
+    struct model_heap *heaps;             /* sorted by process, number; each process has malloc's */
+    size_t heap_count;
+    char **texts; /* names that programs gave */
+    size_t text_count;
     struct model_thread *threads;
     size_t thread_count;
     struct model_moment *timeline; /* of the only process, or empty for several */
@@ -165,7 +182,7 @@ struct model {
     struct health health;
     bool exact;            /* every allocation was recorded */
     bool levels_only;      /* nothing is known of single blocks: only the size of the memory over time */
-    uint64_t rate;         /* largest of the processes' rates */
+    uint64_t rate;         /* largest of the heaps' rates */
     uint64_t *frame_store; /* what stacks[].frames point into */
     /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A
      * damaged recording is loaded as far as it can be, and this says what is missing. */
@@ -198,6 +215,9 @@ struct model_place {
     uint64_t address;
 };
 struct model_place model_find_place(const struct model *model, uint32_t process, uint64_t word);
+
+/* The name that a process gave under this number, or NULL: that of a FRAME_SCOPE or FRAME_THREAD. */
+const char *model_find_text(const struct model *model, uint32_t process, uint64_t number);
 
 /* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);

@@ -218,6 +218,8 @@ static void check_tables(struct snapshot *snapshot, const struct recording_heade
     checked_table_read(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), size);
     checked_table_read(&snapshot->modules, &header->modules, sizeof(struct module_record), size);
     checked_table_read(&snapshot->live, &header->live, sizeof(struct live_entry), size);
+    checked_table_read(&snapshot->names, &header->names, sizeof(struct name_record), size);
+    checked_table_read(&snapshot->heaps, &header->heaps, sizeof(struct heap_record), size);
 }
 
 /* The header as it is now, and the tables as far as the file reaches now. */

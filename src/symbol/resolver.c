@@ -159,10 +159,13 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
     if (take_from_archive(resolver, word, list)) return NULL;
     struct model_place place = model_find_place(resolver->model, word->process, word->word);
     if (kind != FRAME_NATIVE && !place.address) {
+        const char *given = kind == FRAME_SCOPE || kind == FRAME_THREAD
+                                ? model_find_text(resolver->model, word->process, value)
+                                : NULL;
         *list = list_of_text(resolver, 0,
-            kind == FRAME_CUT
-                ? "[cut]"
-                : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+            kind == FRAME_CUT ? "[cut]"
+            : given           ? given
+                    : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
         return NULL;
     }
     uint64_t address = place.address ? place.address - 1 : 0;

@@ -132,7 +132,7 @@ static void *rewrite_entries(void *argument) {
     for (uint64_t size = 1; !stop; size++) {
         struct live_entry *entry = &entries[size % 12];
         live_withdraw(entry);
-        struct live_entry filled = {0, size, ~size, (uint32_t)(size % 100), (uint16_t)size, 0};
+        struct live_entry filled = {0, size, ~size, (uint32_t)(size % 100), (uint32_t)size};
         uint64_t words[4];
         memcpy(words, &filled, sizeof words);
         for (int i = 1; i < 4; i++) __atomic_store_n((uint64_t *)entry + i, words[i], __ATOMIC_RELAXED);
@@ -162,7 +162,7 @@ static void every_entry_read_from_a_busy_table_is_whole(void) {
             if (entry->key == 0) continue;
             entries++;
             torn += live_address(entry) != address_of(entry->size) || entry->birth != ~entry->size ||
-                    entry->stack != entry->size % 100 || entry->thread != (uint16_t)entry->size;
+                    entry->stack != entry->size % 100 || entry->count != (uint32_t)entry->size;
         }
         snapshot_free(&snapshot);
         recording_file_close(&file);

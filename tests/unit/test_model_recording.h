@@ -78,13 +78,26 @@ static inline struct module_record *made_module(
     return record;
 }
 
+static inline uint32_t made_name(struct made *made, const char *name) {
+    uint64_t number, offset = made_entry(made, &made->header->names, &number);
+    ((struct name_record *)made_at(made, offset))->text = name ? made_text(made, name) : 0;
+    return (uint32_t)number;
+}
+
+static inline uint32_t made_heap(struct made *made, uint32_t name, uint64_t rate) {
+    uint64_t number, offset = made_entry(made, &made->header->heaps, &number);
+    *(struct heap_record *)made_at(made, offset) =
+        (struct heap_record){.name = name, .rate = rate, .complete = 1};
+    return (uint32_t)number;
+}
+
 /* Puts a live sample into a slot of the table. */
 static inline struct live_entry *made_live(
     struct made *made, unsigned slot, uint64_t address, uint64_t size, uint32_t stack) {
     struct live_entry *entry = made_at(made, made->header->live.segment[0]);
     entry += slot;
     *entry = (struct live_entry){
-        .key = UINT64_C(7) << 48 | address, .size = size, .birth = 1000 + slot, .stack = stack};
+        .key = UINT64_C(7) << 48 | address, .size = size, .birth = 1000 + slot, .stack = stack, .count = 1};
     return entry;
 }
 
@@ -105,6 +118,8 @@ static inline struct made made_new(uint64_t rate, uint32_t flags) {
     header->threads = (struct table){.entry_size = sizeof(struct thread_record), .first = 4};
     header->stacks = (struct table){.entry_size = sizeof(struct stack_record), .first = 2};
     header->modules = (struct table){.entry_size = sizeof(struct module_record), .first = 4};
+    header->names = (struct table){.entry_size = sizeof(struct name_record), .first = 4};
+    header->heaps = (struct table){.entry_size = sizeof(struct heap_record), .first = 4};
     header->live = (struct table){.entry_size = sizeof(struct live_entry), .first = 64, .count = 64};
     header->live.segment[0] = made_space(&made, 64 * sizeof(struct live_entry), 64);
     header->timeline = made_space(&made, sizeof(struct timeline), 64);
@@ -113,6 +128,8 @@ static inline struct made made_new(uint64_t rate, uint32_t flags) {
     header->command_line = made_text(&made, "example\x1f--name\x1fit's $HOME");
     header->allocator = made_text(&made, "/lib/libc.so.6");
     made_stack(&made, NULL, 0, 0, NULL);
+    made_name(&made, NULL);
+    made_heap(&made, 0, rate);
     return made;
 }
 

@@ -6,7 +6,11 @@
 #include <pthread.h>
 
 static uint32_t intern(struct recording *recording, const uint64_t *frames, uint32_t count, bool *ret_new) {
-    return stack_table_intern(recording, frames, count, STACK_COMPLETE, ret_new);
+    struct stack_key key = {.frames = frames, .frame_count = count, .flags = STACK_COMPLETE};
+    uint64_t before = recording->header->stacks.count;
+    uint32_t stack = stack_table_intern(recording, &key);
+    *ret_new = stack >= before;
+    return stack;
 }
 
 static void check_basics(void) {
@@ -20,6 +24,12 @@ static void check_basics(void) {
     uint32_t second = intern(recording, b, 3, &is_new);
     CHECK(second != first && is_new);
     CHECK(intern(recording, a, 2, &is_new) != first);
+    struct stack_key other_type = {.frames = a, .frame_count = 3, .type = 1};
+    struct stack_key other_heap = {.frames = a, .frame_count = 3, .heap = 1};
+    uint32_t typed = stack_table_intern(recording, &other_type);
+    CHECK(typed != first && stack_table_intern(recording, &other_heap) != typed);
+    CHECK(
+        stack_table_intern(recording, &other_type) == typed && stack_table_get(recording, typed)->type == 1);
     struct stack_record *record = stack_table_get(recording, second);
     CHECK(record->frame_count == 3 && memcmp(recording_at(recording, record->frames), b, sizeof b) == 0);
     CHECK(record->flags == STACK_COMPLETE);

@@ -1,0 +1,28 @@
+#include "core/heaps.h"
+
+bool heaps_start(struct recording *recording) {
+    table_start(&recording->header->heaps, sizeof(struct heap_record), 16);
+    return heap_note(recording, 0, recording->header->rate, false) == 0;
+}
+
+uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bool is_enumerated) {
+    uint64_t number = table_append(recording, &recording->header->heaps, HEAPS_MOST);
+    if (number == UINT64_MAX) return HEAP_NONE;
+    struct heap_record *heap = table_entry(recording, &recording->header->heaps, number);
+    heap->name = name;
+    heap->rate = rate;
+    heap->is_enumerated = is_enumerated;
+    atomic_store_explicit(&heap->complete, 1, memory_order_release);
+    atomic_fetch_add_explicit(&recording->heaps_noted, 1, memory_order_release);
+    return (uint32_t)number;
+}
+
+/* Numbers stay the same. The count is private to this process, and as it was at the fork. */
+bool heaps_inherit(struct recording *child, const struct recording *parent) {
+    uint32_t count = atomic_load_explicit(&parent->heaps_noted, memory_order_relaxed);
+    for (uint32_t number = 1; number < count; number++) {
+        const struct heap_record *heap = table_entry(parent, &parent->header->heaps, number);
+        if (heap_note(child, heap->name, heap->rate, heap->is_enumerated) != number) return false;
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/* The heaps: malloc's, which is number 0, and those that the program manages itself and tells us about. */
+#ifndef MALLOSCOPE_CORE_HEAPS_H
+#define MALLOSCOPE_CORE_HEAPS_H
+
+#include "core/arena.h"
+#include "core/table.h"
+
+#define HEAPS_MOST 1024u
+#define HEAP_NONE  UINT32_MAX
+
+bool heaps_start(struct recording *recording);
+
+/* A new heap. Its number, or HEAP_NONE when there are too many or there is no room. */
+uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bool is_enumerated);
+
+/* The recording of a forked child begins with its parent's heaps. False: there is no room for them. */
+bool heaps_inherit(struct recording *child, const struct recording *parent);
+
+static inline uint64_t heap_rate(struct recording *recording, uint32_t heap) {
+    return ((struct heap_record *)table_entry(recording, &recording->header->heaps, heap))->rate;
+}
+
+#endif

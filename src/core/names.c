@@ -1,0 +1,109 @@
+#include "core/names.h"
+
+#include "core/table.h"
+
+#include <string.h>
+
+#define INDEX_PLACES (1u << 16)
+#define NAMES_MOST   (INDEX_PLACES / 2) /* so that a place is near */
+
+/* Finds a name's number by its text. */
+static struct {
+    bool in_use;
+    _Atomic uint32_t number[INDEX_PLACES];
+} name_index;
+
+struct text {
+    char bytes[NAME_LENGTH];
+    size_t length;
+    uint64_t hash;
+};
+
+/* Copies and hashes a name, and cuts it between two characters. */
+static void text_take(struct text *text, const char *name) {
+    static const char more[] = "...";
+    size_t length = strnlen(name, NAME_LENGTH);
+    if (length == NAME_LENGTH) {
+        length -= sizeof more - 1;
+        while (length && ((unsigned char)name[length] & 0xc0) == 0x80) length--;
+        memcpy(text->bytes, name, length);
+        memcpy(text->bytes + length, more, sizeof more - 1);
+        length += sizeof more - 1;
+    } else {
+        memcpy(text->bytes, name, length);
+    }
+    text->length = length;
+    text->hash = length;
+    for (size_t i = 0; i < length; i++)
+        text->hash = (text->hash ^ (unsigned char)text->bytes[i]) * UINT64_C(0x100000001b3);
+    text->hash = text->hash * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+static struct name_record *record_of(struct recording *recording, uint32_t number) {
+    return table_entry(recording, &recording->header->names, number);
+}
+
+static bool is_same(struct recording *recording, uint32_t number, const struct text *text) {
+    uint64_t offset = atomic_load_explicit(&record_of(recording, number)->text, memory_order_acquire);
+    const char *kept = recording_at(recording, offset);
+    return strncmp(kept, text->bytes, text->length) == 0 && kept[text->length] == '\0';
+}
+
+static uint32_t append(struct recording *recording, const struct text *text) {
+    uint64_t offset = arena_text(recording, text->bytes, text->length);
+    uint64_t number = offset ? table_append(recording, &recording->header->names, NAMES_MOST) : UINT64_MAX;
+    if (number == UINT64_MAX) {
+        atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
+        return NAME_NONE;
+    }
+    /* Release: who sees the number in the index finds the text. */
+    atomic_store_explicit(&record_of(recording, (uint32_t)number)->text, offset, memory_order_release);
+    uint32_t noted = atomic_load_explicit(&recording->names_noted, memory_order_relaxed);
+    while (noted <= number && !atomic_compare_exchange_weak_explicit(&recording->names_noted, &noted,
+                                  (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
+    }
+    return (uint32_t)number;
+}
+
+uint32_t name_note(struct recording *recording, const char *name) {
+    struct text text;
+    uint32_t added = NAME_NONE;
+    text_take(&text, name);
+    name_index.in_use = true;
+    if (!text.length) return NAME_NONE;
+    for (uint64_t place = text.hash;; place++) {
+        _Atomic uint32_t *number = &name_index.number[place % INDEX_PLACES];
+        uint32_t found = atomic_load_explicit(number, memory_order_acquire);
+        if (!found) {
+            if (!added) added = append(recording, &text);
+            if (!added) return NAME_NONE;
+            if (atomic_compare_exchange_strong_explicit(
+                    number, &found, added, memory_order_acq_rel, memory_order_acquire))
+                return added;
+            /* Another thread took the place: perhaps with the same name, and ours stays unused. */
+        }
+        if (is_same(recording, found, &text)) return found;
+    }
+}
+
+bool names_start(struct recording *recording) {
+    if (name_index.in_use) memset(&name_index, 0, sizeof name_index);
+    table_start(&recording->header->names, sizeof(struct name_record), 64);
+    atomic_store_explicit(&recording->names_noted, 1, memory_order_relaxed);
+    return table_append(recording, &recording->header->names, NAMES_MOST) == NAME_NONE;
+}
+
+/* The count of the parent's is private to this process, and as it was at the fork. */
+bool names_inherit(struct recording *child, const struct recording *parent) {
+    uint32_t count = atomic_load_explicit(&parent->names_noted, memory_order_relaxed);
+    for (uint32_t number = 1; number < count; number++) {
+        const struct name_record *name = table_entry(parent, &parent->header->names, number);
+        uint64_t offset = atomic_load_explicit(&name->text, memory_order_acquire);
+        if (offset && name_note(child, recording_at(parent, offset)) == number) continue;
+        /* One that two threads noted at once, or that was just being noted: nobody has this number, or it
+         * stays without a name. */
+        if (child->header->names.count == number && !append(child, &(struct text){.length = 0})) return false;
+        if (child->header->names.count != number + 1) return false;
+    }
+    return true;
+}
