@@ -1,0 +1,342 @@
+/* malloscope: which line of your program holds its memory.
+ *
+ * `malloscope run ./program` records malloc without any help. This header is for programs that want to say
+ * more: that manage memory themselves (arenas, pools, slabs), that want figures by request, by phase or by
+ * type, or that decide themselves when to record.
+ *
+ *     #include <malloscope.h>
+ *
+ *     mscope_heap heap = mscope_heap_register("textures", NULL);
+ *
+ *     void *texture_alloc(size_t size) {
+ *         void *block = my_allocator(size);
+ *         mscope_heap_alloc(heap, block, size);
+ *         return block;
+ *     }
+ *     void texture_free(void *block) {
+ *         mscope_heap_free(heap, block);
+ *         my_free(block);
+ *     }
+ *
+ *     void load_level(const char *name) {
+ *         MSCOPE_SCOPE("load level");           // until the block ends
+ *         struct level *level = calloc(1, sizeof *level);
+ *         MSCOPE_TYPE(level, "struct level");
+ *         ...
+ *     }
+ *
+ * It is used in one of three ways, with the same source:
+ *
+ *   - Nothing is linked. All functions are weak: run as it is, a call costs a load and a branch that is never
+ *     taken, and returns MSCOPE_ABSENT. Under `malloscope run` the recorder is there.
+ *   - Linked with the shared library: `cc -DMSCOPE_LINKED ... -lmalloscope`, or what `pkg-config --cflags
+ *     --libs malloscope` says. The program records itself from mscope_init() on, or from its first allocation
+ *     on if the environment has MALLOSCOPE_OUTPUT or another variable of `malloscope run`.
+ *   - Linked statically: `pkg-config --static`. See docs/api.md for the linker's options.
+ *
+ * Every function may be called from any thread at any time. None allocates, takes a lock or prints. What a
+ * function returns is an mscope_result unless it says otherwise; results may be ignored.
+ */
+#ifndef MALLOSCOPE_H
+#define MALLOSCOPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MSCOPE_API_VERSION 1
+
+#ifdef MSCOPE_LINKED
+#define MSCOPE_FUNCTION
+#else
+#define MSCOPE_FUNCTION __attribute__((weak))
+#endif
+
+typedef enum mscope_result {
+    MSCOPE_OK = 0,
+    MSCOPE_ABSENT = -1,       /* the recorder is not part of this process */
+    MSCOPE_BAD_STATE = -2,    /* not now: see mscope_state */
+    MSCOPE_BAD_ARGUMENT = -3, /* an argument makes no sense; nothing was done */
+    MSCOPE_NO_HEAP = -4,      /* this heap was never registered */
+    MSCOPE_UNKNOWN = -5,      /* no block that was reported is at this address (exact heaps only) */
+    MSCOPE_FULL = -6,         /* a limit is reached: of heaps, of the recording's size */
+    MSCOPE_FAILED = -7,       /* the system refused; errno says why */
+} mscope_result;
+
+/* What a result means, in a few words. Never NULL. */
+const char *mscope_result_text(mscope_result result) MSCOPE_FUNCTION;
+
+/* ---- Life ----
+ *
+ *     UNINITIALIZED ── init ──► INITIALIZED ── start ──► ACTIVE ◄── start ── STOPPED
+ *                                                          └────── stop ──────►┘
+ *                     from any of the three: shutdown ──► TERMINATED, for good
+ *
+ * Under `malloscope run` the recorder is ACTIVE before main. A call that its state does not allow returns
+ * MSCOPE_BAD_STATE and changes nothing. */
+
+typedef enum mscope_state_is {
+    MSCOPE_UNINITIALIZED,
+    MSCOPE_INITIALIZED, /* there is a recording, and nothing goes into it yet */
+    MSCOPE_ACTIVE,
+    MSCOPE_STOPPED, /* allocations are not recorded; frees of recorded ones still are */
+    MSCOPE_TERMINATED,
+} mscope_state_is;
+
+mscope_state_is mscope_state(void) MSCOPE_FUNCTION;
+
+/* Options grow at the end. `size` says which ones the caller knows; zero and NULL mean the default, which is
+ * what the environment says (MALLOSCOPE_RATE and so on), or else what `malloscope run` would take. */
+struct mscope_options {
+    size_t size;        /* sizeof(struct mscope_options) */
+    const char *output; /* path of the recording, with %p %e %h %t %n as `malloscope run -o` has them */
+    uint64_t rate;      /* mean bytes between samples; 1 records everything */
+    uint32_t depth;     /* frames kept of a stack */
+    uint32_t stacks;    /* MSCOPE_STACKS_... */
+    uint64_t max_bytes; /* the recording never grows beyond this */
+    uint32_t replace;   /* 1: a recording of that name is overwritten */
+};
+
+#define MSCOPE_STACKS_BOTH    1u /* the default: scopes, and the native stack inside them */
+#define MSCOPE_STACKS_NATIVE  2u
+#define MSCOPE_STACKS_SCOPES  3u   /* the thread's name and its scopes; no stack is walked */
+#define MSCOPE_STACKS_THREADS 0x10 /* to be added: the thread's name is the root of every stack */
+
+/* Makes the recording. `options` may be NULL. */
+mscope_result mscope_init(const struct mscope_options *options) MSCOPE_FUNCTION;
+mscope_result mscope_start(void) MSCOPE_FUNCTION;
+mscope_result mscope_stop(void) MSCOPE_FUNCTION;
+/* The recording is complete; this process records nothing more. */
+mscope_result mscope_shutdown(void) MSCOPE_FUNCTION;
+
+/* The figures so far. Estimates come with half the width of their 95 % interval. */
+struct mscope_stats {
+    size_t size; /* sizeof(struct mscope_stats), set by the caller */
+    double live_bytes, live_error, live_objects;
+    double peak_bytes;
+    double total_bytes, total_error, total_objects;
+    uint64_t samples, drops, stacks, heaps;
+    uint64_t recorder_bytes; /* what the recorder takes itself, in memory and file */
+    uint64_t rate;
+};
+mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
+
+/* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
+ * above; %n counts the dumps. */
+mscope_result mscope_snapshot(const char *path) MSCOPE_FUNCTION;
+
+/* The same, or another format that can be written without the tool. Both are safe in signal handlers. */
+typedef enum mscope_format {
+    MSCOPE_FORMAT_RECORDING,
+    MSCOPE_FORMAT_HEAP, /* pprof's text format, with unbiased values: `pprof PROGRAM PATH` */
+} mscope_format;
+mscope_result mscope_dump(const char *path, mscope_format format) MSCOPE_FUNCTION;
+
+/* ---- Heaps: memory that you manage yourself ----
+ *
+ * Report what your allocator hands out and takes back. Addresses need not be unique among heaps: an arena's
+ * first object may have the address of the block that holds it. */
+
+typedef uint32_t mscope_heap; /* 0 is no heap: reports about it return MSCOPE_NO_HEAP */
+
+/* Called when figures are about to be read (mscope_stats, mscope_snapshot, mscope_dump): the heap's allocator
+ * calls `visit` for everything that is live. */
+typedef void mscope_visit(void *visitor, const void *address, size_t size, size_t count, const char *type);
+typedef void mscope_enumerate(void *context, mscope_visit *visit, void *visitor);
+
+struct mscope_heap_options {
+    size_t size;                 /* sizeof(struct mscope_heap_options) */
+    uint64_t rate;               /* mean bytes between samples; 1 records everything; 0: as for malloc */
+    mscope_enumerate *enumerate; /* for an allocator that keeps its own books, instead of reports */
+    void *context;               /* its first argument */
+};
+
+/* A name is copied, and cut at 1,000 bytes. Returns 0 if there are too many heaps (1,024) or the recorder is
+ * absent or TERMINATED. Before mscope_init a heap can be registered; reports count from then on. */
+mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) MSCOPE_FUNCTION;
+
+/* A block of `size` bytes at `address`: one object, or `count` objects that live and die together. */
+mscope_result mscope_heap_alloc(mscope_heap heap, const void *address, size_t size) MSCOPE_FUNCTION;
+mscope_result mscope_heap_alloc_many(
+    mscope_heap heap, const void *address, size_t size, size_t count) MSCOPE_FUNCTION;
+mscope_result mscope_heap_free(mscope_heap heap, const void *address) MSCOPE_FUNCTION;
+mscope_result mscope_heap_resize(
+    mscope_heap heap, const void *old_address, const void *new_address, size_t new_size) MSCOPE_FUNCTION;
+
+/* Everything in the heap, or everything at addresses from `from` to below `to`, is free: an arena is reset,
+ * or goes back to a mark. */
+mscope_result mscope_heap_reset(mscope_heap heap) MSCOPE_FUNCTION;
+mscope_result mscope_heap_reset_range(mscope_heap heap, const void *from, const void *to) MSCOPE_FUNCTION;
+
+/* The malloc'ed `block` of `size` bytes is where this heap's objects lie: it is not counted itself, so that
+ * nothing counts twice. To be called before its first object is reported. */
+mscope_result mscope_heap_backing(mscope_heap heap, const void *block, size_t size) MSCOPE_FUNCTION;
+
+/* ---- Scopes: what your program is doing ----
+ *
+ * Every thread has a stack of scopes. They stand around the native frames of what is allocated within. While
+ * nothing is recorded they cost a load and a branch. */
+
+/* A name that is looked up once. Zero but for the name. */
+struct mscope_name {
+    const char *name;
+    uint32_t number;
+};
+
+/* How deep the thread was before; what mscope_scope_end goes back to. */
+typedef uint32_t mscope_scope;
+#define MSCOPE_SCOPE_NONE UINT32_MAX
+
+/* Not 0 while scopes are noted. */
+extern volatile uint32_t mscope_scopes_on MSCOPE_FUNCTION;
+
+mscope_scope mscope_scope_enter(struct mscope_name *name) MSCOPE_FUNCTION;
+void mscope_scope_leave(mscope_scope scope) MSCOPE_FUNCTION;
+
+/* For names that are made at run time, and for other languages: the name is copied. An end without a
+ * beginning is ignored. */
+void mscope_scope_begin(const char *name) MSCOPE_FUNCTION;
+void mscope_scope_end(void) MSCOPE_FUNCTION;
+
+/* What is allocated in between, by malloc or in a heap, is not recorded. They nest. */
+void mscope_ignore_begin(void) MSCOPE_FUNCTION;
+void mscope_ignore_end(void) MSCOPE_FUNCTION;
+
+/* ---- Types: what your memory holds ---- */
+
+/* Names the type of a block that malloc gave, or a heap was told about. May be called again. */
+mscope_result mscope_type(const void *block, struct mscope_name *type) MSCOPE_FUNCTION;
+mscope_result mscope_type_named(const void *block, const char *type) MSCOPE_FUNCTION;
+mscope_result mscope_heap_type(mscope_heap heap, const void *block, const char *type) MSCOPE_FUNCTION;
+
+/* ---- The register: addresses and what is known of them, for purposes of your own ---- */
+
+struct mscope_register;
+
+struct mscope_registered {
+    const void *address;
+    size_t size;
+    uint64_t context; /* whatever you like */
+};
+
+/* NULL if there is no memory. It holds up to `capacity` addresses (0: as many as there is memory for). */
+struct mscope_register *mscope_register_new(size_t capacity) MSCOPE_FUNCTION;
+void mscope_register_free(struct mscope_register *reg) MSCOPE_FUNCTION;
+/* An address that is there already gets the new size and context. MSCOPE_FULL when there is no room. */
+mscope_result mscope_register_insert(
+    struct mscope_register *reg, const void *address, size_t size, uint64_t context) MSCOPE_FUNCTION;
+/* `ret_removed` and `ret_found` may be NULL. MSCOPE_UNKNOWN when the address is not there. */
+mscope_result mscope_register_remove(
+    struct mscope_register *reg, const void *address, struct mscope_registered *ret_removed) MSCOPE_FUNCTION;
+mscope_result mscope_register_find(
+    struct mscope_register *reg, const void *address, struct mscope_registered *ret_found) MSCOPE_FUNCTION;
+mscope_result mscope_register_set_context(
+    struct mscope_register *reg, const void *address, uint64_t context) MSCOPE_FUNCTION;
+/* Visits what is there from beginning to end of the call, and perhaps what comes or goes meanwhile. */
+mscope_result mscope_register_each(struct mscope_register *reg,
+    void (*visit)(void *context, const struct mscope_registered *entry), void *context) MSCOPE_FUNCTION;
+/* Memory that the register takes, and how many addresses it holds. */
+size_t mscope_register_overhead(struct mscope_register *reg) MSCOPE_FUNCTION;
+size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
+
+/* ---- How calls are made where the recorder may be absent ---- */
+
+#ifdef MSCOPE_LINKED
+#define MSCOPE_SCOPES_ON mscope_scopes_on
+#else
+/* A function of the same name as a macro is meant where no parenthesis follows its name. */
+#define MSCOPE_SCOPES_ON (&mscope_scopes_on && mscope_scopes_on)
+#define mscope_result_text(result)                                                                           \
+    (mscope_result_text ? (mscope_result_text)(result) : "the recorder is not part of this process")
+#define mscope_state()                      (mscope_state ? (mscope_state)() : MSCOPE_UNINITIALIZED)
+#define mscope_init(options)                (mscope_init ? (mscope_init)(options) : MSCOPE_ABSENT)
+#define mscope_start()                      (mscope_start ? (mscope_start)() : MSCOPE_ABSENT)
+#define mscope_stop()                       (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
+#define mscope_shutdown()                   (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
+#define mscope_stats(ret_stats)             (mscope_stats ? (mscope_stats)(ret_stats) : MSCOPE_ABSENT)
+#define mscope_snapshot(path)               (mscope_snapshot ? (mscope_snapshot)(path) : MSCOPE_ABSENT)
+#define mscope_dump(path, format)           (mscope_dump ? (mscope_dump)(path, format) : MSCOPE_ABSENT)
+#define mscope_heap_register(name, options) (mscope_heap_register ? (mscope_heap_register)(name, options) : 0)
+#define mscope_heap_alloc(heap, address, size)                                                               \
+    (mscope_heap_alloc ? (mscope_heap_alloc)(heap, address, size) : MSCOPE_ABSENT)
+#define mscope_heap_alloc_many(heap, address, size, count)                                                   \
+    (mscope_heap_alloc_many ? (mscope_heap_alloc_many)(heap, address, size, count) : MSCOPE_ABSENT)
+#define mscope_heap_free(heap, address) (mscope_heap_free ? (mscope_heap_free)(heap, address) : MSCOPE_ABSENT)
+#define mscope_heap_resize(heap, old_address, new_address, new_size)                                         \
+    (mscope_heap_resize ? (mscope_heap_resize)(heap, old_address, new_address, new_size) : MSCOPE_ABSENT)
+#define mscope_heap_reset(heap) (mscope_heap_reset ? (mscope_heap_reset)(heap) : MSCOPE_ABSENT)
+#define mscope_heap_reset_range(heap, from, to)                                                              \
+    (mscope_heap_reset_range ? (mscope_heap_reset_range)(heap, from, to) : MSCOPE_ABSENT)
+#define mscope_heap_backing(heap, block, size)                                                               \
+    (mscope_heap_backing ? (mscope_heap_backing)(heap, block, size) : MSCOPE_ABSENT)
+#define mscope_scope_enter(name)       (mscope_scope_enter ? (mscope_scope_enter)(name) : MSCOPE_SCOPE_NONE)
+#define mscope_scope_leave(scope)      (mscope_scope_leave ? (mscope_scope_leave)(scope) : (void)0)
+#define mscope_scope_begin(name)       (mscope_scope_begin ? (mscope_scope_begin)(name) : (void)0)
+#define mscope_scope_end()             (mscope_scope_end ? (mscope_scope_end)() : (void)0)
+#define mscope_ignore_begin()          (mscope_ignore_begin ? (mscope_ignore_begin)() : (void)0)
+#define mscope_ignore_end()            (mscope_ignore_end ? (mscope_ignore_end)() : (void)0)
+#define mscope_type(block, type)       (mscope_type ? (mscope_type)(block, type) : MSCOPE_ABSENT)
+#define mscope_type_named(block, type) (mscope_type_named ? (mscope_type_named)(block, type) : MSCOPE_ABSENT)
+#define mscope_heap_type(heap, block, type)                                                                  \
+    (mscope_heap_type ? (mscope_heap_type)(heap, block, type) : MSCOPE_ABSENT)
+#define mscope_register_new(capacity) (mscope_register_new ? (mscope_register_new)(capacity) : NULL)
+#define mscope_register_free(reg)     (mscope_register_free ? (mscope_register_free)(reg) : (void)0)
+#define mscope_register_insert(reg, address, size, context)                                                  \
+    (mscope_register_insert ? (mscope_register_insert)(reg, address, size, context) : MSCOPE_ABSENT)
+#define mscope_register_remove(reg, address, ret_removed)                                                    \
+    (mscope_register_remove ? (mscope_register_remove)(reg, address, ret_removed) : MSCOPE_ABSENT)
+#define mscope_register_find(reg, address, ret_found)                                                        \
+    (mscope_register_find ? (mscope_register_find)(reg, address, ret_found) : MSCOPE_ABSENT)
+#define mscope_register_set_context(reg, address, context)                                                   \
+    (mscope_register_set_context ? (mscope_register_set_context)(reg, address, context) : MSCOPE_ABSENT)
+#define mscope_register_each(reg, visit, context)                                                            \
+    (mscope_register_each ? (mscope_register_each)(reg, visit, context) : MSCOPE_ABSENT)
+#define mscope_register_overhead(reg) (mscope_register_overhead ? (mscope_register_overhead)(reg) : 0)
+#define mscope_register_count(reg)    (mscope_register_count ? (mscope_register_count)(reg) : 0)
+#endif
+
+/* ---- Macros ---- */
+
+#define MSCOPE_JOIN_(a, b) a##b
+#define MSCOPE_JOIN(a, b)  MSCOPE_JOIN_(a, b)
+
+static inline mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
+    return __builtin_expect(MSCOPE_SCOPES_ON, 0) ? (mscope_scope_enter)(name) : MSCOPE_SCOPE_NONE;
+}
+static inline void mscope_scope_leave_it(const mscope_scope *scope) {
+    if (__builtin_expect(*scope != MSCOPE_SCOPE_NONE, 0)) (mscope_scope_leave)(*scope);
+}
+static inline void mscope_ignore_end_it(const int *unused) {
+    (void)unused;
+    mscope_ignore_end();
+}
+
+/* A scope until the end of the enclosing block, in C and in C++. `text` is a literal. */
+#define MSCOPE_SCOPE(text) MSCOPE_SCOPE_NUMBERED(text, __COUNTER__)
+#define MSCOPE_SCOPE_NUMBERED(text, number)                                                                  \
+    static struct mscope_name MSCOPE_JOIN(mscope_name_, number) = {text, 0};                                 \
+    __attribute__((cleanup(mscope_scope_leave_it), unused)) const mscope_scope MSCOPE_JOIN(                  \
+        mscope_scope_, number) = mscope_scope_enter_if_on(&MSCOPE_JOIN(mscope_name_, number))
+
+/* What is allocated until the end of the enclosing block is not recorded. */
+#define MSCOPE_IGNORE() MSCOPE_IGNORE_NUMBERED(__COUNTER__)
+#define MSCOPE_IGNORE_NUMBERED(number)                                                                       \
+    mscope_ignore_begin();                                                                                   \
+    __attribute__((cleanup(mscope_ignore_end_it), unused)) const int MSCOPE_JOIN(mscope_ignore_, number) = 0
+
+/* Says of what type a block is, and is the block. `text` is a literal. */
+#define MSCOPE_TYPE(block, text)                                                                             \
+    (__extension__({                                                                                         \
+        static struct mscope_name mscope_type_name = {text, 0};                                              \
+        __typeof__(block) mscope_typed = (block);                                                            \
+        if (__builtin_expect(MSCOPE_SCOPES_ON, 0)) (mscope_type)(mscope_typed, &mscope_type_name);           \
+        mscope_typed;                                                                                        \
+    }))
+
+#ifdef __cplusplus
+}
+#endif
+#endif
