@@ -109,7 +109,7 @@ static void at_depth(int depth) {
 }
 
 int main(void) {
-    unwind_start(NULL);
+    unwind_start(NULL, true);
     *(void **)&glibc_backtrace = dlsym(dlopen("libc.so.6", RTLD_NOW), "backtrace");
     if (remote_open(getpid(), &copied.remote) < 0) return 1;
     by_rules();

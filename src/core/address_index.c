@@ -102,6 +102,24 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
     return INDEX_NONE;
 }
 
+static uint32_t find_in(struct segment segment, uint64_t address) {
+    uint64_t home = hash(address) & segment.mask;
+    for (int passed = 0; passed < PROBE_MAX; passed++) {
+        struct index_bucket *bucket = bucket_at(segment, home, passed);
+        for (int place = 0; place < INDEX_PLACES; place++)
+            if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) == address)
+                return bucket->slot[place];
+        if (atomic_load_explicit(&bucket->overflow, memory_order_relaxed) == 0) break;
+    }
+    return INDEX_NONE;
+}
+
+uint32_t index_find(struct address_index *index, uint64_t address) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire), slot = INDEX_NONE;
+    while (count-- > 0 && slot == INDEX_NONE) slot = find_in(segment_at(index, count), address);
+    return slot;
+}
+
 bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     *ret_former = count ? remove_from(segment_at(index, count - 1), address) : INDEX_NONE;

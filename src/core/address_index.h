@@ -51,6 +51,9 @@ struct address_index {
  * INDEX_NONE; a former one in an older segment is not noticed. */
 bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former);
 
+/* The slot of an address that nobody removes meanwhile, or INDEX_NONE. */
+uint32_t index_find(struct address_index *index, uint64_t address);
+
 /* Takes the address out; its slot, or INDEX_NONE. */
 uint32_t index_remove(struct address_index *index, uint64_t address);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define THREADS_MOST 65536
-#define ENDED_KEPT   1024  /* records of ended threads are reused beyond this many */
+#define ENDED_KEPT   1024 /* records of ended threads are reused beyond this many */
 #define SEARCH_MOST  256
 
 void threads_start(struct recording *recording) {

@@ -10,6 +10,7 @@
 #include "hook/filter.h"
 #include "hook/mark.h"
 #include "hook/operators.h"
+#include "hook/own_heaps.h"
 #include "hook/real.h"
 
 	.text
@@ -318,6 +319,37 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	leave	32
 	jump_through hook_dlopen
 	end_function dlopen
+
+/* The program's own heaps (own_heaps.c). */
+	function mscope_heap_alloc
+	cmp	w0, #OWN_HEAPS
+	b.hs	1f
+	adrp	x12, hook_heap_scale
+	add	x12, x12, #:lo12:hook_heap_scale
+	ldr	x12, [x12, w0, uxtw #3]
+	cbz	x12, 1f
+	umulh	x13, x12, x2
+	cbnz	x13, 1f
+	mul	x12, x12, x2
+	mrs	x9, tpidr_el0
+	adrp	x10, :gottprel:hook_heap_countdown
+	ldr	x10, [x10, #:gottprel_lo12:hook_heap_countdown]
+	ldr	x11, [x9, x10]
+	subs	x11, x11, x12
+	b.ls	1f
+	str	x11, [x9, x10]
+	mov	w0, #0
+	ret
+1:	cold_call hook_heap_alloc, x3
+	end_function mscope_heap_alloc
+
+	function mscope_heap_alloc_many
+	cold_call hook_heap_alloc_many, x4
+	end_function mscope_heap_alloc_many
+
+	function mscope_heap_resize
+	cold_call hook_heap_resize, x4
+	end_function mscope_heap_resize
 
 	.section .note.GNU-stack,"",%progbits
 

@@ -15,6 +15,7 @@
 #include "hook/filter.h"
 #include "hook/mark.h"
 #include "hook/operators.h"
+#include "hook/own_heaps.h"
 #include "hook/real.h"
 
 	.text
@@ -259,6 +260,34 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.globl	hook_delete_by_free
 	.hidden	hook_delete_by_free
 	.set	hook_delete_by_free, free_here
+
+/* The program's own heaps (own_heaps.c). */
+	function mscope_heap_alloc
+	cmp	$OWN_HEAPS, %edi
+	jae	1f
+	mov	%edi, %eax
+	lea	hook_heap_scale(%rip), %rcx
+	mov	(%rcx, %rax, 8), %rax
+	test	%rax, %rax
+	je	1f
+	imul	%rdx, %rax
+	jo	1f
+	mov	hook_heap_countdown@gottpoff(%rip), %rcx
+	sub	%rax, %fs:(%rcx)
+	jbe	2f
+	xor	%eax, %eax
+	ret
+2:	add	%rax, %fs:(%rcx)
+1:	cold_call hook_heap_alloc %rcx
+	end_function mscope_heap_alloc
+
+	function mscope_heap_alloc_many
+	cold_call hook_heap_alloc_many %r8
+	end_function mscope_heap_alloc_many
+
+	function mscope_heap_resize
+	cold_call hook_heap_resize %r8
+	end_function mscope_heap_resize
 
 /* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
  * the caller's address, by which dlopen chooses where to search. */

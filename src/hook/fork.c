@@ -18,6 +18,7 @@
 #include "core/unnoticed.h"
 #include "hook/memo.h"
 #include "hook/recorder.h"
+#include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
 
@@ -152,6 +153,7 @@ void process_begin_child(void) {
         settle_figures(&recorder.recording);
     } else {
         hook_countdown = UINT64_MAX;
+        scopes_switch(false);
     }
     drop_inheritance();
     arena_unmap(&parent);

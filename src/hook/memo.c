@@ -31,10 +31,10 @@ static struct memo_set *set_of(const struct unwind_registers *registers) {
 }
 
 /* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
-__attribute__((no_sanitize("address"))) static bool is_same_walk(
-    const struct memo_entry *entry, const struct unwind_registers *registers, uint64_t epoch) {
+__attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
+    const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
-    if (entry->epoch != epoch || !epoch) return false;
+    if (entry->epoch != epoch || !epoch || entry->around != around) return false;
     if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp;
@@ -43,13 +43,14 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(
     return true;
 }
 
-uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry **ret_entry) {
+uint32_t memo_stack(
+    const struct unwind_registers *registers, uint64_t around, struct memo_entry **ret_entry) {
     struct memo_set *set = set_of(registers);
     uint64_t epoch = unwind_epoch();
     *ret_entry = NULL;
     if (!set) return MEMO_NONE;
     for (int way = 0; way < 2; way++) {
-        if (!is_same_walk(&set->entry[way], registers, epoch)) continue;
+        if (!is_same_walk(&set->entry[way], registers, around, epoch)) continue;
         set->entry[way ^ 1].recent = false;
         set->entry[way].recent = true;
         return set->entry[way].stack;
@@ -59,10 +60,11 @@ uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry 
 }
 
 /* A handler runs further down the stack (or on another one): it would leave another sp. */
-void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers) {
+void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers, uint64_t around) {
     entry->pc = 0;
     entry->sp = registers->sp;
     entry->epoch = unwind_epoch();
+    entry->around = around;
     atomic_signal_fence(memory_order_seq_cst);
 }
 

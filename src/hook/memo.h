@@ -15,19 +15,20 @@
 struct memo_entry {
     uint64_t pc, sp, fp; /* pc 0: not valid */
     uint64_t epoch;      /* of the modules, when the walk began */
+    uint64_t around;     /* what else the stack is made of: the thread's scopes, the heap */
     uint32_t stack;
     bool recent; /* used later than the other one of its set */
     struct unwind_trace trace;
 };
 
-/* The number of the stack, if a walk from these registers in the calling thread would find it again.
- * Otherwise MEMO_NONE, and `*ret_entry` is to be filled by the walk; it is NULL when there is no memory for a
- * memo. */
-uint32_t memo_stack(const struct unwind_registers *registers, struct memo_entry **ret_entry);
+/* The number of the stack, if a walk from these registers in the calling thread would find it again, with the
+ * same `around` it. Otherwise MEMO_NONE, and `*ret_entry` is to be filled by the walk; it is NULL when there
+ * is no memory for a memo. */
+uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, struct memo_entry **ret_entry);
 
 /* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
  * kept. */
-void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers);
+void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers, uint64_t around);
 void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack);
 
 /* The calling thread ends. */

@@ -37,6 +37,22 @@ static uint64_t number(const char *name, uint64_t fallback) {
     }
 }
 
+/* Preloaded, or told anything at all. Linked into a program that is run as it is, the library waits for that
+ * to ask. */
+static bool is_wanted(void) {
+    static const char ours[] = "MALLOSCOPE_";
+    for (char **entry = environ; *entry; entry++)
+        if (strncmp(*entry, ours, sizeof ours - 1) == 0) return true;
+    const char *preloaded = variable("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "malloscope");
+}
+
+static enum stacks stacks_of(const char *text) {
+    if (text && strcmp(text, "native") == 0) return STACKS_NATIVE;
+    if (text && strcmp(text, "scopes") == 0) return STACKS_SCOPES;
+    return STACKS_BOTH;
+}
+
 bool options_read(struct options *ret_options) {
     if (!environ) return false;
     struct options options = {
@@ -47,6 +63,9 @@ bool options_read(struct options *ret_options) {
         .seed = number("MALLOSCOPE_SEED", 0),
         .follow = number("MALLOSCOPE_FOLLOW", 1) != 0,
         .is_root = number("MALLOSCOPE_ROOT", (uint64_t)getpid()) == (uint64_t)getpid(),
+        .is_wanted = is_wanted(),
+        .stacks = stacks_of(variable("MALLOSCOPE_STACKS")),
+        .thread_frames = number("MALLOSCOPE_THREAD_FRAMES", 0) != 0,
     };
     if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
     if (options.rate == 0) options.rate = 1;

@@ -11,6 +11,9 @@
 #define DEPTH_MOST       4096u
 #define DEFAULT_SIZE_MAX (UINT64_C(4) << 30)
 
+/* What stacks are made of. */
+enum stacks { STACKS_BOTH, STACKS_NATIVE, STACKS_SCOPES };
+
 struct options {
     const char *output; /* pattern: %p %e %h %t %n %% */
     uint64_t rate;      /* MALLOSCOPE_RATE, 1 = exact */
@@ -20,6 +23,9 @@ struct options {
     bool follow;        /* MALLOSCOPE_FOLLOW */
     bool replace;       /* MALLOSCOPE_FORCE */
     bool is_root;       /* this is the program that `run` started, or nobody said which one is */
+    bool is_wanted;     /* the environment asks for a recording */
+    enum stacks stacks; /* MALLOSCOPE_STACKS */
+    bool thread_frames; /* MALLOSCOPE_THREAD_FRAMES: the thread's name is the root of every stack */
 };
 
 /* False when the environment cannot be read yet. */

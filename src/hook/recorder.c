@@ -8,6 +8,7 @@
 #include "core/unnoticed.h"
 #include "hook/mark.h"
 #include "hook/memo.h"
+#include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
 
@@ -41,12 +42,13 @@ static void publish_countdown(uint64_t countdown) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Where this process does not record, or not yet: whether it does now. */
-static __attribute__((noinline, cold)) bool begin_recording(bool may_start) {
+__attribute__((cold)) bool begin_recording(bool may_start) {
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_recording();
     if (stage == RECORDING) process_begin_child();
-    if (atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) hook_countdown = UINT64_MAX;
+    stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
+    if (stage == OFF) hook_countdown = UINT64_MAX;
+    if (stage == DORMANT && may_start) hook_countdown = DORMANT_INTERVAL;
     return is_recording();
 }
 
@@ -79,7 +81,15 @@ bool recorder_due(size_t size) {
         counter_add_own(&thread->bytes, used);
         publish_countdown(draw(thread));
     }
-    return counter_load(&recorder.recording.header->active) != 0;
+    return is_active();
+}
+
+bool recorder_knows_thread(void) {
+    return hook_thread || begin_thread(0);
+}
+
+bool is_active(void) {
+    return counter_load(&recorder.recording.header->active) != 0 && !scopes_ignore();
 }
 
 void recorder_mend_countdown(void) {
@@ -114,35 +124,40 @@ void recorder_start(void) {
 
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
 static __attribute__((noinline)) uint32_t walk_stack(
-    const struct unwind_registers *caller, struct unwind_trace *ret_trace) {
+    const struct unwind_registers *caller, uint32_t heap, struct unwind_trace *ret_trace) {
     struct thread_record *thread = hook_thread;
     uint32_t buffer;
     uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
     if (!frames) return UINT32_MAX;
-    bool complete;
-    struct unwind_bounds bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
-    uint32_t count = unwind_capture_traced(caller, bounds, frames, recorder.depth, &complete, ret_trace);
+    bool complete = true;
+    uint32_t count = 0;
+    if (recorder.walks) {
+        struct unwind_bounds bounds =
+            unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
+        count = unwind_capture_traced(caller, bounds, frames, recorder.depth, &complete, ret_trace);
+    }
     bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
     uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
-    struct stack_key key = {.frames = frames, .frame_count = count, .flags = flags};
+    count += scopes_frames(frames + count);
+    struct stack_key key = {.frames = frames, .frame_count = count, .heap = heap, .flags = flags};
     uint32_t stack = stack_table_intern(&recorder.recording, &key);
     scratch_give(buffer);
     return stack;
 }
 
-static uint32_t remember_stack(const struct unwind_registers *caller) {
+static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
     struct memo_entry *entry;
-    uint32_t stack = memo_stack(caller, &entry);
+    uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
+    uint32_t stack = memo_stack(caller, around, &entry);
     if (stack != MEMO_NONE) return stack;
-    if (!entry) return walk_stack(caller, NULL);
-    memo_begin(entry, caller);
-    stack = walk_stack(caller, &entry->trace);
+    if (!entry) return walk_stack(caller, heap, NULL);
+    memo_begin(entry, caller, around);
+    stack = walk_stack(caller, heap, &entry->trace);
     if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
     return stack;
 }
 
-/* Puts a block into the live table. */
-static bool insert(const void *block, struct sample *sample) {
+inline bool recorder_insert(const void *block, struct sample *sample) {
     struct live_entry *entry;
     if ((uintptr_t)block & ~LIVE_KEY_MASK) {
         drop(DROP_ADDRESS);
@@ -158,15 +173,16 @@ static bool insert(const void *block, struct sample *sample) {
     return true;
 }
 
-static bool capture(size_t size, const struct unwind_registers *caller, struct sample *ret_sample) {
-    uint64_t now = clock_now();
-    uint32_t stack = recorder.exact ? remember_stack(caller) : walk_stack(caller, NULL);
-    *ret_sample = sample_of_malloc(size, now, stack, LIVE_NONE);
-    if (stack == UINT32_MAX) drop(DROP_SCRATCH);
-    return stack != UINT32_MAX;
+inline bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample) {
+    sample->birth = clock_now();
+    scopes_prepare();
+    again &= recorder.walks;
+    sample->stack = again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL);
+    if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
+    return sample->stack != UINT32_MAX;
 }
 
-static void count_allocation(const struct sample *sample) {
+inline void recorder_count(const struct sample *sample) {
     event_allocate(&recorder.recording, hook_thread, sample);
     counter_add_own(&hook_thread->samples, 1);
 }
@@ -175,18 +191,19 @@ static void count_allocation(const struct sample *sample) {
  * costs. */
 __attribute__((flatten)) struct sample recorder_sample(
     const void *block, size_t size, const struct unwind_registers *caller) {
-    struct sample sample = {.slot = LIVE_NONE};
-    if (is_recording() && capture(size, caller, &sample) && insert(block, &sample)) count_allocation(&sample);
+    struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
+    if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
+        recorder_insert(block, &sample))
+        recorder_count(&sample);
     return sample;
 }
 
 /* ---- the free ---- */
 
-/* Withdraws the block that should be in this slot, going by its entry. */
-static bool forget_slot(const void *block, uint32_t slot, struct forgotten *ret_forgotten) {
+bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
     if (!entry || live_address(entry) != (uintptr_t)block) return false;
-    ret_forgotten->sample = sample_of_entry(entry, slot, 0);
+    ret_forgotten->sample = sample_of_entry(entry, slot, heap);
     live_withdraw(entry);
     return true;
 }
@@ -200,7 +217,7 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     /* In a child the marks of inherited blocks speak of the parent's stacks, and a slot may be another's: of
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
-    if (__builtin_expect(recorder.is_child, 0)) return forget_slot(block, slot, ret_forgotten);
+    if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
     live_withdraw(live_at(&recorder.recording, slot));
     return true;
 }
@@ -216,35 +233,42 @@ void recorder_restore(const void *block, const struct forgotten *forgotten) {
 
 /* ---- blocks without marks ---- */
 
-/* The address of a block whose free was not seen is given out again: it counts as freed now. */
-static bool end_former(const void *block, uint32_t slot, uint64_t now) {
+void recorder_take_back(const struct sample *sample) {
+    live_withdraw(live_at(&recorder.recording, sample->slot));
+    live_give(&recorder.recording, hook_thread, sample->slot);
+    drop(DROP_LIVE_TABLE);
+}
+
+void note_private_bytes(void) {
+    _Atomic uint64_t *noted = &recorder.recording.header->private_bytes;
+    uint64_t bytes = counter_load(&recorder.index.bytes) + counter_load(&recorder.heap_index.bytes);
+    if (counter_load(noted) != bytes) counter_store(noted, bytes);
+}
+
+bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64_t now) {
     struct forgotten former = {.now = now};
-    if (!forget_slot(block, slot, &former)) return false;
+    if (!recorder_forget_slot(block, slot, heap, &former)) return false;
     recorder_freed(&former);
     return true;
 }
 
 enum outcome recorder_sample_unmarked(const void *block, size_t size, const struct unwind_registers *caller) {
-    struct sample sample;
+    struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     uint64_t address = (uintptr_t)block;
     if (!is_recording()) return OUTCOME_DROPPED;
     index_prefetch(&recorder.index, address);
-    if (!capture(size, caller, &sample)) return OUTCOME_DROPPED;
+    if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;
     /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
     uint32_t former = recorder.exact ? INDEX_NONE : index_remove(&recorder.index, address);
-    bool replaced = end_former(block, former, sample.birth);
-    if (!insert(block, &sample)) return OUTCOME_DROPPED;
+    bool replaced = recorder_end_former(block, former, 0, sample.birth);
+    if (!recorder_insert(block, &sample)) return OUTCOME_DROPPED;
     if (!index_insert(&recorder.index, address, sample.slot, &former)) {
-        live_withdraw(live_at(&recorder.recording, sample.slot));
-        live_give(&recorder.recording, hook_thread, sample.slot);
-        drop(DROP_LIVE_TABLE);
+        recorder_take_back(&sample);
         return OUTCOME_DROPPED;
     }
-    struct recording_header *header = recorder.recording.header;
-    if (counter_load(&header->private_bytes) != counter_load(&recorder.index.bytes))
-        counter_store(&header->private_bytes, counter_load(&recorder.index.bytes));
-    replaced |= end_former(block, former, sample.birth);
-    count_allocation(&sample);
+    note_private_bytes();
+    replaced |= recorder_end_former(block, former, 0, sample.birth);
+    recorder_count(&sample);
     return replaced ? OUTCOME_REPLACED : OUTCOME_RECORDED;
 }
 
@@ -253,7 +277,7 @@ bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten
     index_prefetch(&recorder.index, (uintptr_t)block);
     ret_forgotten->now = clock_now(); /* while the line is on its way */
     uint32_t slot = index_remove(&recorder.index, (uintptr_t)block);
-    if (forget_slot(block, slot, ret_forgotten)) return true;
+    if (recorder_forget_slot(block, slot, 0, ret_forgotten)) return true;
     if (recorder.exact) counter_add(false, &recorder.recording.header->unknown_frees, 1);
     return false;
 }

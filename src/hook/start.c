@@ -7,8 +7,10 @@
 #include "hook/hooks.h"
 #include "hook/memo.h"
 #include "hook/options.h"
+#include "hook/own_heaps.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
+#include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
 
@@ -128,6 +130,7 @@ static void end_thread(void *value) {
     timeline_flush(&recorder.recording, record);
     live_give_all(&recorder.recording, record);
     memo_free();
+    scopes_free();
     hook_thread = NULL;
     hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
     threads_end(&recorder.recording, record, clock_now());
@@ -143,46 +146,52 @@ static uint32_t note_module(const struct mapped_code *code) {
     return modules_note(&recorder.recording, code, clock_now());
 }
 
-void start_recording(void) {
-    struct options options;
-    int stage = NOT_STARTED;
-    if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
-    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    UNNOTICED;
+/* What is done once, however often the beginning is tried. */
+static bool prepare(void) {
+    static uint32_t depth;
+    static bool watches;
+    if (recorder.depth > depth && !scratch_start(recorder.depth + SCOPES_ROOM)) return false;
+    if (recorder.depth > depth) depth = recorder.depth;
+    return watches || (watches = process_watch_forks());
+}
 
-    recorder.rate = options.rate;
-    recorder.exact = options.rate == 1;
-    recorder.seed = options.seed;
-    recorder.follow = options.follow;
-    recorder.depth = (uint32_t)options.depth;
+static int begin(const struct options *options, uint64_t start, char *path) {
+    if (getauxval(AT_SECURE)) return -EPERM;
+    if (real_is_shadowed()) return -ENOTSUP;
+    if (!options->is_root && !options->follow) return -ECANCELED;
+    if (strlen(options->output) >= sizeof recorder.pattern) return -ENAMETOOLONG;
+    if (!prepare()) return -ENOMEM;
+    return make_recording(options, start, path);
+}
+
+/* STARTING to RECORDING; or to `otherwise`, with a negative errno. */
+static int record(const struct options *options, bool at_once, enum stage otherwise, char *path) {
+    UNNOTICED;
+    bool early = otherwise == OFF;
+    recorder.rate = options->rate;
+    recorder.exact = options->rate == 1;
+    recorder.seed = options->seed;
+    recorder.follow = options->follow;
+    recorder.depth = (uint32_t)options->depth;
+    recorder.walks = options->stacks != STACKS_SCOPES;
     recorder.marks = real_is_libc() && !heap_is_tagged();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
+    recorder.heap_index.first = INDEX_SAMPLED;
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
     clock_start(start);
-
-    char path[RECORDING_PATH_MAX];
     path[0] = '\0';
-    int r = 0;
-    if (getauxval(AT_SECURE))
-        r = -EPERM;
-    else if (real_is_shadowed())
-        r = -ENOTSUP;
-    else if (!options.is_root && !options.follow)
-        r = -ECANCELED;
-    else if (strlen(options.output) >= sizeof recorder.pattern)
-        r = -ENAMETOOLONG;
-    else if (!scratch_start(recorder.depth) || !process_watch_forks())
-        r = -ENOMEM;
-    else
-        r = make_recording(&options, start, path);
+    int r = begin(options, start, path);
 
     if (r == 0) {
-        memcpy(recorder.pattern, options.output, strlen(options.output) + 1);
+        memcpy(recorder.pattern, options->output, strlen(options->output) + 1);
         make_thread_key();
-        unwind_start(note_module);
+        unwind_start(note_module, early);
+        scopes_choose(options->thread_frames || !recorder.walks, options->stacks != STACKS_NATIVE);
+        own_heaps_start();
+        if (!at_once) atomic_store(&recorder.recording.header->active, 0);
+        recorder.was_started = at_once;
     } else {
         recorder.marks = true; /* nothing is ever sampled: frees take the short way */
-        if (options.is_root) say_why_not(path[0] ? path : options.output, -r);
     }
     hooks_choose_usable_size(recorder.marks);
     hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
@@ -190,5 +199,32 @@ void start_recording(void) {
                                                   : UNMARKED_FILTER);
     /* In this order: who sees RECORDING without an owner takes itself for a forked child. */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
-    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
+    atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
+    if (r == 0) scopes_switch(at_once);
+    return r;
+}
+
+void start_recording(void) {
+    struct options options;
+    int stage = NOT_STARTED;
+    if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+    if (!options.is_wanted) {
+        hooks_choose_usable_size(true);
+        hooks_treat_unmarked(UNMARKED_IGNORE);
+        atomic_store_explicit(&recorder.stage, DORMANT, memory_order_release);
+        return;
+    }
+    char path[RECORDING_PATH_MAX];
+    int r = record(&options, true, OFF, path);
+    if (r < 0 && options.is_root) say_why_not(path[0] ? path : options.output, -r);
+}
+
+int start_recording_by(const struct options *options) {
+    int stage = DORMANT;
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
+    char path[RECORDING_PATH_MAX];
+    int r = record(options, false, DORMANT, path);
+    if (r == 0) hook_countdown = 0; /* this thread notices at once */
+    return r;
 }

@@ -11,15 +11,21 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum stage { NOT_STARTED, STARTING, RECORDING, OFF };
+/* DORMANT: the library is there, and nobody has asked it to record yet. */
+enum stage { NOT_STARTED, STARTING, RECORDING, OFF, DORMANT };
+
+#define DORMANT_INTERVAL (64u << 10) /* bytes after which a thread looks whether recording has begun */
 
 struct recorder {
     _Atomic int stage;
     bool exact, marks, follow, is_child;
+    bool walks;       /* native stacks are wanted */
+    bool was_started; /* it has been active */
     uint32_t depth;
     uint64_t rate, seed;
     struct recording recording;
-    struct address_index index; /* of the sampled blocks that carry no mark */
+    struct address_index index;      /* of malloc's sampled blocks that carry no mark */
+    struct address_index heap_index; /* of those in the program's own heaps (heaps.c) */
     /* A word that is 1 while this process records. The kernel zeroes it in a forked child, which is then to
      * begin a recording of its own. */
     _Atomic uint32_t *owner;
@@ -37,8 +43,44 @@ static inline bool is_recording(void) {
     return __builtin_expect(atomic_load_explicit(recorder.owner, memory_order_acquire), 1);
 }
 
-/* NOT_STARTED to RECORDING or OFF (start.c). */
+/* Whether what is allocated now is to be recorded. */
+bool is_active(void);
+
+/* Where this process does not record, or not yet: whether it does now. */
+bool begin_recording(bool may_start);
+
+/* NOT_STARTED to RECORDING, DORMANT or OFF (start.c). */
 void start_recording(void);
+
+/* The same because the program wants it, by these options, and also from DORMANT. Returns 0, or a negative
+ * errno if all is as before. -EALREADY: it was begun before. */
+struct options;
+int start_recording_by(const struct options *options);
+
+/* Makes sure that the calling thread has a record. */
+bool recorder_knows_thread(void);
+
+/* ---- What a sample is made of (recorder.c). `heap` is its number in the recording. ---- */
+
+/* Fills in time and stack of a sample whose size, heap and count are known. `again`: it may well come from
+ * the same place as another of late. False: it is dropped. */
+struct sample;
+struct forgotten;
+struct unwind_registers;
+bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample);
+/* Puts the block into the live table, and fills in the slot. False: it is dropped. */
+bool recorder_insert(const void *block, struct sample *sample);
+/* The same undone: there is no way to find it again. */
+void recorder_take_back(const struct sample *sample);
+/* The figures learn of it. */
+void recorder_count(const struct sample *sample);
+
+/* Withdraws the block that should be in this slot, going by its entry. */
+bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten);
+/* The address of a block whose free was not seen is given out again: it counts as freed now. */
+bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64_t now);
+
+void note_private_bytes(void);
 
 /* A recording for this process, which `parent`'s process has forked (start.c). Returns 0 or a negative errno.
  */

@@ -363,9 +363,9 @@ uint64_t unwind_epoch(void) {
 
 /* ---- Beginning ---- */
 
-void unwind_start(unwind_note *given) {
+void unwind_start(unwind_note *given, bool early) {
     state.note = given;
-    refresh(REFRESH_STARTUP, 0, NULL);
+    refresh(early ? REFRESH_STARTUP : REFRESH_ALL, 0, NULL);
 }
 
 void unwind_forked(void) {

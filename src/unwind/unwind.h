@@ -70,10 +70,10 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
 struct mapped_code;                        /* core/maps.h */
 typedef uint32_t unwind_note(const struct mapped_code *code);
 
-/* To be called once, in the first hooked call of malloc and no later: dlopen allocates before it maps
+/* To be called once. `early`: in the first hooked call of malloc and no later: dlopen allocates before it maps
  * anything, so whatever is mapped then belongs to the program from its start, stays for ever and is read
  * faster. Without this call all works, and new code costs some microseconds more. `note` may be NULL. */
-void unwind_start(unwind_note *note);
+void unwind_start(unwind_note *note, bool early);
 
 /* To be called around every dlclose, so that a library that takes the place of another is known to be
  * another. The first returns what the second is to be given; `unloaded`: something was unmapped. While a

@@ -323,7 +323,7 @@ static void program_ends(void) {
 int main(int count, char **arguments) {
     struct remote *remote = NULL;
     if (count < 2) return 2;
-    unwind_start(NULL);
+    unwind_start(NULL, true);
     refused();
     CHECK_EQUAL(remote_open(getpid(), &remote), 0);
     if (!remote) return check_result();

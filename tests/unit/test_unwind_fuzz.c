@@ -151,7 +151,7 @@ static __attribute__((noinline)) void from_deep_down(int depth) {
 
 int main(int count, char **arguments) {
     bool certain;
-    unwind_start(NULL);
+    unwind_start(NULL, true);
     if (count > 1) random_state = strtoull(arguments[1], NULL, 0) * 2 + 1;
     CHECK(modules_find((uint64_t)&main, &code[0], &certain));
     CHECK(modules_find((uint64_t)&getenv, &code[1], &certain));

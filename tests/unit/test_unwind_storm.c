@@ -252,7 +252,7 @@ int main(int count, char **arguments) {
             CHECK(stat(paths[path_count], &status) == 0);
             inodes[path_count++] = status.st_ino;
         }
-    unwind_start(note);
+    unwind_start(note, true);
     run_intact(true);
     run_intact(false);
     run_damaged();

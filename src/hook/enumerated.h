@@ -1,0 +1,13 @@
+/* Heaps whose allocators list what is live, instead of reporting each block. */
+#ifndef MALLOSCOPE_HOOK_ENUMERATED_H
+#define MALLOSCOPE_HOOK_ENUMERATED_H
+
+#ifndef MSCOPE_LINKED
+#define MSCOPE_LINKED
+#endif
+#include "malloscope.h"
+
+/* `heap` and `name` are the heap's numbers in the recording. */
+void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context);
+
+#endif

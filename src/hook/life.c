@@ -1,0 +1,199 @@
+/* The life of a recording as the program commands it (malloscope.h). */
+#define MSCOPE_LINKED
+#include "core/counter.h"
+#include "core/heaps.h"
+#include "core/live_table.h"
+#include "core/sampler.h"
+#include "core/stack_table.h"
+#include "hook/hooks.h"
+#include "hook/options.h"
+#include "hook/own_heaps.h"
+#include "hook/recorder.h"
+#include "hook/scopes.h"
+#include "hook/state.h"
+#include "malloscope.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+EXPORT const char *mscope_result_text(mscope_result result) {
+    switch (result) {
+    case MSCOPE_OK:
+        return "done";
+    case MSCOPE_ABSENT:
+        return "the recorder is not part of this process";
+    case MSCOPE_BAD_STATE:
+        return "this cannot be done in the recorder's present state";
+    case MSCOPE_BAD_ARGUMENT:
+        return "an argument makes no sense";
+    case MSCOPE_NO_HEAP:
+        return "this heap was never registered";
+    case MSCOPE_UNKNOWN:
+        return "no block that was reported is at this address";
+    case MSCOPE_FULL:
+        return "there is no room for more";
+    case MSCOPE_FAILED:
+        return "the system refused; errno says why";
+    }
+    return "not a result of malloscope";
+}
+
+EXPORT mscope_state_is mscope_state(void) {
+    switch (atomic_load_explicit(&recorder.stage, memory_order_acquire)) {
+    case RECORDING:
+        if (counter_load(&recorder.recording.header->active)) return MSCOPE_ACTIVE;
+        return recorder.was_started ? MSCOPE_STOPPED : MSCOPE_INITIALIZED;
+    case OFF:
+        return MSCOPE_TERMINATED;
+    default:
+        return MSCOPE_UNINITIALIZED;
+    }
+}
+
+/* ---- init ---- */
+
+#define HAS(options, field)                                                                                  \
+    ((options)->size >= offsetof(struct mscope_options, field) + sizeof(options)->field && (options)->field)
+
+/* What the program says, over what the environment says. */
+static bool take_options(struct options *options, const struct mscope_options *given) {
+    if (!given) return true;
+    if (given->size < sizeof given->size) return false;
+    if (HAS(given, output)) options->output = given->output;
+    if (HAS(given, rate)) options->rate = given->rate;
+    if (HAS(given, depth)) options->depth = given->depth;
+    if (HAS(given, max_bytes)) options->size_max = given->max_bytes;
+    if (HAS(given, replace)) options->replace = true;
+    if (options->depth < 2 || options->depth > DEPTH_MOST) return false;
+    if (!HAS(given, stacks)) return true;
+    uint32_t stacks = given->stacks & ~MSCOPE_STACKS_THREADS;
+    options->thread_frames = given->stacks & MSCOPE_STACKS_THREADS;
+    options->stacks = stacks == MSCOPE_STACKS_NATIVE   ? STACKS_NATIVE
+                      : stacks == MSCOPE_STACKS_SCOPES ? STACKS_SCOPES
+                                                       : STACKS_BOTH;
+    return stacks <= MSCOPE_STACKS_SCOPES;
+}
+
+EXPORT mscope_result mscope_init(const struct mscope_options *given) {
+    struct options options;
+    recorder_start();
+    if (mscope_state() != MSCOPE_UNINITIALIZED) return MSCOPE_BAD_STATE;
+    if (!options_read(&options)) return MSCOPE_BAD_STATE;
+    if (!take_options(&options, given)) return MSCOPE_BAD_ARGUMENT;
+    options.is_root = true;
+    int r = start_recording_by(&options);
+    if (r == 0) return MSCOPE_OK;
+    if (r == -EALREADY) return MSCOPE_BAD_STATE;
+    errno = -r;
+    return MSCOPE_FAILED;
+}
+
+/* ---- start, stop, shutdown: of several threads that try at once, one succeeds ---- */
+
+static mscope_result set_active(uint64_t active) {
+    uint64_t other = !active;
+    if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE; /* a child that begins */
+    if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
+        return MSCOPE_BAD_STATE;
+    scopes_switch(active);
+    return MSCOPE_OK;
+}
+
+EXPORT mscope_result mscope_start(void) {
+    mscope_result result = set_active(1);
+    if (result == MSCOPE_OK) recorder.was_started = true;
+    return result;
+}
+
+EXPORT mscope_result mscope_stop(void) {
+    return set_active(0);
+}
+
+EXPORT mscope_result mscope_shutdown(void) {
+    int stage = RECORDING;
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    own_heaps_enumerate();
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
+    scopes_switch(false);
+    recorder_finish();
+    atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
+    atomic_store_explicit(recorder.owner, 0, memory_order_release);
+    return MSCOPE_OK;
+}
+
+/* ---- figures ---- */
+
+static double square_root(double value) {
+    double root = value > 1 ? value : 1;
+    for (int i = 0; i < 64 && value > 0; i++) root = (root + value / root) / 2;
+    return value > 0 ? root : 0;
+}
+
+static double real_of(_Atomic uint64_t *bits) {
+    union {
+        uint64_t bits;
+        double value;
+    } real = {counter_load(bits)};
+    return real.value;
+}
+
+/* Half the width of the 95 % interval; of an estimate without a sample, three times the rate. */
+static double error_of(double variance, double estimate, uint64_t rate) {
+    return rate == 1 ? 0 : estimate > 0 ? 1.96 * square_root(variance) : 3 * (double)rate;
+}
+
+static double live_variance(struct recording *recording) {
+    double sum = 0;
+    uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        struct live_entry *entry = live_at(recording, slot);
+        if (!live_address(entry)) continue;
+        const struct stack_record *stack = stack_table_get(recording, entry->stack);
+        double size = (double)entry->size;
+        double weight = (double)sampler_weight(entry->size, heap_rate(recording, stack->heap)) / BYTE_ONE;
+        if (weight > size) sum += weight * (weight - size);
+    }
+    return sum;
+}
+
+static void sum_stacks(struct recording *recording, struct mscope_stats *stats) {
+    uint64_t count = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
+    double freed_objects = 0, freed_bytes = 0, variance = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
+        freed_bytes += (double)counter_load(&stack->freed_bytes) / BYTE_ONE;
+        freed_objects += (double)counter_load(&stack->freed_objects) / OBJECT_ONE;
+        stats->total_bytes += (double)(counter_load(&stack->alloc_bytes) - stack->inherited_bytes) / BYTE_ONE;
+        stats->total_objects +=
+            (double)(counter_load(&stack->alloc_objects) - stack->inherited_objects) / OBJECT_ONE;
+        stats->live_bytes += (double)counter_load(&stack->alloc_bytes) / BYTE_ONE;
+        stats->live_objects += (double)counter_load(&stack->alloc_objects) / OBJECT_ONE;
+        variance += real_of(&stack->bytes_variance);
+    }
+    stats->live_bytes -= freed_bytes;
+    stats->live_objects -= freed_objects;
+    stats->live_error = error_of(live_variance(recording), stats->live_bytes, stats->rate);
+    stats->total_error = error_of(variance, stats->total_bytes, stats->rate);
+    stats->stacks = count - 1;
+}
+
+EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
+    if (!ret_stats || ret_stats->size < sizeof ret_stats->size) return MSCOPE_BAD_ARGUMENT;
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    own_heaps_enumerate();
+    struct recording *recording = &recorder.recording;
+    struct recording_header *header = recording->header;
+    struct mscope_stats stats = {.size = ret_stats->size, .rate = header->rate};
+    sum_stacks(recording, &stats);
+    stats.peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE;
+    stats.heaps = atomic_load_explicit(&header->heaps.count, memory_order_relaxed);
+    for (int i = 0; i < DROP_KINDS; i++) stats.drops += counter_load(&header->drops[i]);
+    for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
+        stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
+    stats.recorder_bytes = counter_load(&header->arena_used) + counter_load(&header->private_bytes);
+    size_t size = stats.size < sizeof stats ? stats.size : sizeof stats;
+    __builtin_memcpy(ret_stats, &stats, size);
+    return MSCOPE_OK;
+}

@@ -1,0 +1,355 @@
+#define MSCOPE_LINKED
+#include "hook/own_heaps.h"
+
+#include "core/counter.h"
+#include "core/events.h"
+#include "core/heaps.h"
+#include "core/names.h"
+#include "core/sampler.h"
+#include "core/stack_table.h"
+#include "core/unnoticed.h"
+#include "hook/enumerated.h"
+#include "hook/filter.h"
+#include "hook/hooks.h"
+#include "hook/options.h"
+#include "hook/recorder.h"
+#include "hook/retype.h"
+#include "hook/scopes.h"
+#include "hook/state.h"
+#include "malloscope.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef const struct unwind_registers caller;
+
+#define HEAP_UNITS   (UINT64_C(1) << 40) /* of a rate of 2^19, a byte is 2^21: rates are met to a millionth */
+#define REGION_SHIFT 16
+#define REGIONS      65536u
+
+static_assert(OWN_HEAPS == HEAPS_MOST, "each can have a number in the recording");
+
+enum heap_stage { HEAP_UNUSED, HEAP_READY, HEAP_NOTING, HEAP_NOTED };
+
+struct own_heap {
+    _Atomic uint32_t stage;
+    uint32_t number; /* in the recording, once noted */
+    uint64_t rate;   /* 0: as malloc's */
+    mscope_enumerate *enumerate;
+    void *context;
+    char name[NAME_LENGTH + 1];
+    _Atomic uint64_t low, high;    /* bounds of the sampled blocks' addresses so far */
+    _Atomic uint64_t address_bits; /* all that are set in any of them */
+};
+
+static struct own_heap heaps[OWN_HEAPS];
+static _Atomic uint32_t heaps_used;
+
+/* HEAP_UNITS / rate; 0 where C code decides: exact heaps, and those that are not there. */
+__attribute__((visibility("hidden"))) _Atomic uint64_t hook_heap_scale[OWN_HEAPS];
+/* Units until the calling thread's next sample; 0 = to be drawn. The entry code charges it. */
+__thread uint64_t hook_heap_countdown;
+
+/* Counts the sampled blocks that begin in a stretch of addresses, so that most resets need not look for any.
+ * A count that has reached its maximum stays there. */
+static _Atomic uint16_t region_count[REGIONS];
+
+mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
+mscope_result hook_heap_alloc_many(
+    mscope_heap heap, const void *address, size_t size, size_t count, caller *at);
+mscope_result hook_heap_resize(
+    mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at);
+
+/* ---- the heaps ---- */
+
+static struct own_heap *find(mscope_heap heap) {
+    if (heap == 0 || heap >= OWN_HEAPS) return NULL;
+    return atomic_load_explicit(&heaps[heap].stage, memory_order_acquire) == HEAP_UNUSED ? NULL
+                                                                                         : &heaps[heap];
+}
+
+bool own_heap_exists(uint32_t heap) {
+    return find(heap) != NULL;
+}
+
+static uint64_t rate_of(const struct own_heap *own) {
+    return own->rate ? own->rate : recorder.rate;
+}
+
+/* Tells the recording of a heap, once. */
+static void note(mscope_heap heap) {
+    struct own_heap *own = &heaps[heap];
+    uint32_t ready = HEAP_READY;
+    if (!atomic_compare_exchange_strong(&own->stage, &ready, HEAP_NOTING)) return;
+    uint64_t rate = own->enumerate ? 1 : rate_of(own);
+    uint32_t name = name_note(&recorder.recording, own->name);
+    own->number = heap_note(&recorder.recording, name, rate, own->enumerate != NULL);
+    bool noted = own->number != HEAP_NONE;
+    if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], HEAP_UNITS / rate);
+    atomic_store_explicit(&own->stage, noted ? HEAP_NOTED : HEAP_READY, memory_order_release);
+}
+
+void own_heaps_start(void) {
+    uint32_t used = atomic_load(&heaps_used);
+    for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) note(heap);
+}
+
+/* An option that the caller's struct is long enough to have. */
+#define HAS(options, field)                                                                                  \
+    ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof(options)->field)
+
+EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) {
+    if (!name || atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) return 0;
+    uint32_t used = atomic_load(&heaps_used);
+    do
+        if (used + 1 >= OWN_HEAPS) return 0;
+    while (!atomic_compare_exchange_weak(&heaps_used, &used, used + 1));
+    UNNOTICED;
+    struct own_heap *own = &heaps[used + 1];
+    own->rate = HAS(options, rate) ? options->rate : 0;
+    if (own->rate > HEAP_UNITS) own->rate = HEAP_UNITS;
+    own->enumerate = HAS(options, enumerate) ? options->enumerate : NULL;
+    own->context = HAS(options, context) ? options->context : NULL;
+    own->low = UINT64_MAX;
+    strncpy(own->name, name, NAME_LENGTH); /* what is longer is cut when it is noted */
+    atomic_store(&own->stage, HEAP_READY);
+    /* Whoever comes later, we or the beginning of the recording, sees what the other has done. */
+    if (is_recording()) note(used + 1);
+    return used + 1;
+}
+
+/* ---- the decision ---- */
+
+/* True: this allocation is to be sampled. */
+static bool take(const struct own_heap *own, mscope_heap heap, size_t size) {
+    if (rate_of(own) == 1) return is_active();
+    uint64_t scale = atomic_load_explicit(&hook_heap_scale[heap], memory_order_relaxed), charge;
+    if (__builtin_mul_overflow(scale, size, &charge) || charge > INT64_MAX) charge = INT64_MAX;
+    if (!hook_heap_countdown) hook_heap_countdown = sampler_draw(hook_thread->random, HEAP_UNITS);
+    if (hook_heap_countdown > charge) {
+        hook_heap_countdown -= charge;
+        return false;
+    }
+    hook_heap_countdown = sampler_draw(hook_thread->random, HEAP_UNITS);
+    return is_active();
+}
+
+/* ---- blocks ---- */
+
+static uint64_t key_of(mscope_heap heap, const void *address) {
+    return (uint64_t)heap << 48 | (uintptr_t)address;
+}
+
+static _Atomic uint16_t *region_of(uint64_t key) {
+    return &region_count[(key >> REGION_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >> 48];
+}
+
+static void region_step(uint64_t key, uint16_t step) {
+    _Atomic uint16_t *count = region_of(key);
+    uint16_t seen = atomic_load_explicit(count, memory_order_relaxed);
+    while (seen != UINT16_MAX && !atomic_compare_exchange_weak(count, &seen, (uint16_t)(seen + step))) {
+    }
+}
+
+static _Atomic uint8_t filter[1 << 16]; /* as hook_filter */
+
+static _Atomic uint8_t *filter_of(uint64_t key) {
+    return &filter[key * UINT64_C(0x9e3779b97f4a7c15) >> 48];
+}
+
+static void lower(_Atomic uint64_t *bound, uint64_t value) {
+    uint64_t seen = atomic_load_explicit(bound, memory_order_relaxed);
+    while (value < seen && !atomic_compare_exchange_weak(bound, &seen, value)) {
+    }
+}
+
+/* Before the block can be freed: what a free or a reset asks first. */
+static void expect(struct own_heap *own, uint64_t key) {
+    uint64_t address = key & LIVE_KEY_MASK;
+    filter_step(filter_of(key), 1);
+    region_step(key, 1);
+    lower(&own->low, address);
+    counter_raise(false, &own->high, address);
+    atomic_fetch_or_explicit(&own->address_bits, address, memory_order_relaxed);
+}
+
+static void expect_no_more(uint64_t key) {
+    filter_step(filter_of(key), UINT8_MAX);
+    region_step(key, UINT16_MAX);
+}
+
+static const void *address_of(uint64_t key) {
+    return (const void *)(uintptr_t)(key & LIVE_KEY_MASK);
+}
+
+static bool end_block(const struct own_heap *own, uint64_t key) {
+    struct forgotten forgotten = {.now = clock_now()};
+    uint32_t slot = index_remove(&recorder.heap_index, key);
+    if (slot == INDEX_NONE || !recorder_forget_slot(address_of(key), slot, own->number, &forgotten))
+        return false;
+    recorder_freed(&forgotten);
+    expect_no_more(key);
+    return true;
+}
+
+static mscope_result record(struct own_heap *own, uint64_t key, size_t size, size_t count, caller *at) {
+    struct sample sample = {.size = size, .slot = LIVE_NONE, .heap = own->number, .count = (uint32_t)count};
+    uint32_t former;
+    end_block(own, key); /* its free was not reported */
+    if (!recorder_capture(at, true, &sample) || !recorder_insert(address_of(key), &sample))
+        return MSCOPE_FULL;
+    if (!index_insert(&recorder.heap_index, key, sample.slot, &former)) {
+        recorder_take_back(&sample);
+        return MSCOPE_FULL;
+    }
+    expect(own, key);
+    note_private_bytes();
+    recorder_count(&sample);
+    return MSCOPE_OK;
+}
+
+/* Says whether a report about a heap can be taken now; MSCOPE_OK with a NULL heap: it need not be. */
+static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
+    struct own_heap *own = find(heap);
+    *ret_own = NULL;
+    if (!own) return MSCOPE_NO_HEAP;
+    if (own->enumerate) return MSCOPE_BAD_STATE;
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_OK;
+    if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
+    if (recorder_knows_thread()) *ret_own = own;
+    return MSCOPE_OK;
+}
+
+static mscope_result allocated(mscope_heap heap, const void *address, size_t size, size_t count, caller *at) {
+    struct own_heap *own;
+    mscope_result result = check(heap, &own);
+    if (result != MSCOPE_OK) return result;
+    if (!address || (uintptr_t)address & ~LIVE_KEY_MASK || size > LIVE_KEY_MASK || !count ||
+        count > UINT32_MAX)
+        return MSCOPE_BAD_ARGUMENT;
+    if (!own || !take(own, heap, size)) return MSCOPE_OK;
+    return record(own, key_of(heap, address), size, count, at);
+}
+
+mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at) {
+    return allocated(heap, address, size, 1, at);
+}
+
+mscope_result hook_heap_alloc_many(
+    mscope_heap heap, const void *address, size_t size, size_t count, caller *at) {
+    return allocated(heap, address, size, count, at);
+}
+
+EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
+    if (heap == 0 || heap >= OWN_HEAPS) return MSCOPE_NO_HEAP;
+    uint64_t key = key_of(heap, address);
+    /* An address beyond 48 bits was never sampled: its key may look like another heap's. */
+    bool expected = atomic_load_explicit(filter_of(key), memory_order_relaxed) && key >> 48 == heap;
+    if (!expected && atomic_load_explicit(&hook_heap_scale[heap], memory_order_relaxed)) return MSCOPE_OK;
+    struct own_heap *own;
+    mscope_result result = check(heap, &own);
+    if (result != MSCOPE_OK || !own || !address) return result;
+    if (expected && end_block(own, key)) return MSCOPE_OK;
+    if (rate_of(own) > 1) return MSCOPE_OK;
+    counter_add(false, &recorder.recording.header->unknown_frees, 1);
+    return MSCOPE_UNKNOWN;
+}
+
+mscope_result hook_heap_resize(
+    mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at) {
+    struct own_heap *own;
+    mscope_result result = check(heap, &own);
+    if (result != MSCOPE_OK) return result;
+    if (!new_address || (uintptr_t)new_address & ~LIVE_KEY_MASK || new_size > LIVE_KEY_MASK)
+        return MSCOPE_BAD_ARGUMENT;
+    result = old_address ? mscope_heap_free(heap, old_address) : MSCOPE_OK;
+    mscope_result allocation = allocated(heap, new_address, new_size, 1, at);
+    return result != MSCOPE_OK ? result : allocation;
+}
+
+/* ---- reset ---- */
+
+/* Whether any sampled block may begin there. */
+static bool may_hold(mscope_heap heap, uint64_t from, uint64_t last) {
+    uint64_t first_region = from >> REGION_SHIFT, last_region = last >> REGION_SHIFT;
+    if (last_region - first_region >= REGIONS) return true;
+    for (uint64_t region = first_region; region <= last_region; region++)
+        if (atomic_load_explicit(
+                region_of((uint64_t)heap << 48 | region << REGION_SHIFT), memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* The blocks at addresses `from` to `last`, found address by address, or by looking through all live samples:
+ * whichever is less. */
+static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t from, uint64_t last) {
+    uint64_t bits = atomic_load_explicit(&own->address_bits, memory_order_relaxed), grain = bits & -bits;
+    uint64_t slots = atomic_load_explicit(&recorder.recording.header->live.count, memory_order_acquire);
+    if ((last - from) / grain < slots) {
+        for (uint64_t address = (from + grain - 1) & -grain; address <= last; address += grain) {
+            uint64_t key = (uint64_t)heap << 48 | address;
+            if (atomic_load_explicit(filter_of(key), memory_order_relaxed)) end_block(own, key);
+        }
+        return;
+    }
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        uint64_t address = live_address(live_at(&recorder.recording, slot));
+        uint64_t key = (uint64_t)heap << 48 | address;
+        if (address && from <= address && address <= last &&
+            atomic_load_explicit(filter_of(key), memory_order_relaxed))
+            end_block(own, key);
+    }
+}
+
+static mscope_result reset(mscope_heap heap, uint64_t from, uint64_t last) {
+    struct own_heap *own;
+    mscope_result result = check(heap, &own);
+    if (result != MSCOPE_OK || !own) return result;
+    uint64_t low = atomic_load_explicit(&own->low, memory_order_relaxed);
+    uint64_t high = atomic_load_explicit(&own->high, memory_order_relaxed);
+    if (from < low) from = low;
+    if (last > high) last = high;
+    if (from <= last && may_hold(heap, from, last)) end_range(own, heap, from, last);
+    return MSCOPE_OK;
+}
+
+EXPORT mscope_result mscope_heap_reset(mscope_heap heap) {
+    return reset(heap, 0, LIVE_KEY_MASK);
+}
+
+EXPORT mscope_result mscope_heap_reset_range(mscope_heap heap, const void *from, const void *to) {
+    if (from > to) return MSCOPE_BAD_ARGUMENT;
+    return from == to ? MSCOPE_OK : reset(heap, (uintptr_t)from, (uintptr_t)to - 1);
+}
+
+/* ---- allocators that keep their own books ---- */
+
+/* One at a time: a second reading of the figures at the same moment takes what the first one found. */
+void own_heaps_enumerate(void) {
+    static _Atomic uint32_t busy;
+    if (!is_recording() || atomic_exchange(&busy, 1)) return;
+    uint32_t used = atomic_load(&heaps_used);
+    for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
+        struct own_heap *own = &heaps[heap];
+        if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)
+            enumerate_heap(
+                own->number, name_note(&recorder.recording, own->name), own->enumerate, own->context);
+    }
+    atomic_store(&busy, 0);
+}
+
+/* ---- types ---- */
+
+EXPORT mscope_result mscope_heap_type(mscope_heap heap, const void *block, const char *type) {
+    struct own_heap *own;
+    mscope_result result = check(heap, &own);
+    if (result != MSCOPE_OK || !own) return result;
+    if (!block || !type || (uintptr_t)block & ~LIVE_KEY_MASK) return MSCOPE_BAD_ARGUMENT;
+    uint64_t key = key_of(heap, block);
+    uint32_t slot = atomic_load_explicit(filter_of(key), memory_order_relaxed)
+                        ? index_find(&recorder.heap_index, key)
+                        : INDEX_NONE;
+    uint32_t stack;
+    if (retype(block, slot, own->number, name_note(&recorder.recording, type), &stack)) return MSCOPE_OK;
+    return rate_of(own) == 1 ? MSCOPE_UNKNOWN : MSCOPE_OK;
+}

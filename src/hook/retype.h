@@ -1,0 +1,12 @@
+/* What is learned of a block after it was sampled. */
+#ifndef MALLOSCOPE_HOOK_RETYPE_H
+#define MALLOSCOPE_HOOK_RETYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The block in this slot, of this heap, is of the type with this name: it moves to the stack record of that
+ * type, whose number is `*ret_stack`. False if the block is not there. */
+bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack);
+
+#endif
