@@ -129,16 +129,17 @@ static __attribute__((noinline)) uint32_t walk_stack(
     uint32_t buffer;
     uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
     if (!frames) return UINT32_MAX;
+    uint64_t *places = scopes_are_open() ? frames + recorder.depth + SCOPES_ROOM : NULL;
     bool complete = true;
     uint32_t count = 0;
+    struct unwind_bounds bounds = {0};
     if (recorder.walks) {
-        struct unwind_bounds bounds =
-            unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
-        count = unwind_capture_traced(caller, bounds, frames, recorder.depth, &complete, ret_trace);
+        bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
+        count = unwind_capture_traced(caller, bounds, frames, places, recorder.depth, &complete, ret_trace);
     }
     bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
     uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
-    count += scopes_frames(frames + count);
+    count = scopes_merge(frames, places, count, bounds.low, bounds.high);
     struct stack_key key = {.frames = frames, .frame_count = count, .heap = heap, .flags = flags};
     uint32_t stack = stack_table_intern(&recorder.recording, &key);
     scratch_give(buffer);

@@ -11,6 +11,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+/* That of the caller, at its call. */
+#define STACK_POINTER ((uintptr_t)__builtin_dwarf_cfa())
+
 #define ASKED_ALWAYS 8u  /* a thread is often named a little after it began */
 #define ASKED_EACH   64u /* and seldom after that */
 
@@ -46,22 +49,24 @@ void scopes_free(void) {
 
 /* Once before the depth changes, for a handler that comes after that, and once after it, because one that
  * came before has written here too. */
-static inline void put(struct scopes *scopes, uint32_t depth, uint32_t name) {
+static inline void put(struct scopes *scopes, uint32_t depth, uint32_t name, uint64_t place) {
     scopes->name[depth] = name;
-    scopes->signature[depth + 1] = (scopes->signature[depth] + name) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    scopes->place[depth] = place;
+    scopes->signature[depth + 1] =
+        (scopes->signature[depth] + place * 33 + name) * UINT64_C(0x9e3779b97f4a7c15) + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline mscope_scope push(struct scopes *scopes, uint32_t name) {
+static inline mscope_scope push(struct scopes *scopes, uint32_t name, uint64_t place) {
     uint32_t depth = scopes->depth;
     if (__builtin_expect(depth >= SCOPES_KEPT, 0)) {
         scopes->signature[SCOPES_KEPT + 1] = ~scopes->signature[SCOPES_KEPT];
         if (depth < MSCOPE_SCOPE_NONE - 1) scopes->depth++;
         return depth;
     }
-    put(scopes, depth, name);
+    put(scopes, depth, name, place);
     scopes->depth = depth + 1;
-    put(scopes, depth, name);
+    put(scopes, depth, name, place);
     return depth;
 }
 
@@ -71,19 +76,19 @@ static __attribute__((noinline, cold)) uint32_t note(const char *name) {
     return name_note(&recorder.recording, name);
 }
 
-static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_name *name) {
+static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_name *name, uint64_t place) {
     if (!name || (!hook_scopes && !make_scopes())) return MSCOPE_SCOPE_NONE;
     uint32_t number = note(name->name);
     __atomic_store_n(&name->number, number, __ATOMIC_RELAXED);
-    return push(hook_scopes, number);
+    return push(hook_scopes, number, place);
 }
 
 EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
     if (!mscope_scopes_on) return MSCOPE_SCOPE_NONE;
     struct scopes *scopes = hook_scopes;
     uint32_t number = name ? __atomic_load_n(&name->number, __ATOMIC_RELAXED) : NAME_NONE;
-    if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name);
-    return push(scopes, number);
+    if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name, STACK_POINTER);
+    return push(scopes, number, STACK_POINTER);
 }
 
 EXPORT void mscope_scope_leave(mscope_scope scope) {
@@ -93,7 +98,7 @@ EXPORT void mscope_scope_leave(mscope_scope scope) {
 
 EXPORT void mscope_scope_begin(const char *name) {
     if (!mscope_scopes_on || (!hook_scopes && !make_scopes())) return;
-    push(hook_scopes, note(name));
+    push(hook_scopes, note(name), STACK_POINTER);
 }
 
 EXPORT void mscope_scope_end(void) {
@@ -120,16 +125,30 @@ void scopes_prepare(void) {
     if (prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
 }
 
-uint32_t scopes_frames(uint64_t *frames) {
+static uint64_t frame_of(enum frame_kind kind, uint32_t name) {
+    return (uint64_t)kind << FRAME_KIND_SHIFT | name;
+}
+
+/* From the root on, so that frames only move away from the leaf, and those that were moved are not read
+ * again. A frame is inside a scope if the stack pointer of its caller was at the scope's place, or lower. A
+ * scope that was entered on another stack than this is outside of all. */
+uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, uint64_t low, uint64_t high) {
     const struct scopes *scopes = hook_scopes;
-    uint32_t count = 0;
-    if (!scopes) return 0;
-    uint32_t depth = scopes_are_frames ? scopes->depth : 0;
-    if (depth > SCOPES_KEPT) {
-        frames[count++] = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT;
-        depth = SCOPES_KEPT;
+    if (!scopes) return count;
+    uint32_t open = scopes_are_frames && places ? scopes->depth : 0;
+    uint32_t kept = open < SCOPES_KEPT ? open : SCOPES_KEPT;
+    uint32_t total = count + kept + (open > kept) + threads_are_frames, at = total, next = 0;
+    if (threads_are_frames) frames[--at] = frame_of(FRAME_THREAD, scopes->thread);
+    uint64_t caller = UINT64_MAX; /* stack pointer of the caller of frame `count` - 1 */
+    while (next < kept) {
+        uint64_t place = scopes->place[next];
+        if (count == 0 || caller <= place || place < low || place >= high) {
+            frames[--at] = frame_of(FRAME_SCOPE, scopes->name[next++]);
+            if (next == SCOPES_KEPT && open > kept) frames[--at] = frame_of(FRAME_CUT, 0);
+            continue;
+        }
+        caller = places[--count];
+        frames[--at] = frames[count];
     }
-    while (depth-- > 0) frames[count++] = (uint64_t)FRAME_SCOPE << FRAME_KIND_SHIFT | scopes->name[depth];
-    if (threads_are_frames) frames[count++] = (uint64_t)FRAME_THREAD << FRAME_KIND_SHIFT | scopes->thread;
-    return count;
+    return total;
 }

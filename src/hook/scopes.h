@@ -1,8 +1,12 @@
 /* Scopes: what each thread of the program says it is doing (malloscope.h).
  *
- * A thread's scopes are a stack of names' numbers, in memory of its own that is made with its first one. A
- * sample copies them behind its native frames: they stand around the whole native stack, the thread's name
- * around them. Of very deep ones the outer SCOPES_KEPT are kept. */
+ * A thread's scopes are a stack of names' numbers, in memory of its own that is made with its first one. They
+ * become frames of its samples: a scope stands inside the function that entered it and around those that were
+ * called since, which is told by where the stack pointer was; the thread's name stands around everything.
+ *
+ *     main ─ serve ─ ‹request› ─ handle ─ parse ─ ‹json› ─ malloc
+ *
+ * Of very deep ones the outer SCOPES_KEPT are kept. */
 #ifndef MALLOSCOPE_HOOK_SCOPES_H
 #define MALLOSCOPE_HOOK_SCOPES_H
 
@@ -19,6 +23,7 @@ struct scopes {
     uint32_t thread;  /* number of the thread's name, 0 = not asked for yet */
     uint32_t asked;   /* how often it was looked at */
     uint32_t name[SCOPES_KEPT];
+    uint64_t place[SCOPES_KEPT];         /* the stack pointer of who entered it */
     uint64_t signature[SCOPES_KEPT + 2]; /* [d] stands for the outermost d: other scopes, other signature */
 };
 
@@ -29,7 +34,7 @@ static inline bool scopes_ignore(void) {
     return __builtin_expect(hook_scopes != NULL, 0) && hook_scopes->ignored;
 }
 
-/* Stands for all that scopes_frames would write. */
+/* Stands for all that scopes_merge would add. */
 static inline uint64_t scopes_signature(void) {
     const struct scopes *scopes = hook_scopes;
     if (__builtin_expect(!scopes, 1)) return 0;
@@ -40,11 +45,17 @@ static inline uint64_t scopes_signature(void) {
 /* Whether stacks end with the thread's name, and have scopes. Said once. */
 void scopes_choose(bool threads, bool scopes);
 
-/* Before scopes_signature and scopes_frames, for a sample: makes sure that the thread's name is known. */
+/* For a sample, first: makes sure that the thread's name is known. */
 void scopes_prepare(void);
 
-/* Appends the frames of the calling thread's scopes, innermost first; at most SCOPES_ROOM. */
-uint32_t scopes_frames(uint64_t *frames);
+static inline bool scopes_are_open(void) {
+    return __builtin_expect(hook_scopes != NULL, 0) && hook_scopes->depth;
+}
+
+/* Puts the calling thread's scopes and its name among the `count` frames of its stack, which lies between
+ * `low` and `high` and whose stack pointers are `places` (NULL: no scope is open). There is room for
+ * SCOPES_ROOM more. Returns how many frames they are now. */
+uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, uint64_t low, uint64_t high);
 
 /* Scopes are noted from now on, or not any more. */
 void scopes_switch(bool on);

@@ -8,16 +8,16 @@
 
 static struct {
     uint64_t *memory;
-    uint32_t depth;
+    uint32_t words;
     _Atomic uint32_t taken[BUFFERS];
 } state;
 
-bool scratch_start(uint32_t depth) {
-    void *memory = mmap(NULL, (size_t)BUFFERS * depth * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+bool scratch_start(uint32_t words) {
+    void *memory = mmap(NULL, (size_t)BUFFERS * words * sizeof(uint64_t), PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     state.memory = memory;
-    state.depth = depth;
+    state.words = words;
     return true;
 }
 
@@ -28,7 +28,7 @@ uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number) {
             atomic_exchange_explicit(&state.taken[number], 1, memory_order_acquire))
             continue;
         *ret_number = number;
-        return state.memory + (size_t)number * state.depth;
+        return state.memory + (size_t)number * state.words;
     }
     return NULL;
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool scratch_start(uint32_t depth);
+bool scratch_start(uint32_t words);
 uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number); /* NULL when there is none */
 void scratch_give(uint32_t number);
 void scratch_after_fork(void);

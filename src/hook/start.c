@@ -150,7 +150,7 @@ static uint32_t note_module(const struct mapped_code *code) {
 static bool prepare(void) {
     static uint32_t depth;
     static bool watches;
-    if (recorder.depth > depth && !scratch_start(recorder.depth + SCOPES_ROOM)) return false;
+    if (recorder.depth > depth && !scratch_start(2 * recorder.depth + SCOPES_ROOM)) return false;
     if (recorder.depth > depth) depth = recorder.depth;
     return watches || (watches = process_watch_forks());
 }

@@ -209,7 +209,7 @@ static enum remote_end walk_run(struct walk *walk, struct output *output) {
         uint64_t instruction = pc - 1 + walk->interrupted;
         struct rule rule = remote_rule(walk->remote, instruction);
         if (rule_kind(rule) == RULE_OUTSIDE && !first) return REMOTE_LOST;
-        output_store(output, instruction + 1 + rule_begins_function(rule));
+        output_store(output, instruction + 1 + rule_begins_function(rule), 0);
         if (!(LIKELY(rule_kind(rule) == RULE_CALL) ? step_call(walk, rule) : step_other(walk, rule)))
             return walk->end;
     }

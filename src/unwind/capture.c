@@ -336,7 +336,7 @@ static enum step walk_run(struct walk *walk, struct output *output) {
             word = found;
         }
         if (rule_kind(rule) == RULE_OUTSIDE && followed) return STEP_END;
-        output_store(output, word);
+        output_store(output, word, sp);
         if (walk->trace && rule_base(rule) == BASE_FP) trace_fp_use(walk, fp, fp_place);
         if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp, &fp_place))) {
             if (walk->trace) trace_add(walk->trace, walk->start, return_place(rule, sp, sp), pc);
@@ -384,7 +384,7 @@ static void walk_begin(struct walk *walk, const struct unwind_registers *registe
 }
 
 uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
-    uint64_t *frames, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace) {
+    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace) {
     *ret_complete = false;
     if (ret_trace) {
         ret_trace->whole = true;
@@ -400,11 +400,11 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
 
     struct walk walk;
     walk.trace = ret_trace;
-    struct output output = {.frames = frames, .max = max};
+    struct output output = {.frames = frames, .places = places, .max = max};
     walk_begin(&walk, registers, bounds, false);
     enum step end = walk_run(&walk, &output);
     if (end == STEP_MORE_REGISTERS) {
-        output = (struct output){.frames = frames, .max = max};
+        output = (struct output){.frames = frames, .places = places, .max = max};
         walk_begin(&walk, registers, bounds, true);
         end = walk_run(&walk, &output);
     }
@@ -415,5 +415,5 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
 
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
     uint64_t *frames, uint32_t max, bool *ret_complete) {
-    return unwind_capture_traced(registers, bounds, frames, max, ret_complete, NULL);
+    return unwind_capture_traced(registers, bounds, frames, NULL, max, ret_complete, NULL);
 }

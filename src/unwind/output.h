@@ -6,12 +6,14 @@
 #include "core/recording.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define OUTPUT_CUT ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 
 struct output {
     uint64_t *frames;
+    uint64_t *places; /* beside each frame, its stack pointer; NULL where nobody asks for that */
     uint32_t max, count;
     uint32_t ring; /* position in the ring, of the oldest frame */
     bool cut;
@@ -21,20 +23,25 @@ static inline uint32_t output_ring_first(const struct output *output) {
     return output->max / 2 + 1;
 }
 
-static __attribute__((noinline)) void output_store_in_ring(struct output *output, uint64_t word) {
+static __attribute__((noinline)) void output_store_in_ring(
+    struct output *output, uint64_t word, uint64_t place) {
     uint32_t first = output_ring_first(output);
     output->frames[first - 1] = OUTPUT_CUT;
+    if (output->places) output->places[first - 1] = UINT64_MAX;
     output->cut = true;
     if (first >= output->max) return;
     output->frames[first + output->ring] = word;
+    if (output->places) output->places[first + output->ring] = place;
     if (++output->ring == output->max - first) output->ring = 0;
 }
 
-static inline void output_store(struct output *output, uint64_t word) {
-    if (__builtin_expect(output->count < output->max, 1))
-        output->frames[output->count++] = word;
-    else
-        output_store_in_ring(output, word);
+static inline void output_store(struct output *output, uint64_t word, uint64_t place) {
+    if (__builtin_expect(output->count >= output->max, 0)) {
+        output_store_in_ring(output, word, place);
+        return;
+    }
+    if (__builtin_expect(output->places != NULL, 0)) output->places[output->count] = place;
+    output->frames[output->count++] = word;
 }
 
 static inline void output_reverse(uint64_t *words, uint32_t count) {
@@ -45,6 +52,13 @@ static inline void output_reverse(uint64_t *words, uint32_t count) {
     }
 }
 
+/* Turns a ring so that it begins with what is now at `start`. */
+static inline void output_rotate(uint64_t *words, uint32_t count, uint32_t start) {
+    output_reverse(words, start);
+    output_reverse(words + start, count - start);
+    output_reverse(words, count);
+}
+
 /* Puts the ring in order. Returns the number of words; without `root`, what the ring holds is not the root,
  * and is left out. */
 static inline uint32_t output_finish(struct output *output, bool root) {
@@ -52,10 +66,8 @@ static inline uint32_t output_finish(struct output *output, bool root) {
     if (!output->cut) return output->count;
     if (!root) return first;
     if (first >= output->max) return output->count;
-    uint32_t size = output->max - first;
-    output_reverse(output->frames + first, output->ring);
-    output_reverse(output->frames + first + output->ring, size - output->ring);
-    output_reverse(output->frames + first, size);
+    output_rotate(output->frames + first, output->max - first, output->ring);
+    if (output->places) output_rotate(output->places + first, output->max - first, output->ring);
     return output->count;
 }
 

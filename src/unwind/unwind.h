@@ -58,9 +58,10 @@ struct unwind_trace {
     uint64_t word[TRACE_WORDS];
 };
 
-/* unwind_capture that fills `ret_trace` too. */
+/* unwind_capture that also fills `places`, with the stack pointer of each frame at its call (UINT64_MAX
+ * beside FRAME_CUT), and `ret_trace`; either may be NULL. */
 uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
-    uint64_t *frames, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace);
+    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace);
 
 /* Told of every module that the capture comes to know, before a frame in it is stored. Returns the number by
  * which frames are to name it, or one of these. May be asked of the same module several times, and by several
@@ -70,8 +71,8 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
 struct mapped_code;                        /* core/maps.h */
 typedef uint32_t unwind_note(const struct mapped_code *code);
 
-/* To be called once. `early`: in the first hooked call of malloc and no later: dlopen allocates before it maps
- * anything, so whatever is mapped then belongs to the program from its start, stays for ever and is read
+/* To be called once. `early`: in the first hooked call of malloc and no later: dlopen allocates before it
+ * maps anything, so whatever is mapped then belongs to the program from its start, stays for ever and is read
  * faster. Without this call all works, and new code costs some microseconds more. `note` may be NULL. */
 void unwind_start(unwind_note *note, bool early);
 
