@@ -13,6 +13,21 @@
 #include "hook/own_heaps.h"
 #include "hook/real.h"
 
+#ifdef MALLOSCOPE_STATIC
+/* Where the linker sends the calls of a program that is linked statically (real_static.c). */
+#define malloc __wrap_malloc
+#define free __wrap_free
+#define calloc __wrap_calloc
+#define realloc __wrap_realloc
+#define malloc_usable_size __wrap_malloc_usable_size
+#define reallocarray __wrap_reallocarray
+#define posix_memalign __wrap_posix_memalign
+#define aligned_alloc __wrap_aligned_alloc
+#define memalign __wrap_memalign
+#define valloc __wrap_valloc
+#define pvalloc __wrap_pvalloc
+#endif
+
 	.text
 
 /* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
@@ -229,6 +244,38 @@ realloc_always_here:
 	cold_call hook_pvalloc, x1
 	end_function pvalloc
 
+/* The program's own heaps (own_heaps.c). */
+	function mscope_heap_alloc
+	cmp	w0, #OWN_HEAPS
+	b.hs	1f
+	adrp	x12, hook_heap_scale
+	add	x12, x12, #:lo12:hook_heap_scale
+	ldr	x12, [x12, w0, uxtw #3]
+	cbz	x12, 1f
+	umulh	x13, x12, x2
+	cbnz	x13, 1f
+	mul	x12, x12, x2
+	mrs	x9, tpidr_el0
+	adrp	x10, :gottprel:hook_heap_countdown
+	ldr	x10, [x10, #:gottprel_lo12:hook_heap_countdown]
+	ldr	x11, [x9, x10]
+	subs	x11, x11, x12
+	b.ls	1f
+	str	x11, [x9, x10]
+	mov	w0, #0
+	ret
+1:	cold_call hook_heap_alloc, x3
+	end_function mscope_heap_alloc
+
+	function mscope_heap_alloc_many
+	cold_call hook_heap_alloc_many, x4
+	end_function mscope_heap_alloc_many
+
+	function mscope_heap_resize
+	cold_call hook_heap_resize, x4
+	end_function mscope_heap_resize
+
+#ifndef MALLOSCOPE_STATIC
 /* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
 	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
 	.set	__libc_malloc, malloc
@@ -319,37 +366,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	leave	32
 	jump_through hook_dlopen
 	end_function dlopen
-
-/* The program's own heaps (own_heaps.c). */
-	function mscope_heap_alloc
-	cmp	w0, #OWN_HEAPS
-	b.hs	1f
-	adrp	x12, hook_heap_scale
-	add	x12, x12, #:lo12:hook_heap_scale
-	ldr	x12, [x12, w0, uxtw #3]
-	cbz	x12, 1f
-	umulh	x13, x12, x2
-	cbnz	x13, 1f
-	mul	x12, x12, x2
-	mrs	x9, tpidr_el0
-	adrp	x10, :gottprel:hook_heap_countdown
-	ldr	x10, [x10, #:gottprel_lo12:hook_heap_countdown]
-	ldr	x11, [x9, x10]
-	subs	x11, x11, x12
-	b.ls	1f
-	str	x11, [x9, x10]
-	mov	w0, #0
-	ret
-1:	cold_call hook_heap_alloc, x3
-	end_function mscope_heap_alloc
-
-	function mscope_heap_alloc_many
-	cold_call hook_heap_alloc_many, x4
-	end_function mscope_heap_alloc_many
-
-	function mscope_heap_resize
-	cold_call hook_heap_resize, x4
-	end_function mscope_heap_resize
+#endif
 
 	.section .note.GNU-stack,"",%progbits
 

@@ -18,6 +18,21 @@
 #include "hook/own_heaps.h"
 #include "hook/real.h"
 
+#ifdef MALLOSCOPE_STATIC
+/* Where the linker sends the calls of a program that is linked statically (real_static.c). */
+#define malloc __wrap_malloc
+#define free __wrap_free
+#define calloc __wrap_calloc
+#define realloc __wrap_realloc
+#define malloc_usable_size __wrap_malloc_usable_size
+#define reallocarray __wrap_reallocarray
+#define posix_memalign __wrap_posix_memalign
+#define aligned_alloc __wrap_aligned_alloc
+#define memalign __wrap_memalign
+#define valloc __wrap_valloc
+#define pvalloc __wrap_pvalloc
+#endif
+
 	.text
 
 /* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
@@ -184,6 +199,35 @@ free_here:
 	cold_call hook_pvalloc %rsi
 	end_function pvalloc
 
+/* The program's own heaps (own_heaps.c). */
+	function mscope_heap_alloc
+	cmp	$OWN_HEAPS, %edi
+	jae	1f
+	mov	%edi, %eax
+	lea	hook_heap_scale(%rip), %rcx
+	mov	(%rcx, %rax, 8), %rax
+	test	%rax, %rax
+	je	1f
+	imul	%rdx, %rax
+	jo	1f
+	mov	hook_heap_countdown@gottpoff(%rip), %rcx
+	sub	%rax, %fs:(%rcx)
+	jbe	2f
+	xor	%eax, %eax
+	ret
+2:	add	%rax, %fs:(%rcx)
+1:	cold_call hook_heap_alloc %rcx
+	end_function mscope_heap_alloc
+
+	function mscope_heap_alloc_many
+	cold_call hook_heap_alloc_many %r8
+	end_function mscope_heap_alloc_many
+
+	function mscope_heap_resize
+	cold_call hook_heap_resize %r8
+	end_function mscope_heap_resize
+
+#ifndef MALLOSCOPE_STATIC
 /* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
 	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
 	.set	__libc_malloc, malloc
@@ -261,34 +305,6 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.hidden	hook_delete_by_free
 	.set	hook_delete_by_free, free_here
 
-/* The program's own heaps (own_heaps.c). */
-	function mscope_heap_alloc
-	cmp	$OWN_HEAPS, %edi
-	jae	1f
-	mov	%edi, %eax
-	lea	hook_heap_scale(%rip), %rcx
-	mov	(%rcx, %rax, 8), %rax
-	test	%rax, %rax
-	je	1f
-	imul	%rdx, %rax
-	jo	1f
-	mov	hook_heap_countdown@gottpoff(%rip), %rcx
-	sub	%rax, %fs:(%rcx)
-	jbe	2f
-	xor	%eax, %eax
-	ret
-2:	add	%rax, %fs:(%rcx)
-1:	cold_call hook_heap_alloc %rcx
-	end_function mscope_heap_alloc
-
-	function mscope_heap_alloc_many
-	cold_call hook_heap_alloc_many %r8
-	end_function mscope_heap_alloc_many
-
-	function mscope_heap_resize
-	cold_call hook_heap_resize %r8
-	end_function mscope_heap_resize
-
 /* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
  * the caller's address, by which dlopen chooses where to search. */
 #define RTLD_DEEPBIND_BIT 8
@@ -314,5 +330,6 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.cfi_adjust_cfa_offset -8
 	jmp	*hook_dlopen(%rip)
 	end_function dlopen
+#endif
 
 	.section .note.GNU-stack,"",@progbits

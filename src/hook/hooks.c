@@ -10,12 +10,10 @@
 #include "core/arena.h"
 #include "hook/filter.h"
 #include "hook/mark.h"
-#include "hook/operators.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -31,7 +29,6 @@ static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct re
                   offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
     "the entry code jumps through these");
 
-void *hook_malloc(size_t size, caller *at);
 void *hook_calloc(size_t count, size_t size, caller *at);
 void *hook_realloc(void *block, size_t size, caller *at);
 void *hook_realloc_always(void *block, size_t size);
@@ -41,13 +38,11 @@ void *hook_aligned_alloc(size_t alignment, size_t size, caller *at);
 void *hook_memalign(size_t alignment, size_t size, caller *at);
 void *hook_valloc(size_t size, caller *at);
 void *hook_pvalloc(size_t size, caller *at);
-void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form);
 void hook_free(void *block);
 void hook_free_filtered(void *block);
 void *hook_realloc_filtered(void *block, size_t size);
 size_t hook_malloc_usable_size(void *block);
 size_t hook_usable_size_marked(void *block);
-void hook_before_dlopen(const char *path, int mode);
 
 /* What the entry code jumps to for blocks that carry no mark, for those that begin a page and for resizing.
  */
@@ -72,14 +67,9 @@ void hooks_treat_unmarked(enum unmarked how) {
     hook_free_plain = hook_free_page = how == UNMARKED_IGNORE ? real.free : release[how];
 }
 
-void *(*hook_dlopen)(const char *, int);
-
-void hook_before_dlopen(const char *path, int mode) {
-    (void)path;
-    /* Blocks that are marked now stay so; free knows them by their mark. */
-    if ((mode & RTLD_DEEPBIND) && recorder_stop_marking() && unmarked == UNMARKED_IGNORE)
-        hooks_treat_unmarked(UNMARKED_FILTER);
-    if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
+/* Blocks that are marked now stay so; free knows them by their mark. */
+void hooks_stop_marking(void) {
+    if (recorder_stop_marking() && unmarked == UNMARKED_IGNORE) hooks_treat_unmarked(UNMARKED_FILTER);
 }
 
 /* ---- allocation ---- */
@@ -232,14 +222,8 @@ void *hook_pvalloc(size_t size, caller *at) {
     return allocate(PVALLOC, page, rounded & -page, at);
 }
 
-/* ---- C++ ---- */
-
-void *hook_new(size_t size, size_t second, size_t third, caller *at, unsigned form) {
-    if (real_ready() && operators_whose() == BY_PROGRAM) return operators_next(form, size, second, third);
-    void *block = form < 4
-                      ? allocate(MALLOC, 0, size, at)
-                      : allocate(POSIX_MEMALIGN, second > sizeof(void *) ? second : sizeof(void *), size, at);
-    return block ? block : operators_fail(form, size, second, third);
+void *hooks_allocate_aligned(size_t alignment, size_t size, caller *at) {
+    return allocate(POSIX_MEMALIGN, alignment > sizeof(void *) ? alignment : sizeof(void *), size, at);
 }
 
 /* ---- free ---- */

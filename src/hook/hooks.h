@@ -3,6 +3,7 @@
 #define MALLOSCOPE_HOOK_HOOKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* For functions that the program calls; everything else in the library is hidden. */
 #define EXPORT __attribute__((visibility("default")))
@@ -15,6 +16,14 @@ enum unmarked {
 };
 
 void hooks_treat_unmarked(enum unmarked how);
+
+/* From now on sampled blocks carry no marks. */
+void hooks_stop_marking(void);
+
+/* What malloc does, and posix_memalign, for the code at `at`. */
+struct unwind_registers;
+void *hook_malloc(size_t size, const struct unwind_registers *at);
+void *hooks_allocate_aligned(size_t alignment, size_t size, const struct unwind_registers *at);
 
 /* Said once: may blocks carry marks? */
 void hooks_choose_usable_size(bool marks);

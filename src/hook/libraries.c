@@ -1,8 +1,9 @@
-/* Libraries that the program closes.
+/* Libraries that the program opens and closes.
  *
- * The capture of stacks has to know: another one may take the place (unwind.h). dlclose, unlike dlopen, does
- * not care who calls it, so it can be called from here. Most closings unmap nothing, because the library is
- * still in use: the loader's count of what it has unmapped tells. */
+ * One that is opened with RTLD_DEEPBIND finds libc's free before ours. Of closings the capture of stacks has
+ * to know: another one may take the place (unwind.h). dlclose, unlike dlopen, does not care who calls it, so
+ * it can be called from here. Most closings unmap nothing, because the library is still in use: the loader's
+ * count of what it has unmapped tells. */
 #include "hook/hooks.h"
 #include "unwind/unwind.h"
 
@@ -11,6 +12,16 @@
 #include <stdint.h>
 
 EXPORT int dlclose(void *library);
+void hook_before_dlopen(const char *path, int mode);
+
+/* Where the entry code goes on. */
+void *(*hook_dlopen)(const char *, int);
+
+void hook_before_dlopen(const char *path, int mode) {
+    (void)path;
+    if (mode & RTLD_DEEPBIND) hooks_stop_marking();
+    if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
+}
 
 /* Not the program's own, if it has one: that may not tell the truth. */
 static struct {

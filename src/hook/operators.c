@@ -1,6 +1,7 @@
 #include "hook/operators.h"
 
 #include "hook/earlier.h"
+#include "hook/hooks.h"
 #include "hook/real.h"
 
 #include <dlfcn.h>
@@ -15,6 +16,7 @@ void *hook_new_by_program(size_t size);
 void *hook_new_array_by_program(size_t size);
 void hook_delete_by_free(void *block);
 void *hook_new_failed(size_t size);
+void *hook_new(size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form);
 
 /* What allocates in the first two forms, once the countdown has been charged. */
 void *(*hook_new_plain[2])(size_t) = {hook_new_by_malloc, hook_new_by_malloc};
@@ -82,16 +84,9 @@ void operators_are(enum operators whose) {
     }
 }
 
-enum operators operators_whose(void) {
-    return whose_they_are;
-}
-
-void *operators_next(unsigned form, size_t size, size_t second, size_t third) {
-    return hook_next_new[form](size, second, third);
-}
-
-/* Ours serve only where there is one behind them. */
-void *operators_fail(unsigned form, size_t size, size_t second, size_t third) {
+/* There is no memory: the C++ library calls the new-handler, and throws or returns NULL. Ours serve only
+ * where there is one behind them. */
+static void *fail(unsigned form, size_t size, size_t second, size_t third) {
     new_function next;
     *(void **)&next = dlsym(RTLD_NEXT, new_name[form]);
     if (next) return next(size, second, third);
@@ -100,5 +95,11 @@ void *operators_fail(unsigned form, size_t size, size_t second, size_t third) {
 }
 
 void *hook_new_failed(size_t size) {
-    return operators_fail(0, size, 0, 0);
+    return fail(0, size, 0, 0);
+}
+
+void *hook_new(size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form) {
+    if (real_ready() && whose_they_are == BY_PROGRAM) return hook_next_new[form](size, second, third);
+    void *block = form < 4 ? hook_malloc(size, at) : hooks_allocate_aligned(second, size, at);
+    return block ? block : fail(form, size, second, third);
 }

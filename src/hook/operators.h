@@ -57,13 +57,5 @@ void operators_are(enum operators whose);
 /* Would the program, by any form's name, find another function than ours? */
 bool operators_are_replaced(void);
 
-enum operators operators_whose(void);
-
-/* Calls the form that would have been called without us. `second` and `third` are its other arguments. */
-void *operators_next(unsigned form, size_t size, size_t second, size_t third);
-
-/* There is no memory: the C++ library calls the new-handler, and throws or returns NULL. */
-void *operators_fail(unsigned form, size_t size, size_t second, size_t third);
-
 #endif
 #endif

@@ -46,6 +46,11 @@ __attribute__((destructor)) static void end_process(void) {
     recorder_finish();
 }
 
+#ifdef MALLOSCOPE_STATIC
+#define _exit __wrap__exit /* real_static.c */
+#define _Exit __wrap__Exit
+#endif
+
 /* exit() comes by the destructor above; these skip it. */
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);

@@ -2,16 +2,13 @@
 
 #include "core/maps.h"
 #include "hook/earlier.h"
-#include "hook/mark.h"
 #include "hook/operators.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 struct real real;
@@ -23,8 +20,6 @@ static struct {
     char module[4096];
     struct maps_reader maps;
     bool is_libc, is_whole, is_shadowed;
-    _Atomic size_t early_used;
-    char early[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
 } state;
 
 /* Not through stdio, which may allocate. */
@@ -123,34 +118,4 @@ bool real_is_shadowed(void) {
 }
 bool real_is_libc(void) {
     return state.is_libc;
-}
-
-/* The mark holds the size. A block that begins a page could not be marked, so none is given out. */
-void *early_allocate(size_t alignment, size_t size) {
-    size_t needed;
-    if (alignment < MARK_ROOM) alignment = MARK_ROOM;
-    if (alignment > 2048 || __builtin_add_overflow(size, 3 * alignment, &needed)) goto no_memory;
-    needed = (needed + 15) & ~(size_t)15;
-
-    char *base = state.early;
-    size_t used =
-        needed > sizeof state.early ? sizeof state.early : atomic_fetch_add(&state.early_used, needed);
-    if (used + needed <= sizeof state.early) {
-        base += used;
-    } else {
-        base = mmap(NULL, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (base == MAP_FAILED) goto no_memory;
-    }
-    char *block =
-        mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);
-    mark_set(block, DISTANCE_EARLY, &(struct sample){.size = size});
-    return block;
-
-no_memory:
-    errno = ENOMEM;
-    return NULL;
-}
-
-size_t early_size(const void *block) {
-    return mark_sample(block, 0).size;
 }

@@ -1,0 +1,39 @@
+/* The early heap: for what is allocated before the allocator is known (real.h). */
+#include "hook/mark.h"
+#include "hook/real.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+static _Atomic size_t used_bytes;
+static char room[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
+
+/* The mark holds the size. A block that begins a page could not be marked, so none is given out. */
+void *early_allocate(size_t alignment, size_t size) {
+    size_t needed;
+    if (alignment < MARK_ROOM) alignment = MARK_ROOM;
+    if (alignment > 2048 || __builtin_add_overflow(size, 3 * alignment, &needed)) goto no_memory;
+    needed = (needed + 15) & ~(size_t)15;
+
+    char *base = room;
+    size_t used = needed > sizeof room ? sizeof room : atomic_fetch_add(&used_bytes, needed);
+    if (used + needed <= sizeof room) {
+        base += used;
+    } else {
+        base = mmap(NULL, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (base == MAP_FAILED) goto no_memory;
+    }
+    char *block =
+        mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);
+    mark_set(block, DISTANCE_EARLY, &(struct sample){.size = size});
+    return block;
+
+no_memory:
+    errno = ENOMEM;
+    return NULL;
+}
+
+size_t early_size(const void *block) {
+    return mark_sample(block, 0).size;
+}

@@ -1,0 +1,33 @@
+/* The allocator behind the hooks in a program that is linked statically. The linker puts the hooks in front
+ * of it (--wrap=malloc and so on): calls of malloc arrive at __wrap_malloc, and __real_malloc is the malloc
+ * that they meant. Without these options the program does not link: better than to record nothing. */
+#include "hook/real.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DECLARE(type, name, parameters) extern type __real_##name parameters;
+REAL_FUNCTIONS(DECLARE)
+extern void *__libc_malloc(size_t) __attribute__((weak));
+
+#define ADDRESS(type, name, parameters) .name = __real_##name,
+struct real real = {REAL_FUNCTIONS(ADDRESS)};
+
+bool real_ready(void) {
+    return true;
+}
+
+const char *real_module(void) {
+    static char path[4096];
+    ssize_t length = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
+    return length < 0 ? "" : path;
+}
+
+bool real_is_libc(void) {
+    return real.malloc == __libc_malloc;
+}
+
+bool real_is_shadowed(void) {
+    return false;
+}
