@@ -21,13 +21,16 @@
 
 struct run {
     const char *output;
-    bool force, quiet, exact, follow;
+    bool force, quiet, exact, follow, thread_frames;
+    int stacks;                     /* of stack_choices */
     uint64_t rate, depth, size_max; /* 0 = the recorder's default */
     char **arguments;               /* of the program, ends with NULL */
     char *program;
     char *pattern; /* absolute */
     char *library;
 };
+
+static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
 
 static const char about[] =
     "Runs a program and records its heap into a file, malloscope.PROGRAM.PID.mscope unless -o says "
@@ -61,6 +64,8 @@ static void set_environment(void *context) {
     setenv("MALLOSCOPE_FORCE", run->force ? "1" : "0", 1);
     if (run->rate) set_number("MALLOSCOPE_RATE", run->rate);
     if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
+    setenv("MALLOSCOPE_STACKS", stack_choices[run->stacks], 1);
+    if (run->thread_frames) setenv("MALLOSCOPE_THREAD_FRAMES", "1", 1);
     if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
     set_number("MALLOSCOPE_ROOT", (uint64_t)getpid());
 }
@@ -156,6 +161,13 @@ int command_run(int argc, char **argv) {
         {0, "depth", OPTION_COUNT, &run.depth, "N",
             .help = "keep N frames of a stack (default 256, at most 4096)",
             .environment = "MALLOSCOPE_DEPTH"},
+        {0, "stacks", OPTION_CHOICE, &run.stacks, "WHAT",
+            .help = "what stacks are made of: both (default), native, or scopes: the\nprogram's own "
+                    "(malloscope.h), which are cheaper",
+            .choices = stack_choices, .environment = "MALLOSCOPE_STACKS"},
+        {0, "thread-frames", OPTION_ON, &run.thread_frames, NULL,
+            .help = "make the thread's name the root of every stack",
+            .environment = "MALLOSCOPE_THREAD_FRAMES"},
         {0, "max-size", OPTION_SIZE, &run.size_max, "N",
             .help = "let the recording grow up to N bytes (default 4G, at least 2M,\nwith --exact 16M)",
             .environment = "MALLOSCOPE_MAX_SIZE"},

@@ -171,7 +171,9 @@ static void add_estimate(struct pieces *pieces, const char *word, struct estimat
 
 void summary_add_total(struct pieces *pieces, const struct model *model) {
     const struct totals *totals = &model->totals;
-    if (model->damaged) /* the threads may be what is missing */
+    /* The threads' own counters know nothing of heaps that are not malloc's; where the recording is damaged
+     * they may be what is missing. */
+    if (model->damaged || model->heap_count > model->process_count)
         add_estimate(pieces, "total", totals->sum.total_bytes);
     else
         pieces_add(pieces, "total %s%s", totals->exact_is_complete ? "" : "at least ",
