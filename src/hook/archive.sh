@@ -1,10 +1,11 @@
 #!/bin/sh
-# archive.sh OUT OBJECT...: a static library of one object, in which only what the program may call has a name.
+# archive.sh CC OBJCOPY AR OUT OBJECT...: a static library of one object, in which only what the program may call
+# has a name.
 set -e
-out=$1
-shift
-${LD:-ld} -r -o "$out.o" "$@"
-${OBJCOPY:-objcopy} --localize-hidden "$out.o"
+cc=$1 objcopy=$2 ar=$3 out=$4
+shift 4
+"$cc" -r -nostdlib -o "$out.o" "$@"
+"$objcopy" --localize-hidden "$out.o"
 rm -f "$out"
-${AR:-ar} rcs "$out" "$out.o"
+"$ar" rcs "$out" "$out.o"
 rm -f "$out.o"
