@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/units.h"
 #include "format/format.h"
+#include "format/heap_dump.h"
 #include "format/text.h"
 
 #include <errno.h>
@@ -20,13 +21,22 @@ struct export {
     bool force, quiet;
     const struct format *format;
     enum value_kind value;
+    uint64_t threshold;
     struct symbol_wishes wishes;
+};
+
+/* The recordings of an export: all of them added up, or each by itself. */
+struct batch {
+    struct loaded *loaded;
+    struct format_input *inputs; /* a list by their `next` */
+    size_t count;
 };
 
 static const char examples[] =
     "  malloscope export r.mscope --format pprof -o heap.pb.gz && pprof -top heap.pb.gz\n"
     "  malloscope export 4711 --format collapsed --value total | flamegraph.pl > flame.svg\n"
-    "  malloscope export r.mscope --format speedscope";
+    "  malloscope export r.mscope --format speedscope\n"
+    "  malloscope export at-1.mscope at-2.mscope --format chrome -o heap.trace.json";
 
 /* The help lists the formats as they are. */
 static char *about(void) {
@@ -36,7 +46,9 @@ static char *about(void) {
         "Writes a recording in a format of another tool.\n" SOURCE_HELP
         "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. On a "
         "terminal pprof,\n"
-        "speedscope and json go to a file named after the recording. '-o -' means stdout.\n\nformats:\n");
+        "speedscope, chrome and json go to a file named after the recording. '-o -' means stdout.\n\n"
+        "The chrome formats keep several FILEs apart: recordings or dumps of one program are heap dumps at\n"
+        "different moments of one trace. The peak of the heap is a dump of its own.\n\nformats:\n");
     for (size_t i = 0; i < count; i++) {
         char *longer = format_text(
             "%s  %-12s %s%s", text, formats[i].name, formats[i].summary, i + 1 < count ? "\n" : "");
@@ -133,8 +145,37 @@ static int write_stdout(const struct export *export, const struct format_input *
     return message_finish_output();
 }
 
+static int load_batch(const struct export *export, char **sources, size_t count, struct batch *ret_batch) {
+    bool apart = export->format->kind == FORMAT_TRACE;
+    size_t wanted = apart ? count : 1;
+    struct batch batch = {
+        .loaded = allocate(wanted * sizeof *batch.loaded), .inputs = allocate(wanted * sizeof *batch.inputs)};
+    int code = 0;
+    for (; batch.count < wanted; batch.count++) {
+        struct loaded *loaded = &batch.loaded[batch.count];
+        code = load_sources(sources + batch.count, apart ? 1 : count, &export->wishes, loaded);
+        if (code) break;
+        batch.inputs[batch.count] =
+            (struct format_input){loaded->model, loaded->resolver, export->value, export->threshold, NULL};
+        if (batch.count) batch.inputs[batch.count - 1].next = &batch.inputs[batch.count];
+    }
+    *ret_batch = batch;
+    return code;
+}
+
+static int finish_batch(struct batch *batch) {
+    int code = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        int end = load_finish(&batch->loaded[i]);
+        if (!code) code = end;
+    }
+    free(batch->loaded);
+    free(batch->inputs);
+    return code;
+}
+
 int command_export(int argc, char **argv) {
-    struct export export = {.value_name = "live"};
+    struct export export = {.value_name = "live", .threshold = HEAP_DUMP_THRESHOLD};
     struct option_rule rules[] = {
         {'F', "format", OPTION_TEXT, &export.format_name, "FORMAT", .help = "one of those above (needed)"},
         {'o', "output", OPTION_TEXT, &export.output, "FILE", .help = "where to write; - is stdout"},
@@ -142,6 +183,9 @@ int command_export(int argc, char **argv) {
         {0, "value", OPTION_TEXT, &export.value_name, "VALUE",
             .help = "the figure for formats that hold one: live bytes, bytes at\nthe peak, total bytes or "
                     "live objects: live (default),\npeak, total, objects"},
+        {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
+            .help = "chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
+                    "keeps all)"},
         {'q', "quiet", OPTION_ON, &export.quiet, NULL, .help = "do not say what was written"},
         SYMBOL_RULES(export.wishes),
     };
@@ -164,13 +208,13 @@ int command_export(int argc, char **argv) {
     if (to_stdout && export.format->kind == FORMAT_BINARY && isatty(STDOUT_FILENO))
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
-    struct loaded loaded;
-    code = load_sources(line.arguments, line.argument_count, &export.wishes, &loaded);
-    if (code) return code;
-    struct format_input input = {loaded.model, loaded.resolver, export.value};
-    cleanup_text char *name = default_name(line.arguments, line.argument_count, export.format->extension);
-    code = to_stdout ? write_stdout(&export, &input)
-                     : write_file(&export, &input, export.output ? export.output : name);
-    int end = load_finish(&loaded);
+    struct batch batch;
+    code = load_batch(&export, line.arguments, line.argument_count, &batch);
+    if (!code) {
+        cleanup_text char *name = default_name(line.arguments, line.argument_count, export.format->extension);
+        code = to_stdout ? write_stdout(&export, batch.inputs)
+                         : write_file(&export, batch.inputs, export.output ? export.output : name);
+    }
+    int end = finish_batch(&batch);
     return code ? code : end;
 }

@@ -6,6 +6,8 @@
  *     heap        heap_text.c google-pprof and pprof; values as they are
  *     heap_v2     heap_text.c the same readers; they rescale, so the values are scaled down first
  *     speedscope  speedscope.c
+ *     chrome      chrome.c    the trace viewer of Chrome; holds several recordings of a program, as moments
+ *     chrome-v1   chrome.c    the same viewer, and older ones
  *     collapsed   collapsed.c flame graph scripts: root;…;leaf VALUE
  *     json        json_dump.c everything that the model knows
  *     csv         csv.c       the rows of the report
@@ -32,11 +34,14 @@ struct format_input {
     const struct model *model;
     struct resolver *resolver;
     enum value_kind value;
+    uint64_t threshold; /* bytes: formats that leave out the long tail leave out what is smaller */
+    const struct format_input *next; /* of a FORMAT_TRACE: the next recording, or NULL */
 };
 
 enum format_kind {
     FORMAT_TEXT,
     FORMAT_BULKY, /* text, but for programs: to a terminal only if asked for */
+    FORMAT_TRACE, /* as before, and holds recordings side by side; other formats have them added up */
     FORMAT_BINARY /* never to a terminal */
 };
 

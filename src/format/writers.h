@@ -8,6 +8,8 @@ int pprof_write(const struct format_input *input, FILE *out, struct problem *pro
 int heap_write(const struct format_input *input, FILE *out, struct problem *problem);
 int heap_v2_write(const struct format_input *input, FILE *out, struct problem *problem);
 int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem);
+int chrome_write(const struct format_input *input, FILE *out, struct problem *problem);
+int chrome_v1_write(const struct format_input *input, FILE *out, struct problem *problem);
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem);
 int json_dump_write(const struct format_input *input, FILE *out, struct problem *problem);
 int csv_write(const struct format_input *input, FILE *out, struct problem *problem);

@@ -98,6 +98,8 @@ static struct model_process processes[] = {
 static struct model_thread threads[] = {{.tid = 42, .name = "demo", .exact_bytes = 8240.75, .samples = 20}};
 static struct model_moment moments[] = {{.seconds = 0.5, .width = 1, .live_max = 4600.25, .events = 20}};
 
+static struct model_heap heaps[] = {{.name = HEAP_MALLOC}};
+
 static struct model model = {
     .processes = processes,
     .process_count = 1,
@@ -109,6 +111,8 @@ static struct model model = {
     .thread_count = 1,
     .timeline = moments,
     .moment_count = 1,
+    .heaps = heaps,
+    .heap_count = 1,
     .health = {.complete = 0.5, .truncated = 10, .mean_depth = 1.75, .confidence = "low"},
     .exact = true,
     .rate = 1,
@@ -145,7 +149,7 @@ static const char *line_that_starts(const char *all, const char *start) {
 static void formats_are_found_by_name(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    CHECK_EQUAL(count, 7);
+    CHECK_EQUAL(count, 9);
     for (size_t i = 0; i < count; i++) CHECK(format_find(formats[i].name) == &formats[i]);
     CHECK(format_find("none") == NULL);
 

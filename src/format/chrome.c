@@ -1,0 +1,379 @@
+/* Chrome's memory-infra traces, for chrome://tracing and the viewers made of it: one trace with the heap at
+ * several moments, and its size in between.
+ *
+ * Each recording (an input) gives a memory dump of each of its processes as it was at the end of the
+ * recording, and one of the heap's peak where that was before and was larger. Recordings of one process,
+ * taken one after the other, become dumps of one process in the trace. The dumps of one input have one id, by
+ * which the viewer puts them side by side; a peak is a process's own, and has an id of its own.
+ *
+ * `chrome` and `chrome-v1` differ in how heap dumps are written (chrome_heaps.h). Time is in microseconds
+ * since the first process began. */
+#include "format/chrome_heaps.h"
+#include "format/chrome_memory.h"
+#include "format/text.h"
+#include "format/writers.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CATEGORY "disabled-by-default-memory-infra"
+
+static const char unknown_type[] = "[unknown]"; /* as Chrome calls it */
+
+/* The stacks of an input as paths, and their types. */
+struct paths {
+    uint32_t *nodes, *types;
+};
+
+/* A process of the trace. */
+struct track {
+    int64_t pid; /* in the trace: of two processes with one pid, one has another here */
+    const struct model_process *process;
+    const struct format_input *longest; /* the input that tells most of its time */
+    struct number_set nodes, types;     /* met in its dumps */
+};
+
+struct moment {
+    const struct format_input *input;
+    const struct paths *paths;
+    uint32_t process;
+    size_t track;
+    bool at_peak;
+    int64_t time;
+    uint32_t id;
+};
+
+struct trace {
+    struct json json;
+    bool legacy;
+    uint64_t threshold;
+    uint64_t start; /* ns since the epoch */
+    struct frame_tree tree;
+    struct paths *paths; /* by input */
+    struct track *tracks;
+    struct moment *moments;
+    size_t input_count, track_count, moment_count;
+    uint32_t next_id;
+    uint64_t next_guid;
+    bool failed; /* out of memory */
+};
+
+static int64_t time_of(const struct trace *trace, const struct model_process *process, double seconds) {
+    return (int64_t)((process->start_realtime - trace->start) / 1000) + llround(seconds * 1e6);
+}
+
+static bool is_same_process(const struct model_process *a, const struct model_process *b) {
+    return a->pid == b->pid && a->start_realtime == b->start_realtime;
+}
+
+static int64_t free_pid(const struct trace *trace, int64_t wanted) {
+    int64_t above = 0;
+    bool taken = false;
+    for (size_t i = 0; i < trace->track_count; i++) {
+        if (trace->tracks[i].pid == wanted) taken = true;
+        if (trace->tracks[i].pid >= above) above = trace->tracks[i].pid + 1;
+    }
+    return taken ? above : wanted;
+}
+
+static size_t track_of(struct trace *trace, const struct format_input *input, uint32_t number) {
+    const struct model_process *process = &input->model->processes[number];
+    for (size_t i = 0; i < trace->track_count; i++) {
+        struct track *track = &trace->tracks[i];
+        if (!is_same_process(track->process, process)) continue;
+        if (process->duration > track->process->duration) {
+            track->process = process;
+            track->longest = input;
+        }
+        return i;
+    }
+    trace->tracks[trace->track_count] =
+        (struct track){.pid = free_pid(trace, process->pid), .process = process, .longest = input};
+    return trace->track_count++;
+}
+
+static void add_moment(struct trace *trace, struct moment moment) {
+    for (size_t i = 0; i < trace->moment_count; i++) {
+        const struct moment *other = &trace->moments[i];
+        if (other->track == moment.track && other->at_peak == moment.at_peak && other->time == moment.time)
+            return; /* several recordings of a process know one peak */
+    }
+    trace->moments[trace->moment_count++] = moment;
+}
+
+static bool was_larger_at_peak(const struct model *model, uint32_t process) {
+    double peak = 0, live = 0;
+    for (size_t i = 0; i < model->stack_count; i++) {
+        if (model->stacks[i].process != process) continue;
+        peak += model->stacks[i].figures.at_peak_bytes.value;
+        live += model->stacks[i].figures.live_bytes.value;
+    }
+    return peak > live;
+}
+
+static void add_moments(struct trace *trace, const struct format_input *input, const struct paths *paths) {
+    const struct model *model = input->model;
+    uint32_t id = trace->next_id++;
+
+    for (uint32_t i = 0; i < model->process_count; i++) {
+        const struct model_process *process = &model->processes[i];
+        struct moment moment = {.input = input,
+            .paths = paths,
+            .process = i,
+            .track = track_of(trace, input, i),
+            .time = time_of(trace, process, process->duration),
+            .id = id};
+        if (model->levels_only) continue; /* there is nothing to break down, only the size over time */
+        add_moment(trace, moment);
+        moment.at_peak = true;
+        int64_t peak = time_of(trace, process, process->peak_seconds);
+        if (peak >= moment.time || !was_larger_at_peak(model, i)) continue;
+        moment.time = peak;
+        moment.id = trace->next_id++;
+        add_moment(trace, moment);
+    }
+}
+
+static int compare_moments(const void *left, const void *right) {
+    const struct moment *a = left, *b = right;
+    if (a->time != b->time) return a->time < b->time ? -1 : 1;
+    return a->id != b->id ? (a->id < b->id ? -1 : 1) : (a->track > b->track) - (a->track < b->track);
+}
+
+static bool make_paths(struct trace *trace, const struct format_input *input, struct paths *paths) {
+    const struct model *model = input->model;
+    struct source_frames frames = {0};
+    bool fine = true;
+
+    paths->nodes = calloc(model->stack_count + 1, sizeof *paths->nodes);
+    paths->types = calloc(model->stack_count + 1, sizeof *paths->types);
+    if (!paths->nodes || !paths->types) return false;
+    for (size_t i = 0; i < model->stack_count && fine; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        fine = source_frames_expand(&frames, input->resolver, stack);
+        if (!fine) break;
+        paths->nodes[i] = frame_tree_add_stack(&trace->tree, &frames);
+        paths->types[i] = frame_tree_type(&trace->tree, stack->type ? stack->type : unknown_type);
+    }
+    source_frames_free(&frames);
+    return fine && !frame_tree_failed(&trace->tree);
+}
+
+/* Finds out what there is to write. */
+static bool prepare(struct trace *trace, const struct format_input *inputs) {
+    size_t process_count = 0, number = 0;
+
+    trace->start = UINT64_MAX;
+    for (const struct format_input *input = inputs; input; input = input->next) {
+        trace->input_count++;
+        process_count += input->model->process_count;
+        for (size_t i = 0; i < input->model->process_count; i++)
+            if (input->model->processes[i].start_realtime < trace->start)
+                trace->start = input->model->processes[i].start_realtime;
+    }
+    trace->paths = calloc(trace->input_count, sizeof *trace->paths);
+    trace->tracks = calloc(process_count + 1, sizeof *trace->tracks);
+    trace->moments = calloc(2 * process_count + 1, sizeof *trace->moments);
+    if (!trace->paths || !trace->tracks || !trace->moments) return false;
+    for (const struct format_input *input = inputs; input; input = input->next, number++) {
+        if (!make_paths(trace, input, &trace->paths[number])) return false;
+        add_moments(trace, input, &trace->paths[number]);
+    }
+    qsort(trace->moments, trace->moment_count, sizeof *trace->moments, compare_moments);
+    return true;
+}
+
+/* Opens an event, up to and with its `args`. */
+static void open_event(struct trace *trace, const char *phase, const char *category, const char *name,
+    int64_t pid, int64_t time, uint32_t id) {
+    struct json *json = &trace->json;
+    char text[16];
+
+    json_object(json);
+    json_key_string(json, "ph", phase);
+    json_key_string(json, "cat", category); /* viewers that read as they go know an event by ph and cat */
+    json_key_string(json, "name", name);
+    json_key_integer(json, "pid", pid);
+    json_key_integer(json, "tid", pid);
+    json_key_integer(json, "ts", time);
+    if (id) {
+        snprintf(text, sizeof text, "0x%" PRIx32, id);
+        json_key_string(json, "id", text);
+    }
+    json_key(json, "args");
+    json_object(json);
+}
+
+static void close_event(struct trace *trace) {
+    json_object_end(&trace->json);
+    json_object_end(&trace->json);
+}
+
+static void write_process_name(struct trace *trace, const struct track *track) {
+    const struct model_process *process = track->process;
+    const char *executable = process->executable ? text_base_name(process->executable) : "process";
+
+    open_event(trace, "M", "__metadata", "process_name", track->pid, 0, 0);
+    json_key_string(&trace->json, "name", executable);
+    close_event(trace);
+    if (!process->command_line) return;
+    open_event(trace, "M", "__metadata", "process_labels", track->pid, 0, 0);
+    json_key_string(&trace->json, "labels", process->command_line);
+    close_event(trace);
+}
+
+static void write_size_over_time(struct trace *trace, const struct track *track) {
+    const struct model *model = track->longest->model;
+
+    for (size_t i = 0; i < model->moment_count; i++) {
+        const struct model_moment *moment = &model->timeline[i];
+        double begin = moment->seconds - moment->width / 2;
+        open_event(trace, "C", "malloscope", "heap", track->pid,
+            time_of(trace, track->process, begin > 0 ? begin : 0), 0);
+        json_key_number(&trace->json, "live bytes", round(moment->live_max));
+        close_event(trace);
+    }
+    if (model->moment_count == 0) return;
+    open_event(trace, "C", "malloscope", "heap", track->pid,
+        time_of(trace, track->process, track->process->duration), 0);
+    json_key_number(&trace->json, "live bytes", round(model->timeline[model->moment_count - 1].live_last));
+    close_event(trace);
+}
+
+static struct heap_amount amount_of(const struct figures *figures, bool at_peak) {
+    const struct estimate *bytes = at_peak ? &figures->at_peak_bytes : &figures->live_bytes;
+    const struct estimate *objects = at_peak ? &figures->at_peak_objects : &figures->live_objects;
+    return (struct heap_amount){
+        .bytes = bytes->value > 0 ? (uint64_t)llround(bytes->value) : 0,
+        .objects = objects->value > 0 ? (uint64_t)llround(objects->value) : 0,
+    };
+}
+
+/* All heaps of the process, malloc's first. Heaps of one name are one. */
+static struct chrome_heap *make_heaps(struct trace *trace, const struct moment *moment, size_t *ret_count) {
+    const struct model *model = moment->input->model;
+    struct chrome_heap *heaps = NULL;
+    struct intern names = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->heap_count; i++)
+        if (model->heaps[i].process == moment->process) intern_text(&names, model->heaps[i].name);
+    if (!names.failed) heaps = calloc(names.count + 1, sizeof *heaps);
+    for (; heaps && count < names.count; count++) {
+        heaps[count].name = chrome_allocator_name(names.entries[count].key);
+        heap_dump_add(
+            &heaps[count].dump, &trace->tree, FRAME_TREE_ROOT, FRAME_TREE_ANY_TYPE, (struct heap_amount){0});
+        trace->failed |= !heaps[count].name || heaps[count].dump.failed;
+    }
+    for (size_t i = 0; i < model->stack_count && heaps && !trace->failed; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        if (stack->process != moment->process) continue;
+        struct heap_dump *dump = &heaps[intern_text(&names, model->heaps[stack->heap].name)].dump;
+        heap_dump_add(dump, &trace->tree, moment->paths->nodes[i], moment->paths->types[i],
+            amount_of(&stack->figures, moment->at_peak));
+        trace->failed |= dump->failed;
+    }
+    trace->failed |= !heaps;
+    intern_free(&names);
+    *ret_count = count;
+    return heaps;
+}
+
+static void write_dump(struct trace *trace, const struct moment *moment) {
+    struct json *json = &trace->json;
+    struct track *track = &trace->tracks[moment->track];
+    size_t count;
+    struct chrome_heap *heaps = make_heaps(trace, moment, &count);
+
+    if (!trace->failed) {
+        open_event(trace, "v", CATEGORY, moment->at_peak ? "peak_memory_usage" : "periodic_interval",
+            track->pid, moment->time, moment->id);
+        json_key(json, "dumps");
+        json_object(json);
+        json_key_string(json, "level_of_detail", "detailed");
+        bool fine =
+            chrome_memory_write(json, moment->input->model, moment->process, heaps, count, &trace->next_guid);
+        json_key(json, trace->legacy ? "heaps" : "heaps_v2");
+        fine &= trace->legacy ? chrome_heaps_v1_write(json, heaps, count, &trace->tree, trace->threshold,
+                                    &track->nodes, &track->types)
+                              : chrome_heaps_v2_write(json, heaps, count, &trace->tree, trace->threshold);
+        json_object_end(json);
+        close_event(trace);
+        trace->failed |= !fine;
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(heaps[i].name);
+        heap_dump_free(&heaps[i].dump);
+    }
+    free(heaps);
+}
+
+/* Without the names of types the viewer drops the dumps of a process, be there types or not. */
+static void write_definitions(struct trace *trace, const struct track *track) {
+    open_event(trace, "M", "__metadata", "stackFrames", track->pid, 0, 0);
+    json_key(&trace->json, "stackFrames");
+    chrome_stack_frames_write(&trace->json, &trace->tree, &track->nodes);
+    close_event(trace);
+    open_event(trace, "M", "__metadata", "typeNames", track->pid, 0, 0);
+    json_key(&trace->json, "typeNames");
+    chrome_type_names_write(&trace->json, &trace->tree, &track->types);
+    close_event(trace);
+}
+
+static void write_trace(struct trace *trace) {
+    struct json *json = &trace->json;
+
+    json_object(json);
+    json_key(json, "traceEvents");
+    json_array(json);
+    for (size_t i = 0; i < trace->track_count; i++) {
+        write_process_name(trace, &trace->tracks[i]);
+        write_size_over_time(trace, &trace->tracks[i]);
+    }
+    for (size_t i = 0; i < trace->moment_count && !trace->failed; i++) write_dump(trace, &trace->moments[i]);
+    for (size_t i = 0; i < trace->track_count && trace->legacy; i++)
+        write_definitions(trace, &trace->tracks[i]);
+    json_array_end(json);
+    json_key_string(json, "displayTimeUnit", "ms");
+    json_key(json, "otherData");
+    json_object(json);
+    json_key_string(json, "exporter", "malloscope " MALLOSCOPE_VERSION);
+    json_key_integer(json, "threshold_bytes", (int64_t)trace->threshold);
+    if (trace->track_count) json_key_integer(json, "start_realtime_ns", (int64_t)trace->start);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+static int write_form(const struct format_input *input, bool legacy, FILE *out, struct problem *problem) {
+    struct trace trace = {.legacy = legacy, .threshold = input->threshold, .next_id = 1, .next_guid = 1};
+
+    trace.failed = !prepare(&trace, input);
+    if (!trace.failed) {
+        json_start(&trace.json, out, false);
+        write_trace(&trace);
+    }
+
+    for (size_t i = 0; trace.paths && i < trace.input_count; i++) {
+        free(trace.paths[i].nodes);
+        free(trace.paths[i].types);
+    }
+    for (size_t i = 0; i < trace.track_count; i++) {
+        number_set_free(&trace.tracks[i].nodes);
+        number_set_free(&trace.tracks[i].types);
+    }
+    free(trace.paths);
+    free(trace.tracks);
+    free(trace.moments);
+    frame_tree_free(&trace.tree);
+    return trace.failed ? out_of_memory(problem) : 0;
+}
+
+int chrome_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    return write_form(input, false, out, problem);
+}
+
+int chrome_v1_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    return write_form(input, true, out, problem);
+}

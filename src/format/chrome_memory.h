@@ -1,0 +1,18 @@
+/* The parts of a memory dump event that are not heap dumps: the sizes of the allocators, and what the process
+ * has mapped. */
+#ifndef MALLOSCOPE_FORMAT_CHROME_MEMORY_H
+#define MALLOSCOPE_FORMAT_CHROME_MEMORY_H
+
+#include "format/chrome_heaps.h"
+#include "model/model.h"
+
+/* A heap's name as that of an allocator: slashes would make it a part of another, and some names are taken.
+ * The caller frees it; NULL without memory. */
+char *chrome_allocator_name(const char *heap);
+
+/* Writes the keys `allocators`, `allocators_graph` and `process_mmaps` into the object that is open.
+ * `next_guid` counts through the trace. false: out of memory. */
+bool chrome_memory_write(struct json *json, const struct model *model, uint32_t process,
+    const struct chrome_heap *heaps, size_t count, uint64_t *next_guid);
+
+#endif
