@@ -484,7 +484,7 @@ def test_unknown_formats_are_refused(exact):
     result = harness.malloscope("export", exact, "--format", "nonsense", expect=2)
     assert "nonsense" in result.stderr.decode()
     help_text = harness.malloscope("export", "--help").stdout.decode()
-    for name in ("pprof", "heap", "heap_v2", "speedscope", "collapsed", "json", "csv"):
+    for name in ("pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv"):
         assert re.search(rf"^ +{name} ", help_text, re.M), name
 
 
