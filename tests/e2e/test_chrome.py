@@ -66,6 +66,14 @@ def sites(build, module_folder):
     return path
 
 
+@pytest.fixture(scope="module")
+def typed_heaps(build, module_folder):
+    program = build("typed_heaps.c", "-O1", "-fno-optimize-sibling-calls", f"-I{harness.ROOT}/include")
+    path = module_folder / "heaps.mscope"
+    harness.run(harness.record_command(path, [program], "exact"))
+    return path
+
+
 def export(form, *sources, options=()):
     return json.loads(malloscope("export", *sources, "--format", form, *options).stdout)
 
@@ -158,6 +166,27 @@ def test_figures_are_those_of_the_report(sites, form):
     for module in modules:
         start, end = int(module["start"], 16), int(module["end"], 16)
         assert (module["path"], start, end - start) in mapped
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_heaps_scopes_and_types(typed_heaps, form):
+    process = only_process(read_trace(export(form, typed_heaps))[-1])
+    sizes = {name: attributes["size"] for name, attributes in process["allocators"].items()}
+    slash = "\N{DIVISION SLASH}"  # with a real one, it would be a part of "net"
+    assert {name: sizes[name] for name in process["heaps"]} == {
+        "malloc": 10000, "textures": 48 * KIB, f"net{slash}buffers": 24000, "empty": 0,
+    }  # fmt: skip
+
+    textures = process["heaps"]["textures"]
+    assert textures[(), "Texture"] == (32 * KIB, 4)
+    assert textures[(), "Mipmap"] == (16 * KIB, 8)
+    assert textures[(), None] == (48 * KIB, 12)
+    scope = [path for path, kind in textures if path[-1:] == ("load level",)]
+    assert scope and scope[0][-3:-1] == ("main", "load_level")
+    assert textures[scope[0], "Mipmap"] == (16 * KIB, 8)
+
+    nodes = process["heaps"]["malloc"]
+    assert (nodes[(), "Node"], nodes[(), "[unknown]"]) == ((4000, 4), (6000, 6))
 
 
 def test_estimates_are_rounded_and_add_up(build, record):
@@ -380,8 +409,9 @@ def saved(folder, name, trace):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_importer_understands_what_the_checker_does(importer, stages, sites, folder, form):
-    traces = [export(form, *stages), export(form, sites), export(form, sites, *stages, options=["--threshold", "0"])]
+def test_the_importer_understands_what_the_checker_does(importer, stages, sites, typed_heaps, folder, form):
+    traces = [export(form, *stages), export(form, sites), export(form, typed_heaps)]
+    traces.append(export(form, sites, *stages, typed_heaps, options=["--threshold", "0"]))
     paths = [saved(folder, f"{number}", trace) for number, trace in enumerate(traces)]
     for trace, understood in zip(traces, importer(*paths)):
         assert understood["warnings"] == []
@@ -395,7 +425,7 @@ def test_the_importer_understands_what_the_checker_does(importer, stages, sites,
             assert set(theirs["processes"]) == set(map(str, ours["processes"]))
             for pid, process in ours["processes"].items():
                 seen = theirs["processes"][str(pid)]
-                assert seen["name"] in ("stages", "format_sites")
+                assert seen["name"] in ("stages", "format_sites", "typed_heaps")
                 for name, heap in process["heaps"].items():
                     rows = {
                         (tuple(path), kind): (size, count)
@@ -486,20 +516,40 @@ def viewer_folder(browser, viewer_page, module_folder):
     return place
 
 
+@pytest.fixture(scope="module")
+def show_heap(browser, viewer_folder):
+    """show_heap(trace, number, heap) is what the viewer has on its page when a heap of a dump is selected."""
+
+    def show(trace, number, heap):
+        saved(viewer_folder, "trace", trace)
+        with served(viewer_folder) as address:
+            page = browser.open(f"{address}/trace_viewer.html")
+            wait_for(page, "window.viewerIsReady === true")
+            shown = page(f"showHeap('trace.json', {number}, '{heap}')")
+        shown["text"] = " ".join(shown["text"].split())
+        return shown
+
+    return show
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_the_viewer_shows_the_heap(browser, viewer_folder, stages, form):
-    saved(viewer_folder, form, export(form, *stages))
-    with served(viewer_folder) as address:
-        page = browser.open(f"{address}/trace_viewer.html")
-        wait_for(page, "window.viewerIsReady === true")
-        shown = page(f"showHeap('{form}.json', 2, 'malloc')")
+def test_the_viewer_shows_the_heap(show_heap, stages, form):
+    shown = show_heap(export(form, *stages), 2, "malloc")
     assert (shown["dumps"], shown["warnings"]) == (4, 0)
-    text = " ".join(shown["text"].split())
+    text = shown["text"]
     size = f"{(3 * MIB + 5000 * KIB + 600) / KIB:,.1f} KiB"
     assert "stages (pid" in text
     assert " tracing " in text
     assert f"Current path Size Count malloc {size} 16" in text
     assert f"_start {size} 16" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_viewer_shows_heaps_and_types(show_heap, typed_heaps, form):
+    shown = show_heap(export(form, typed_heaps), 0, "textures")
+    assert shown["warnings"] == 0
+    assert "Current path Size Count textures 48.0 KiB 12" in shown["text"]
+    assert "Stack frame (1) Ⓣ Object type (2)" in shown["text"]
 
 
 @pytest.fixture(scope="module")

@@ -97,8 +97,7 @@ def read_process(dumps, pid, frames, types, guids, known_paths):
         heaps = read_heaps_v2(field(dumps, "heaps_v2", dict, "a dump"), known_paths.setdefault(pid, {}))
     for name, heap in heaps.items():
         demand(name in allocators, f"heap '{name}' cannot be shown without an allocator of that name")
-        whole = heap.get(((), None), (0, 0))
-        demand(allocators[name]["size"] == whole[0], f"heap '{name}' is not as large as its allocator")
+        demand(allocators[name]["size"] == heap[(), None][0], f"heap '{name}' is not as large as its allocator")
     return {"allocators": allocators, "regions": read_regions(dumps), "heaps": heaps}
 
 
@@ -199,7 +198,7 @@ def read_heaps_v2(raw, known_paths):
 
     heaps = {}
     for name, columns in field(raw, "allocators", dict, "heaps_v2").items():
-        heap = heaps[name] = {}
+        heap = heaps[name] = {((), None): (0, 0)}
         lists = [field(columns, key, list, f"heap '{name}'") for key in ("nodes", "types", "sizes", "counts")]
         demand(len(set(map(len, lists))) == 1, f"the columns of heap '{name}' are not of one length")
         for node, kind, size, count in zip(*lists):
