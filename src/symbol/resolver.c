@@ -1,3 +1,4 @@
+#include "model/labels.h"
 #include "symbol/archived_names.h"
 #include "symbol/batch.h"
 #include "symbol/jit_names.h"
@@ -37,6 +38,7 @@ struct resolver {
     struct jit_names *jit_names;
     struct archived_names *archived;
     htab_t words;   /* struct known_word */
+    htab_t labels;  /* struct symbol */
     htab_t objects; /* struct known_object */
     struct known_object *first_object, **last_object;
 };
@@ -49,6 +51,15 @@ static hashval_t hash_word(const void *entry) {
 static int same_word(const void *left, const void *right) {
     const struct known_word *a = left, *b = right;
     return a->word == b->word && a->process == b->process;
+}
+
+/* The pool has each text once. */
+static hashval_t hash_label(const void *entry) {
+    return htab_hash_pointer(((const struct symbol *)entry)->function);
+}
+
+static int same_label(const void *left, const void *right) {
+    return ((const struct symbol *)left)->function == ((const struct symbol *)right)->function;
 }
 
 static hashval_t hash_object(const void *entry) {
@@ -79,6 +90,7 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     resolver->pool = pool_new();
     resolver->jit_names = jit_names_new(model, resolver->pool);
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
+    resolver->labels = htab_create(64, hash_label, same_label, NULL);
     resolver->objects = htab_create(64, hash_object, same_object, forget_object);
     resolver->last_object = &resolver->first_object;
     resolver->archived = archived_names_new(model, resolver->pool);
@@ -99,6 +111,7 @@ void resolver_use_cache(struct resolver *resolver, const char *folder) {
 void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
+    htab_delete(resolver->labels);
     htab_delete(resolver->objects);
     jit_names_free(resolver->jit_names);
     archived_names_free(resolver->archived);
@@ -132,6 +145,31 @@ static struct symbol_list list_of_text(struct resolver *resolver, uint64_t addre
     return (struct symbol_list){.frames = frame, .count = 1, .module_address = address};
 }
 
+const struct symbol *resolver_label(struct resolver *resolver, const char *what, const char *name) {
+    struct symbol key = {.function = pool_format(resolver->pool, "[%s %s]", what, name)};
+    void **slot = htab_find_slot(resolver->labels, &key, INSERT);
+    if (!*slot) {
+        struct symbol *label = pool_allocate(resolver->pool, sizeof *label);
+        label->function = key.function;
+        label->given = pool_text(resolver->pool, name);
+        *slot = label;
+    }
+    return *slot;
+}
+
+/* What the program named itself: an archive need not tell, as the recording does. */
+static bool is_label(uint64_t word) {
+    uint64_t kind = word >> FRAME_KIND_SHIFT;
+    return kind == FRAME_SCOPE || kind == FRAME_THREAD;
+}
+
+static struct symbol_list list_of_label(struct resolver *resolver, const struct known_word *word) {
+    const char *what = word->word >> FRAME_KIND_SHIFT == FRAME_SCOPE ? "scope" : "thread";
+    const char *name = model_find_text(resolver->model, word->process, word->word & FRAME_VALUE_MASK);
+    return (struct symbol_list){
+        .frames = resolver_label(resolver, what, name ? name : LABEL_LOST), .count = 1};
+}
+
 static bool has_debug_info(struct known_object *known) {
     struct debug_info info;
     return object_debug_info(known->object, &info);
@@ -156,16 +194,17 @@ static bool take_from_archive(
 static struct known_object *begin_word(struct resolver *resolver, struct known_word *word) {
     struct symbol_list *list = &word->list;
     uint64_t kind = word->word >> FRAME_KIND_SHIFT, value = word->word & FRAME_VALUE_MASK;
+    if (is_label(word->word)) {
+        *list = list_of_label(resolver, word);
+        return NULL;
+    }
     if (take_from_archive(resolver, word, list)) return NULL;
     struct model_place place = model_find_place(resolver->model, word->process, word->word);
     if (kind != FRAME_NATIVE && !place.address) {
-        const char *given = kind == FRAME_SCOPE || kind == FRAME_THREAD
-                                ? model_find_text(resolver->model, word->process, value)
-                                : NULL;
         *list = list_of_text(resolver, 0,
-            kind == FRAME_CUT ? "[cut]"
-            : given           ? given
-                    : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+            kind == FRAME_CUT
+                ? "[cut]"
+                : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
         return NULL;
     }
     uint64_t address = place.address ? place.address - 1 : 0;
@@ -253,7 +292,7 @@ static int pack_word(void **slot, void *context) {
     const struct known_word *known = *slot;
     const struct symbol_list *list = &known->list;
     struct packing *packing = context;
-    if (!list->count) return 1;
+    if (!list->count || is_label(known->word)) return 1;
     struct known_object key = {.module = list->module};
     const struct known_object *object = list->module ? htab_find(packing->resolver->objects, &key) : NULL;
     bool is_named = list->frames[0].function[0] != '[';

@@ -19,6 +19,8 @@ struct symbol {
     int line;             /* 0 = unknown */
     int function_line;    /* where the function starts, 0 = unknown */
     bool inlined;         /* this frame was inlined into the next one */
+    /* NULL for code. Of what the program named itself, that name: `function` is then "[scope load level]". */
+    const char *given;
 };
 
 /* What an address stands for: `frames[0]` is the innermost. */
@@ -55,6 +57,9 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
  * such as "[cut]" and no module. Never fails. */
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index);
+
+/* A frame for something that the program named: "[heap textures]". Equal ones are one. */
+const struct symbol *resolver_label(struct resolver *resolver, const char *what, const char *name);
 
 /* All that was resolved, as bytes for an archive (model/archive.h): a store of frame words, with the
  * processes of the model as spaces. The caller frees it. NULL if it is too much for the format. */

@@ -1,0 +1,96 @@
+#include "model/labels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_of(const struct model *model, const struct model_stack *stack, uint32_t frame) {
+    const char *name = model_find_text(model, stack->process, stack->frames[frame] & FRAME_VALUE_MASK);
+    return name ? name : LABEL_LOST;
+}
+
+/* Scopes and the thread stand around the calls: the search begins at the root and ends where the calls begin.
+ */
+struct stack_labels model_labels(const struct model *model, const struct model_stack *stack) {
+    struct stack_labels labels = {.heap = HEAP_MALLOC, .type = stack->type};
+    if (stack->heap < model->heap_count) labels.heap = model->heaps[stack->heap].name;
+    for (uint32_t i = stack->frame_count; i-- > 0;) {
+        uint64_t kind = stack->frames[i] >> FRAME_KIND_SHIFT;
+        if (kind == FRAME_NATIVE || kind == FRAME_MODULE) break;
+        if (kind == FRAME_SCOPE) labels.scope = name_of(model, stack, i);
+        if (kind == FRAME_THREAD) labels.thread = name_of(model, stack, i);
+    }
+    return labels;
+}
+
+static int compare_texts(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static size_t count_distinct(const char **texts, size_t count) {
+    size_t distinct = 0;
+    if (count) qsort(texts, count, sizeof *texts, compare_texts);
+    for (size_t i = 0; i < count; i++) distinct += i == 0 || strcmp(texts[i - 1], texts[i]) != 0;
+    return distinct;
+}
+
+/* Every scope counts, not only the innermost ones. */
+bool model_count_labels(const struct model *model, struct label_counts *ret_counts) {
+    size_t frames = 0;
+    for (size_t i = 0; i < model->stack_count; i++) frames += model->stacks[i].frame_count;
+    const char **types = calloc(model->stack_count + 1, sizeof *types);
+    const char **scopes = calloc(frames + 1, sizeof *scopes);
+    const char **threads = calloc(frames + 1, sizeof *threads);
+    bool fine = types && scopes && threads;
+    size_t type_count = 0, scope_count = 0, thread_count = 0;
+    for (size_t i = 0; i < model->stack_count && fine; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        if (stack->type) types[type_count++] = stack->type;
+        for (uint32_t k = 0; k < stack->frame_count; k++) {
+            uint64_t kind = stack->frames[k] >> FRAME_KIND_SHIFT;
+            if (kind == FRAME_SCOPE) scopes[scope_count++] = name_of(model, stack, k);
+            if (kind == FRAME_THREAD) threads[thread_count++] = name_of(model, stack, k);
+        }
+    }
+    if (fine)
+        *ret_counts = (struct label_counts){count_distinct(types, type_count),
+            count_distinct(scopes, scope_count), count_distinct(threads, thread_count)};
+    free(types);
+    free(scopes);
+    free(threads);
+    return fine;
+}
+
+static int compare_heaps(const void *left, const void *right) {
+    const char *a = ((const struct heap_totals *)left)->name, *b = ((const struct heap_totals *)right)->name;
+    bool is_malloc = strcmp(a, HEAP_MALLOC) == 0, other_is = strcmp(b, HEAP_MALLOC) == 0;
+    return is_malloc != other_is ? other_is - is_malloc : strcmp(a, b);
+}
+
+struct heap_totals *model_heap_totals(const struct model *model, size_t *ret_count) {
+    struct heap_totals *heaps = calloc(model->heap_count + 1, sizeof *heaps);
+    if (!heaps) return NULL;
+    for (size_t i = 0; i < model->heap_count; i++) {
+        heaps[i] = (struct heap_totals){.name = model->heaps[i].name, .rate = model->heaps[i].rate};
+        figures_clear(&heaps[i].figures);
+    }
+    for (size_t i = 0; i < model->stack_count; i++)
+        if (model->stacks[i].heap < model->heap_count)
+            figures_add(&heaps[model->stacks[i].heap].figures, &model->stacks[i].figures);
+    qsort(heaps, model->heap_count, sizeof *heaps, compare_heaps);
+    size_t count = 0;
+    for (size_t i = 0; i < model->heap_count; i++) {
+        struct heap_totals *last = count ? &heaps[count - 1] : NULL;
+        if (!last || strcmp(last->name, heaps[i].name) != 0) {
+            heaps[count++] = heaps[i];
+            continue;
+        }
+        figures_add(&last->figures, &heaps[i].figures);
+        if (heaps[i].rate > last->rate) last->rate = heaps[i].rate;
+    }
+    /* No heap was ever larger than all of them together. */
+    for (size_t i = 0; i < count && model->totals.peak_bytes > 0; i++)
+        if (heaps[i].figures.peak_bytes > model->totals.peak_bytes)
+            heaps[i].figures.peak_bytes = model->totals.peak_bytes;
+    *ret_count = count;
+    return heaps;
+}
