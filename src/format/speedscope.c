@@ -61,10 +61,11 @@ static bool frame_number(struct frame_table *table, const struct symbol *symbol,
 
 static bool make_paths(const struct format_input *input, struct frame_table *table, struct path *paths) {
     struct source_frames frames = {0};
+    const struct model *model = input->model;
     bool fine = true;
 
-    for (size_t i = 0; i < input->model->stack_count && fine; i++) {
-        fine = source_frames_expand(&frames, input->resolver, &input->model->stacks[i]);
+    for (size_t i = 0; i < model->stack_count && fine; i++) {
+        fine = source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
         if (!fine) break;
         paths[i].frames = calloc(frames.count, sizeof *paths[i].frames);
         if (!paths[i].frames) fine = false;

@@ -1,4 +1,5 @@
 #include "view/frames.h"
+#include "model/labels.h"
 #include "view/plumbing.h"
 
 #include <stdlib.h>
@@ -23,33 +24,53 @@ static enum plumbing plumbing_of_frame(const struct source_frames *frames, const
     return verdict->plumbing;
 }
 
-bool source_frames_expand(
-    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+static bool add_frames(struct source_frames *frames, const struct symbol *symbols, size_t count,
+    const struct model_module *module) {
+    if (frames->count + count > frames->capacity) {
+        size_t capacity = 2 * (frames->count + count) + 32;
+        void *grown = realloc(frames->frames, capacity * sizeof *frames->frames);
+        if (!grown) return false;
+        frames->frames = grown;
+        frames->capacity = capacity;
+    }
+    for (size_t i = 0; i < count; i++)
+        frames->frames[frames->count++] = (struct source_frame){&symbols[i], module};
+    return true;
+}
+
+static void start(struct source_frames *frames) {
     if (!frames->verdicts) frames->verdicts = calloc(VERDICTS, sizeof *frames->verdicts);
     frames->count = 0;
-    for (uint32_t i = 0; i < stack->frame_count; i++) {
-        struct symbol_list list = resolver_look_up(resolver, stack, i);
-        if (frames->count + list.count > frames->capacity) {
-            size_t capacity = 2 * (frames->count + list.count) + 32;
-            void *grown = realloc(frames->frames, capacity * sizeof *frames->frames);
-            if (!grown) return false;
-            frames->frames = grown;
-            frames->capacity = capacity;
-        }
-        for (size_t k = 0; k < list.count; k++)
-            frames->frames[frames->count++] = (struct source_frame){&list.frames[k], list.module};
-    }
-    if (frames->count) return true;
+}
 
+static bool add_stack(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
     /* The stack that collects what the stack table had no room for has no frames. */
     static const struct symbol nothing = {.function = "[dropped]"};
-    if (frames->capacity == 0) {
-        frames->frames = calloc(32, sizeof *frames->frames);
-        if (!frames->frames) return false;
-        frames->capacity = 32;
+    frames->first = frames->count;
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        struct symbol_list list = resolver_look_up(resolver, stack, i);
+        if (!add_frames(frames, list.frames, list.count, list.module)) return false;
     }
-    frames->frames[frames->count++] = (struct source_frame){&nothing, NULL};
+    if (!stack->frame_count && !add_frames(frames, &nothing, 1, NULL)) return false;
+    frames->end = frames->count;
     return true;
+}
+
+bool source_frames_expand(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+    start(frames);
+    return add_stack(frames, resolver, stack);
+}
+
+bool source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
+    struct resolver *resolver, const struct model_stack *stack) {
+    start(frames);
+    if (stack->type && !add_frames(frames, resolver_label(resolver, "type", stack->type), 1, NULL))
+        return false;
+    if (!add_stack(frames, resolver, stack)) return false;
+    const char *heap = model_labels(model, stack).heap;
+    return !model_has_heaps(model) || add_frames(frames, resolver_label(resolver, "heap", heap), 1, NULL);
 }
 
 void source_frames_free(struct source_frames *frames) {
@@ -58,22 +79,38 @@ void source_frames_free(struct source_frames *frames) {
     *frames = (struct source_frames){0};
 }
 
+static bool is_named(const struct source_frame *frame) {
+    return frame->symbol->function[0] != '[';
+}
+
+/* Where the scopes and the thread begin, or the end. `ret_is_known` says whether anything is known of the
+ * calls before: that frames are missing is not much. */
+static size_t end_of_calls(const struct source_frames *frames, bool *ret_is_known) {
+    size_t i = frames->first;
+    *ret_is_known = false;
+    for (; i < frames->end && !frames->frames[i].symbol->given; i++)
+        *ret_is_known |= frames->frames[i].module || is_named(&frames->frames[i]);
+    return i;
+}
+
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
-    if (raw_sites) return 0;
+    if (raw_sites) return frames->first;
+    bool is_known;
+    size_t end = end_of_calls(frames, &is_known);
+    if (!is_known && end < frames->end) return end;
+
     size_t none = frames->count, wrapper = none, library = none;
-    for (size_t i = 0; i < frames->count; i++) {
+    for (size_t i = frames->first; i < end; i++) {
         const struct source_frame *frame = &frames->frames[i];
-        const char *function = frame->symbol->function;
         enum plumbing verdict = plumbing_of_frame(frames, frame);
         if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
         if (verdict != PLUMBING_NOT) continue;
         if (frame->symbol->line > 0) return i;
-        bool is_named = function[0] != '[';
-        if (library == none && (is_named || wrapper == none)) return i;
+        if (library == none && (is_named(frame) || wrapper == none)) return i;
         break;
     }
-    return library != none ? library : wrapper != none ? wrapper : 0;
+    return library != none ? library : wrapper != none ? wrapper : frames->first;
 }
 
 int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {
@@ -145,6 +182,7 @@ static bool matches(struct frame_filter *filter, const struct source_frame *fram
     size_t slot = slot_of(filter, frame->symbol);
     if (filter->known[slot]) return filter->verdict[slot];
     bool result = frame_filter_matches_text(filter, frame->symbol->function) ||
+                  frame_filter_matches_text(filter, frame->symbol->given) ||
                   frame_filter_matches_text(filter, frame->symbol->file) ||
                   (frame->module && frame_filter_matches_text(filter, frame->module->path));
     if (filter->used < filter->size / 2) {

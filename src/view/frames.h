@@ -18,15 +18,20 @@ struct source_frames {
     struct source_frame *frames;
     size_t count; /* at least 1 after source_frames_expand */
     size_t capacity;
+    size_t first, end;        /* the stack itself: its type may stand before it, and its heap behind */
     struct verdict *verdicts; /* on functions that were met lately, or NULL */
 };
 
-/* false: out of memory. */
+/* The calls, and the scopes and the thread around them. false: out of memory. */
 bool source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
+/* The same, with the type of what was allocated as the innermost frame, if it is known, and the heap as the
+ * outermost one, if there is another than malloc's. */
+bool source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
+    struct resolver *resolver, const struct model_stack *stack);
 void source_frames_free(struct source_frames *frames);
 
-/* Index of the site among `frames`. */
+/* Index of the site among `frames`: a call, or where none is known the innermost scope. */
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
 
 /* A filter remembers what it said about a symbol: programs have far fewer symbols than frames. */

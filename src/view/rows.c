@@ -1,3 +1,4 @@
+#include "model/labels.h"
 #include "view/frames.h"
 #include "view/names.h"
 #include "view/view.h"
@@ -33,7 +34,8 @@ struct grouping {
 };
 
 /* The key is the row's own naming fields; those that the grouping does not look at are empty. */
-static struct view_row key_of(enum view_by by, const struct source_frame *frame) {
+static struct view_row key_of(
+    enum view_by by, const struct source_frame *frame, const struct stack_labels *labels) {
     const struct symbol *symbol = frame->symbol;
     const char *module = frame->module ? frame->module->path : NULL;
     bool has_line = symbol->file && symbol->line > 0;
@@ -44,7 +46,15 @@ static struct view_row key_of(enum view_by by, const struct source_frame *frame)
         key.function = symbol->function;
         key.file = symbol->file;
         key.line = symbol->line;
+        key.heap = labels->heap;
+        key.type = labels->type;
         break;
+    case BY_HEAP:
+        return (struct view_row){.heap = labels->heap};
+    case BY_TYPE:
+        return (struct view_row){.type = labels->type ? labels->type : VIEW_NO_TYPE};
+    case BY_SCOPE:
+        return (struct view_row){.scope = labels->scope ? labels->scope : VIEW_NO_SCOPE};
     case BY_LINE:
         if (has_line) {
             key.file = symbol->file;
@@ -72,22 +82,39 @@ static struct view_row key_of(enum view_by by, const struct source_frame *frame)
 static uint64_t hash_key(const struct view_row *key) {
     uint64_t hash = name_hash(NAME_HASH_START, key->function);
     hash = name_hash(name_hash(hash, key->file), key->module) + (uint64_t)key->line;
+    hash = name_hash(name_hash(name_hash(hash, key->heap), key->type), key->scope);
     return hash ^ hash >> 29;
 }
 
-/* BY_LINE names the function of its rows for people, but does not group by it. */
-static bool same_key(enum view_by by, const struct view_row *row, const struct view_row *key) {
-    return row->line == key->line && name_equal(row->file, key->file) &&
-           name_equal(row->module, key->module) &&
-           ((by == BY_LINE && key->line) || name_equal(row->function, key->function));
+/* What the rows of a grouping say of themselves beyond the key. */
+static bool key_has_function(enum view_by by, int line) {
+    return by != BY_LINE || !line;
+}
+static bool key_has_heap(enum view_by by) {
+    return by == BY_SITE || by == BY_STACK || by == BY_HEAP;
+}
+static bool key_has_type(enum view_by by) {
+    return by == BY_SITE || by == BY_STACK || by == BY_TYPE;
+}
+static bool key_has_scope(enum view_by by) {
+    return by == BY_SCOPE;
 }
 
-/* What the index is keyed by, from a finished row: the inverse of what add_stack does to a fresh one. */
+/* What the index is keyed by, from a finished row. */
 static struct view_row key_of_row(enum view_by by, const struct view_row *row) {
-    struct view_row key = {
-        .function = row->function, .file = row->file, .module = row->module, .line = row->line};
-    if (by == BY_LINE && row->line) key.function = NULL;
-    return key;
+    return (struct view_row){.function = key_has_function(by, row->line) ? row->function : NULL,
+        .file = row->file,
+        .module = row->module,
+        .line = row->line,
+        .heap = key_has_heap(by) ? row->heap : NULL,
+        .type = key_has_type(by) ? row->type : NULL,
+        .scope = key_has_scope(by) ? row->scope : NULL};
+}
+
+static bool same_key(const struct view_row *a, const struct view_row *b) {
+    return a->line == b->line && name_equal(a->function, b->function) && name_equal(a->file, b->file) &&
+           name_equal(a->module, b->module) && name_equal(a->heap, b->heap) && name_equal(a->type, b->type) &&
+           name_equal(a->scope, b->scope);
 }
 
 static bool grow(struct grouping *grouping) {
@@ -114,34 +141,50 @@ static bool grow(struct grouping *grouping) {
     return true;
 }
 
-/* The row for `key`, made if need be. NULL: out of memory. */
-static struct view_row *find_row(
-    struct grouping *grouping, const struct view_row *key, const char *function) {
+/* The row for `key`, made if need be, with whether that was so. NULL: out of memory. */
+static struct view_row *find_row(struct grouping *grouping, const struct view_row *key, bool *ret_is_new) {
     if (grouping->count == grouping->capacity && !grow(grouping)) return NULL;
     bool distinct = grouping->query.by == BY_STACK;
     size_t slot = hash_key(key) & (grouping->index_size - 1);
+    *ret_is_new = false;
     for (; grouping->index[slot]; slot = (slot + 1) & (grouping->index_size - 1)) {
         struct view_row *row = &grouping->rows[grouping->index[slot] - 1];
-        if (!distinct && same_key(grouping->query.by, row, key)) {
-            if (grouping->query.by == BY_LINE && !name_equal(row->function, function)) row->function = NULL;
-            return row;
-        }
+        struct view_row other = key_of_row(grouping->query.by, row);
+        if (!distinct && same_key(&other, key)) return row;
     }
     struct view_row *row = &grouping->rows[grouping->count];
     *row = *key;
-    if (grouping->query.by == BY_LINE) row->function = function;
     figures_clear(&row->figures);
     grouping->largest_value[grouping->count] = -1;
     grouping->index[slot] = (uint32_t)++grouping->count;
+    *ret_is_new = true;
     return row;
 }
 
-static bool add_stack(
-    struct grouping *grouping, const struct source_frames *frames, const struct model_stack *stack) {
+static void note_name(const char **name, const char *next, bool is_new, const char *several) {
+    if (is_new)
+        *name = next;
+    else if (!name_equal(*name, next))
+        *name = several;
+}
+
+/* What a row does not group by it names where all its stacks agree. */
+static void note_names(struct view_row *row, enum view_by by, const struct source_frame *site,
+    const struct stack_labels *labels, bool is_new) {
+    if (!key_has_function(by, row->line)) note_name(&row->function, site->symbol->function, is_new, NULL);
+    if (!key_has_heap(by)) note_name(&row->heap, labels->heap, is_new, VIEW_SEVERAL);
+    if (!key_has_type(by)) note_name(&row->type, labels->type, is_new, VIEW_SEVERAL);
+    if (!key_has_scope(by)) note_name(&row->scope, labels->scope, is_new, VIEW_SEVERAL);
+}
+
+static bool add_stack(struct grouping *grouping, const struct source_frames *frames,
+    const struct model_stack *stack, struct stack_labels labels) {
     const struct source_frame *site = &frames->frames[source_frames_site(frames, grouping->query.raw_sites)];
-    struct view_row key = key_of(grouping->query.by, site);
-    struct view_row *row = find_row(grouping, &key, site->symbol->function);
+    struct view_row key = key_of(grouping->query.by, site, &labels);
+    bool is_new;
+    struct view_row *row = find_row(grouping, &key, &is_new);
     if (!row) return false;
+    note_names(row, grouping->query.by, site, &labels, is_new);
     figures_add(&row->figures, &stack->figures);
     double value = view_sort_value(&stack->figures, grouping->query.sort);
     if (value > grouping->largest_value[row - grouping->rows]) {
@@ -161,9 +204,10 @@ static bool group_stacks(const struct model *model, struct resolver *resolver, s
     struct source_frames frames = {0};
     bool fine = true;
     for (size_t i = 0; i < model->stack_count && fine; i++) {
-        fine = source_frames_expand(&frames, resolver, &model->stacks[i]);
+        const struct model_stack *stack = &model->stacks[i];
+        fine = source_frames_expand_labelled(&frames, model, resolver, stack);
         if (fine && frame_filter_keeps(filter, &frames))
-            fine = add_stack(grouping, &frames, &model->stacks[i]);
+            fine = add_stack(grouping, &frames, stack, model_labels(model, stack));
     }
     source_frames_free(&frames);
     return fine;
@@ -203,7 +247,10 @@ static int compare_rows(const void *left, const void *right, void *context) {
     int order = name_compare(a->function, b->function);
     if (!order) order = name_compare(a->file, b->file);
     if (!order) order = a->line - b->line;
-    return order ? order : name_compare(a->module, b->module);
+    if (!order) order = name_compare(a->module, b->module);
+    if (!order) order = name_compare(a->heap, b->heap);
+    if (!order) order = name_compare(a->type, b->type);
+    return order ? order : name_compare(a->scope, b->scope);
 }
 
 /* The peaks of a set's stacks need not have been at one time, but no set was ever larger than the whole heap.

@@ -77,7 +77,10 @@ static bool add_stack(struct growing_tree *tree, const struct source_frames *fra
         if (!node) return false;
         figures_add(&tree->nodes[node].node.figures, figures);
     }
-    return true;
+    if (frames->first == 0) return true;
+    node = find_child(tree, node, &frames->frames[0]); /* the type */
+    if (node) figures_add(&tree->nodes[node].node.figures, figures);
+    return node != 0;
 }
 
 static int compare_nodes(const void *left, const void *right, void *context) {
@@ -134,7 +137,7 @@ struct view_node *view_tree_query(const struct model *model, struct resolver *re
         figures_clear(&tree.nodes[0].node.figures);
     }
     for (size_t i = 0; i < model->stack_count && fine; i++) {
-        fine = source_frames_expand(&frames, resolver, &model->stacks[i]);
+        fine = source_frames_expand_labelled(&frames, model, resolver, &model->stacks[i]);
         if (fine && frame_filter_keeps(&filter, &frames))
             fine = add_stack(
                 &tree, &frames, source_frames_site(&frames, query->raw_sites), &model->stacks[i].figures);
