@@ -1,6 +1,8 @@
 #include "format/contract.h"
 #include "format/text.h"
+#include "model/labels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The figures of a row or a stack: one list, so that JSON and CSV cannot drift apart. The names up to
@@ -111,7 +113,26 @@ void contract_write_row(struct json *json, const struct view_row *row) {
     json_key_integer(json, "line", row->line);
     json_key_string(json, "module", row->module);
     contract_write_figures(json, &row->figures);
+    json_key_string(json, "heap", row->heap);
+    json_key_string(json, "type", row->type);
+    json_key_string(json, "scope", row->scope);
     json_object_end(json);
+}
+
+bool contract_write_heaps(struct json *json, const struct model *model) {
+    size_t count = 0;
+    struct heap_totals *heaps = model_heap_totals(model, &count);
+    json_array(json);
+    for (size_t i = 0; i < count; i++) {
+        json_object(json);
+        json_key_string(json, "name", heaps[i].name);
+        json_key_number(json, "rate", (double)heaps[i].rate);
+        contract_write_figures(json, &heaps[i].figures);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    free(heaps);
+    return heaps != NULL;
 }
 
 static void write_csv_text(FILE *out, const char *text) {
@@ -137,7 +158,7 @@ void contract_write_csv_header(FILE *out, bool threads) {
 #define WRITE(name, value) fputs("," #name, out);
     FIGURES(WRITE)
 #undef WRITE
-    fputc('\n', out);
+    fputs(",heap,type,scope\n", out);
 }
 
 static bool known_of_threads(const char *figure) {
@@ -162,5 +183,10 @@ void contract_write_csv_row(FILE *out, const struct view_row *row, bool threads)
     fprintf(out, ",%s", threads && !known_of_threads(#name) ? "" : text);
     FIGURES(WRITE)
 #undef WRITE
+    const char *const labels[] = {row->heap, row->type, row->scope};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        fputc(',', out);
+        write_csv_text(out, labels[i]);
+    }
     fputc('\n', out);
 }

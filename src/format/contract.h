@@ -16,6 +16,8 @@
 void contract_write_totals(struct json *json, const struct model *model);
 void contract_write_health(struct json *json, const struct model *model);
 void contract_write_row(struct json *json, const struct view_row *row);
+/* An array: name, rate and figures of every heap. False: out of memory. */
+bool contract_write_heaps(struct json *json, const struct model *model);
 
 /* The figures alone, as fields of the object that is open. */
 void contract_write_figures(struct json *json, const struct figures *figures);

@@ -7,7 +7,11 @@
  *     start-end r-xp offset device inode path
  *
  * Readers look callers up one byte before the address, the leaf at the address or one byte before it: callers
- * are written as they are (return addresses), the leaf one less. */
+ * are written as they are (return addresses), the leaf one less.
+ *
+ * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
+ * Stacks that differ in nothing else are one line. */
+#include "format/intern.h"
 #include "format/rescale.h"
 #include "format/writers.h"
 
@@ -18,7 +22,8 @@
 /* Stacks must have an address, and names come from mappings: what is not native gets a page of its own, where
  * no program is, neither in memory nor as linked (google-pprof looks unknown addresses up in the program's
  * file). */
-static const uint64_t cut_page = 0x800000001000, dropped_page = 0x800000002000, page_size = 0x1000;
+static const uint64_t cut_page = 0x800000001000, dropped_page = 0x800000002000, scopes_page = 0x800000003000,
+                      page_size = 0x1000;
 
 /* Processes may have different files at one address: each is moved into a range of its own. */
 #define PROCESS_SHIFT 48
@@ -26,6 +31,16 @@ static const uint64_t cut_page = 0x800000001000, dropped_page = 0x800000002000, 
 
 struct line {
     struct raw_value live, total;
+};
+
+/* The lines to be: distinct lists of addresses, and what was allocated there. */
+struct amounts {
+    double live_objects, live_bytes, total_objects, total_bytes;
+};
+
+struct places {
+    struct intern addresses;
+    struct amounts *amounts; /* by number */
 };
 
 static uint64_t move(uint32_t process, uint64_t address) {
@@ -62,23 +77,16 @@ static struct raw_value rounded(double objects, double bytes) {
     return raw;
 }
 
-/* The lines of one stack. */
-static size_t make_lines(
-    const struct figures *figures, enum value_kind value, uint64_t rate, struct line lines[RESCALE_LINES]) {
-    bool at_peak = value == VALUE_PEAK;
-    double live_objects = at_peak ? figures->at_peak_objects.value : figures->live_objects.value;
-    double live_bytes = at_peak ? figures->at_peak_bytes.value : figures->live_bytes.value;
-    double total_objects = figures->total_objects.value, total_bytes = figures->total_bytes.value;
-
+static size_t make_lines(const struct amounts *amounts, uint64_t rate, struct line lines[RESCALE_LINES]) {
     if (rate == 0) { /* not rescaled */
-        lines[0].live = rounded(live_objects, live_bytes);
-        lines[0].total = rounded(total_objects, total_bytes);
+        lines[0].live = rounded(amounts->live_objects, amounts->live_bytes);
+        lines[0].total = rounded(amounts->total_objects, amounts->total_bytes);
         return lines[0].live.objects > 0 || lines[0].total.objects > 0;
     }
 
     struct raw_value live[RESCALE_LINES] = {0}, total[RESCALE_LINES] = {0};
-    size_t live_count = rescale_lines(live_objects, live_bytes, (double)rate, live);
-    size_t total_count = rescale_lines(total_objects, total_bytes, (double)rate, total);
+    size_t live_count = rescale_lines(amounts->live_objects, amounts->live_bytes, (double)rate, live);
+    size_t total_count = rescale_lines(amounts->total_objects, amounts->total_bytes, (double)rate, total);
     for (size_t i = 0; i < RESCALE_LINES; i++) lines[i] = (struct line){live[i], total[i]};
     return live_count > total_count ? live_count : total_count;
 }
@@ -88,17 +96,84 @@ static void write_numbers(FILE *out, const struct line *line) {
         line->live.bytes, line->total.objects, line->total.bytes);
 }
 
-static void write_addresses(
-    FILE *out, const struct model *model, const uint64_t *starts, const struct model_stack *stack) {
-    if (stack->frame_count == 0) fprintf(out, " 0x%" PRIx64, dropped_page + page_size / 2);
+static bool has_address(uint64_t word) {
+    uint64_t kind = word >> FRAME_KIND_SHIFT;
+    return kind != FRAME_SCOPE && kind != FRAME_THREAD;
+}
+
+/* Into `addresses`, which has room for all frames and one more. Returns how many they are. */
+static size_t list_addresses(
+    const struct model *model, const uint64_t *starts, const struct model_stack *stack, uint64_t *addresses) {
+    size_t count = 0;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
+        if (!has_address(stack->frames[i])) continue;
         struct model_place place = model_find_place(model, stack->process, stack->frames[i]);
         uint64_t address = place.address;
         if (place.module) address += starts[place.module - model->modules] - place.module->start;
         address = address ? move(stack->process, address) : cut_page + page_size / 2;
-        fprintf(out, " 0x%" PRIx64, i == 0 ? address - 1 : address);
+        addresses[count] = count == 0 ? address - 1 : address;
+        count++;
     }
+    if (count == 0) addresses[count++] = (stack->frame_count ? scopes_page : dropped_page) + page_size / 2;
+    return count;
+}
+
+static void add_amounts(struct amounts *amounts, const struct figures *figures, bool at_peak) {
+    amounts->live_objects += at_peak ? figures->at_peak_objects.value : figures->live_objects.value;
+    amounts->live_bytes += at_peak ? figures->at_peak_bytes.value : figures->live_bytes.value;
+    amounts->total_objects += figures->total_objects.value;
+    amounts->total_bytes += figures->total_bytes.value;
+}
+
+static bool gather(const struct format_input *input, const uint64_t *starts, struct places *places) {
+    const struct model *model = input->model;
+    uint32_t longest = 0;
+    for (size_t i = 0; i < model->stack_count; i++)
+        if (model->stacks[i].frame_count > longest) longest = model->stacks[i].frame_count;
+    uint64_t *addresses = calloc((size_t)longest + 1, sizeof *addresses);
+    places->amounts = calloc(model->stack_count + 1, sizeof *places->amounts);
+    bool fine = addresses && places->amounts;
+    for (size_t i = 0; i < model->stack_count && fine; i++) {
+        size_t count = list_addresses(model, starts, &model->stacks[i], addresses);
+        uint32_t place = intern_add(&places->addresses, addresses, count * sizeof *addresses);
+        fine = !places->addresses.failed;
+        if (fine) add_amounts(&places->amounts[place], &model->stacks[i].figures, input->value == VALUE_PEAK);
+    }
+    free(addresses);
+    return fine;
+}
+
+static void write_addresses(FILE *out, const struct intern_entry *entry) {
+    const uint64_t *addresses = (const uint64_t *)entry->key;
+    for (size_t i = 0; i < entry->size / sizeof *addresses; i++) fprintf(out, " 0x%" PRIx64, addresses[i]);
     fputc('\n', out);
+}
+
+static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
+    struct line lines[RESCALE_LINES], sum = {0};
+    for (uint32_t i = 0; i < places->addresses.count; i++) {
+        size_t count = make_lines(&places->amounts[i], rate, lines);
+        for (size_t k = 0; k < count; k++) {
+            sum.live.objects += lines[k].live.objects;
+            sum.live.bytes += lines[k].live.bytes;
+            sum.total.objects += lines[k].total.objects;
+            sum.total.bytes += lines[k].total.bytes;
+        }
+    }
+    fputs("heap profile: ", out);
+    write_numbers(out, &sum);
+    if (rate) {
+        fprintf(out, " heap_v2/%" PRIu64 "\n", rate);
+    } else {
+        fputs(" heapprofile\n", out);
+    }
+    for (uint32_t i = 0; i < places->addresses.count; i++) {
+        size_t count = make_lines(&places->amounts[i], rate, lines);
+        for (size_t k = 0; k < count; k++) {
+            write_numbers(out, &lines[k]);
+            write_addresses(out, &places->addresses.entries[i]);
+        }
+    }
 }
 
 static void write_mapping(FILE *out, const struct model_module *module, uint64_t start) {
@@ -114,46 +189,26 @@ static void write_page(FILE *out, uint64_t page, const char *name) {
 /* `rate` is what readers are to rescale with, or 0. */
 static int write_heap(const struct format_input *input, uint64_t rate, FILE *out, struct problem *problem) {
     const struct model *model = input->model;
-    struct line lines[RESCALE_LINES], sum = {0};
 
     if (model->process_count > PROCESSES_MAX)
         return problem_set(problem, PROBLEM_FAILURE, "export fewer recordings at once, or use --format pprof",
             "pprof's text formats hold at most %u processes, these are %zu", PROCESSES_MAX,
             model->process_count);
+    struct places places = {0};
     uint64_t *starts = part_modules(model);
-    if (!starts) return out_of_memory(problem);
-
-    for (size_t i = 0; i < model->stack_count; i++) {
-        size_t count = make_lines(&model->stacks[i].figures, input->value, rate, lines);
-        for (size_t k = 0; k < count; k++) {
-            sum.live.objects += lines[k].live.objects;
-            sum.live.bytes += lines[k].live.bytes;
-            sum.total.objects += lines[k].total.objects;
-            sum.total.bytes += lines[k].total.bytes;
-        }
+    bool fine = starts && gather(input, starts, &places);
+    if (fine) {
+        write_lines(out, &places, rate);
+        fputs("\nMAPPED_LIBRARIES:\n", out);
+        for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
+        write_page(out, cut_page, "[cut]");
+        write_page(out, dropped_page, "[dropped]");
+        write_page(out, scopes_page, "[scopes only]");
     }
-    fputs("heap profile: ", out);
-    write_numbers(out, &sum);
-    if (rate) {
-        fprintf(out, " heap_v2/%" PRIu64 "\n", rate);
-    } else {
-        fputs(" heapprofile\n", out);
-    }
-
-    for (size_t i = 0; i < model->stack_count; i++) {
-        size_t count = make_lines(&model->stacks[i].figures, input->value, rate, lines);
-        for (size_t k = 0; k < count; k++) {
-            write_numbers(out, &lines[k]);
-            write_addresses(out, model, starts, &model->stacks[i]);
-        }
-    }
-
-    fputs("\nMAPPED_LIBRARIES:\n", out);
-    for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
     free(starts);
-    write_page(out, cut_page, "[cut]");
-    write_page(out, dropped_page, "[dropped]");
-    return 0;
+    free(places.amounts);
+    intern_free(&places.addresses);
+    return fine ? 0 : out_of_memory(problem);
 }
 
 int heap_write(const struct format_input *input, FILE *out, struct problem *problem) {
@@ -161,9 +216,9 @@ int heap_write(const struct format_input *input, FILE *out, struct problem *prob
 }
 
 int heap_v2_write(const struct format_input *input, FILE *out, struct problem *problem) {
-    /* No process's estimates are smaller than its own rate, so the smallest can be written for all. */
+    /* No heap's estimates are smaller than its own rate, so the smallest can be written for all. */
     uint64_t rate = input->model->rate;
-    for (size_t i = 0; i < input->model->process_count; i++)
-        if (input->model->processes[i].rate < rate) rate = input->model->processes[i].rate;
+    for (size_t i = 0; i < input->model->heap_count; i++)
+        if (input->model->heaps[i].rate < rate) rate = input->model->heaps[i].rate;
     return write_heap(input, rate > 0 ? rate : 1, out, problem);
 }

@@ -1,11 +1,13 @@
 /* The model as one JSON object: totals and health as in the contract, then everything they were made from.
  *
  * `frames` holds each frame once; `stacks[].frames` are indices into it, leaf first. Addresses are text
- * ("0x7f…"), since they do not fit the numbers of most JSON readers. */
+ * ("0x7f…"), since they do not fit the numbers of most JSON readers. Frames that are no code but a scope or a
+ * thread have a `kind`, and as `name` what the program calls it. */
 #include "format/contract.h"
 #include "format/intern.h"
 #include "format/json.h"
 #include "format/writers.h"
+#include "model/labels.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,8 +92,8 @@ static void write_moment(struct json *json, const struct model_moment *moment) {
     json_object_end(json);
 }
 
-static void write_frame(
-    struct json *json, const struct symbol *symbol, const struct model_module *module, uint64_t address) {
+static void write_frame(struct json *json, const struct symbol *symbol, const struct model_module *module,
+    uint64_t kind, uint64_t address) {
     json_object(json);
     json_key_string(json, "function", symbol->function);
     json_key_string(json, "linkage", symbol->linkage);
@@ -104,6 +106,10 @@ static void write_frame(
         json_key_string(json, "address", NULL);
     }
     write_flag(json, "inlined", symbol->inlined);
+    if (symbol->given) {
+        json_key_string(json, "kind", kind == FRAME_SCOPE ? "scope" : "thread");
+        json_key_string(json, "name", symbol->given);
+    }
     json_object_end(json);
 }
 
@@ -139,7 +145,7 @@ static struct frame_range *new_range(struct frame_table *table, uint32_t locatio
 static bool write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
     const struct model *model = input->model;
 
-    write_frame(json, &dropped_symbol, NULL, 0);
+    write_frame(json, &dropped_symbol, NULL, FRAME_CUT, 0);
     table->frame_count = 1;
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
@@ -156,17 +162,23 @@ static bool write_frames(struct json *json, const struct format_input *input, st
             table->frame_count += range->count;
             uint64_t address = model_find_place(model, stack->process, stack->frames[k]).address;
             for (size_t n = 0; n < symbols.count; n++)
-                write_frame(json, &symbols.frames[n], symbols.module, address);
+                write_frame(
+                    json, &symbols.frames[n], symbols.module, stack->frames[k] >> FRAME_KIND_SHIFT, address);
         }
     }
     return true;
 }
 
-static void write_stack(struct json *json, const struct model_stack *stack, struct frame_table *table) {
+static void write_stack(struct json *json, const struct model *model, const struct model_stack *stack,
+    struct frame_table *table) {
+    struct stack_labels labels = model_labels(model, stack);
     json_object(json);
     json_key_integer(json, "process", stack->process);
     write_flag(json, "complete", stack->flags & STACK_COMPLETE);
     write_flag(json, "cut", stack->flags & STACK_CUT);
+    json_key_string(json, "heap", labels.heap);
+    json_key_string(json, "type", labels.type);
+    json_key_string(json, "scope", labels.scope);
     contract_write_figures(json, &stack->figures);
     json_key(json, "frames");
     json_array(json);
@@ -201,6 +213,8 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     contract_write_totals(&json, model);
     json_key(&json, "health");
     contract_write_health(&json, model);
+    json_key(&json, "heaps");
+    bool fine = contract_write_heaps(&json, model);
     WRITE_LIST(&json, "processes", model->processes, model->process_count, write_process);
     WRITE_LIST(&json, "modules", model->modules, model->module_count, write_module);
     WRITE_LIST(&json, "threads", model->threads, model->thread_count, write_thread);
@@ -208,11 +222,12 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
 
     json_key(&json, "frames");
     json_array(&json);
-    bool fine = write_frames(&json, input, &table);
+    fine = fine && write_frames(&json, input, &table);
     json_array_end(&json);
     json_key(&json, "stacks");
     json_array(&json);
-    for (size_t i = 0; i < model->stack_count && fine; i++) write_stack(&json, &model->stacks[i], &table);
+    for (size_t i = 0; i < model->stack_count && fine; i++)
+        write_stack(&json, model, &model->stacks[i], &table);
     json_array_end(&json);
     json_object_end(&json);
 

@@ -3,12 +3,16 @@
  * Values are the unbiased estimates, rounded. A location's address is one less than the recorded return
  * address, which lies in the call: pprof looks it up as it is. Everything is symbolised, inlined calls
  * included; the has_… flags of a mapping tell truthfully what was found for all of its locations, so that
- * pprof knows where looking again, with better debug information, is worth the time. */
+ * pprof knows where looking again, with better debug information, is worth the time.
+ *
+ * Scopes and threads are frames without an address. They are labels as well, and so are heap and type: `pprof
+ * -tags` sums them up, -tagfocus and -tagroot choose by them. */
 #include "format/gzip.h"
 #include "format/intern.h"
 #include "format/profile.pb-c.h"
 #include "format/text.h"
 #include "format/writers.h"
+#include "model/labels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +25,6 @@ struct builder {
     struct intern strings, functions, locations;
     uint64_t *mapping_ids; /* by module */
     bool *mapping_used;    /* by mapping id: some location lies in it */
-    int64_t process_key;   /* label that tells processes apart, 0 = there is only one */
     bool failed;           /* out of memory */
 };
 
@@ -30,8 +33,8 @@ struct function_key {
 };
 
 struct location_key {
-    uint64_t word; /* of the frame */
-    uint64_t kind_and_process;
+    uint64_t word;    /* of the frame */
+    uint64_t process; /* UINT64_MAX: the word means the same in all of them */
 };
 
 /* What stands for samples without a stack: no frame word has all bits set. */
@@ -181,7 +184,8 @@ static uint64_t location_id(struct builder *builder, const struct model_stack *s
     bool dropped = stack->frame_count == 0;
     uint64_t word = dropped ? dropped_word : stack->frames[index];
     uint64_t address = dropped ? 0 : model_find_place(builder->input->model, stack->process, word).address;
-    struct location_key key = {word, address ? stack->process : UINT64_MAX};
+    bool is_common = dropped || word >> FRAME_KIND_SHIFT == FRAME_CUT;
+    struct location_key key = {word, is_common ? UINT64_MAX : stack->process};
     size_t before = builder->locations.count;
     uint64_t id = (uint64_t)intern_add(&builder->locations, &key, sizeof key) + 1;
     if (builder->locations.count == before) return id;
@@ -205,21 +209,35 @@ static uint64_t location_id(struct builder *builder, const struct model_stack *s
     return id;
 }
 
-static void add_process_label(struct builder *builder, Pprof__Sample *sample, uint32_t process_number) {
-    const struct model_process *process = &builder->input->model->processes[process_number];
+static void add_label(struct builder *builder, Pprof__Sample *sample, const char *key, const char *value) {
     Pprof__Label *label;
-    char *name;
-
     APPEND(builder, sample, label, Pprof__Label, PPROF__LABEL__INIT, label);
     if (!label) return;
+    label->key = string(builder, key);
+    label->str = string(builder, value);
+}
+
+static void add_process_label(
+    struct builder *builder, Pprof__Sample *sample, const struct model_process *process) {
+    char *name;
     if (asprintf(&name, "%s (%d)", process->executable ? text_base_name(process->executable) : "process",
             process->pid) < 0) {
         builder->failed = true;
         return;
     }
-    label->key = builder->process_key;
-    label->str = string(builder, name);
+    add_label(builder, sample, "process", name);
     free(name);
+}
+
+/* Samples of one stack with different labels stay apart: pprof merges equal ones alone. */
+static void add_labels(struct builder *builder, Pprof__Sample *sample, const struct model_stack *stack) {
+    const struct model *model = builder->input->model;
+    struct stack_labels labels = model_labels(model, stack);
+    if (model->process_count > 1) add_process_label(builder, sample, &model->processes[stack->process]);
+    if (model_has_heaps(model)) add_label(builder, sample, "heap", labels.heap);
+    if (labels.type) add_label(builder, sample, "type", labels.type);
+    if (labels.scope) add_label(builder, sample, "scope", labels.scope);
+    if (labels.thread) add_label(builder, sample, "thread", labels.thread);
 }
 
 static void add_sample(struct builder *builder, const struct model_stack *stack) {
@@ -247,7 +265,7 @@ static void add_sample(struct builder *builder, const struct model_stack *stack)
     sample->n_value = sizeof values / sizeof values[0];
     memcpy(sample->value, values, sizeof values);
     for (size_t i = 0; i < depth; i++) sample->location_id[i] = location_id(builder, stack, (uint32_t)i);
-    if (builder->process_key) add_process_label(builder, sample, stack->process);
+    add_labels(builder, sample, stack);
 }
 
 static void add_comment(struct builder *builder, const char *text) {
@@ -330,7 +348,6 @@ static bool build(struct builder *builder) {
 
     string(builder, "");
     describe(builder);
-    if (model->process_count > 1) builder->process_key = string(builder, "process");
     add_mappings(builder);
     for (size_t i = 0; i < model->stack_count && !builder->failed; i++)
         add_sample(builder, &model->stacks[i]);
