@@ -33,6 +33,10 @@ int command_unknown(const char *name);
 extern const char *const by_names[];
 extern const char *const sort_names[];
 
+#define FILTER_HELP                                                                                          \
+    "only stacks in which a function, file, module, scope, type or\nheap matches this extended regular "     \
+    "expression"
+
 #define SOURCE_HELP                                                                                          \
     "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \
     "program\n"                                                                                              \

@@ -22,7 +22,8 @@ const struct command commands[] = {
     {0},
 };
 
-const char *const by_names[] = {"site", "function", "line", "file", "module", "thread", "stack", NULL};
+const char *const by_names[] = {
+    "site", "function", "line", "file", "module", "thread", "heap", "type", "scope", "stack", NULL};
 const char *const sort_names[] = {"live", "peak", "total", "allocs", "temp", NULL};
 
 const struct command *command_find(const char *name) {

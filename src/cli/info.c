@@ -6,6 +6,7 @@
 #include "cli/summary.h"
 #include "cli/text.h"
 #include "cli/units.h"
+#include "model/labels.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -127,6 +128,16 @@ static void print_modules(const struct loaded *loaded, uint32_t process) {
     }
 }
 
+/* Those that the program gave, if it did. */
+static void print_names(const struct model *model) {
+    struct label_counts counts;
+    if (!model_count_labels(model, &counts)) memory_is_short();
+    if (model->text_count <= model->process_count) return; /* each has the one that is none */
+    print_field("names", "%s in use as types, %s as scopes, %s as threads",
+        count_text((double)counts.types).text, count_text((double)counts.scopes).text,
+        count_text((double)counts.threads).text);
+}
+
 static void print_tables(const struct model *model) {
     const struct totals *totals = &model->totals;
     printf("tables\n");
@@ -139,6 +150,7 @@ static void print_tables(const struct model *model) {
         count_text((double)totals->sum.live_samples).text);
     print_field("threads", "%s", count_text((double)model->thread_count).text);
     print_field("mapped files", "%s", count_text((double)model->module_count).text);
+    print_names(model);
     if (totals->unknown_frees)
         print_field("unknown frees", "%s, of blocks that were allocated before the recording began",
             count_text((double)totals->unknown_frees).text);
@@ -176,6 +188,10 @@ int command_info(int argc, char **argv) {
     summary_print_notes(stdout, model, SORT_LIVE);
     putchar('\n');
     print_tables(model);
+    if (model_has_heaps(model)) {
+        puts("\nheaps");
+        summary_print_heaps(stdout, model);
+    }
     for (size_t i = 0; i < model->process_count; i++) {
         putchar('\n');
         print_process(&model->processes[i]);

@@ -22,7 +22,8 @@ static const char examples[] = "  malloscope leaks malloscope.server.4711.mscope
                                "  malloscope leaks 4711 -n 3\n"
                                "  malloscope leaks r.mscope --by site --filter parse";
 
-static void print_entry(const struct loaded *loaded, const struct view_row *row,
+/* Stacks tell their heap, type and scope among their frames: the entry says it where it is made by that. */
+static void print_entry(const struct loaded *loaded, const struct view_row *row, enum view_by by,
     const struct stack_style *style, const struct terminal *terminal) {
     const struct model *model = loaded->model;
     const struct figures *figures = &row->figures;
@@ -41,9 +42,12 @@ static void print_entry(const struct loaded *loaded, const struct view_row *row,
     if (figures->total_objects.value > 0)
         pieces_add(&pieces, "%s never freed",
             percent_text(figures->live_objects.value / figures->total_objects.value).text);
+    if (by == BY_HEAP) pieces_add(&pieces, "heap %s", row->heap);
+    if (by == BY_TYPE) pieces_add(&pieces, "type %s", row->type);
+    if (by == BY_SCOPE) pieces_add(&pieces, "scope %s", row->scope);
     pieces_end(&pieces);
     fputs(terminal->plain, stdout);
-    if (row->largest) stack_print(loaded->resolver, row->largest, style, terminal);
+    if (row->largest) stack_print(loaded, row->largest, style, terminal);
     putchar('\n');
 }
 
@@ -56,15 +60,15 @@ static void print_nothing(const struct model *model, const char *filter) {
         printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
 }
 
-static void print_entries(const struct loaded *loaded, const struct view_rows *rows, uint64_t limit,
-    const struct stack_style *style) {
+static void print_entries(const struct loaded *loaded, const struct view_rows *rows, enum view_by by,
+    uint64_t limit, const struct stack_style *style) {
     struct terminal terminal = terminal_of(stdout);
     printf("%s %s in %s:\n\n", bytes_text(rows->sum.live_bytes.value).text, summary_live_word(loaded->model),
         counted_text(rows->sum.live_objects.value, "object").text);
     size_t live = 0;
     while (live < rows->count && rows->rows[live].figures.live_bytes.value > 0) live++;
     size_t shown = limit && limit < live ? limit : live;
-    for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], style, &terminal);
+    for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], by, style, &terminal);
     if (shown == live) return;
     double rest = 0;
     for (size_t i = shown; i < live; i++) rest += rows->rows[i].figures.live_bytes.value;
@@ -73,9 +77,11 @@ static void print_entries(const struct loaded *loaded, const struct view_rows *r
 }
 
 int command_leaks(int argc, char **argv) {
-    static const char *const leak_by_names[] = {"site", "function", "line", "file", "module", "stack", NULL};
-    static const enum view_by leak_by[] = {BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_STACK};
-    int by = 5;
+    static const char *const leak_by_names[] = {
+        "stack", "site", "function", "line", "file", "module", "heap", "type", "scope", NULL};
+    static const enum view_by leak_by[] = {
+        BY_STACK, BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_HEAP, BY_TYPE, BY_SCOPE};
+    int by = 0;
     uint64_t limit = 10;
     const char *filter = NULL;
     struct stack_style style = {.indent = "    "};
@@ -85,9 +91,7 @@ int command_leaks(int argc, char **argv) {
             .help = "what makes an entry (default stack); of several stacks\nthe largest is shown:",
             .choices = leak_by_names},
         {'n', "limit", OPTION_COUNT, &limit, "N", .help = "show N entries (default 10; 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &filter, "RE",
-            .help =
-                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        {'F', "filter", OPTION_TEXT, &filter, "RE", .help = FILTER_HELP},
         {0, "raw-site", OPTION_ON, &style.raw_site, NULL,
             .help = "show operator new, containers, strdup, ... too"},
         {'v', "verbose", OPTION_ON, &style.full_names, NULL, .help = "names in full, with all arguments"},
@@ -119,7 +123,7 @@ int command_leaks(int argc, char **argv) {
     advice_print(stdout, &loaded, SORT_LIVE);
     putchar('\n');
     if (rows.sum.live_bytes.value > 0)
-        print_entries(&loaded, &rows, limit, &style);
+        print_entries(&loaded, &rows, query.by, limit, &style);
     else
         print_nothing(loaded.model, filter);
     view_rows_free(&rows);

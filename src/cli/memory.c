@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *checked(void *memory) {
-    if (memory) return memory;
+void memory_is_short(void) {
     fputs("malloscope: out of memory\n", stderr);
     exit(1);
+}
+
+static void *checked(void *memory) {
+    if (!memory) memory_is_short();
+    return memory;
 }
 
 void *allocate(size_t size) {

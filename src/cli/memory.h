@@ -7,6 +7,7 @@
 void *allocate(size_t size);                 /* zeroed */
 void *reallocate(void *memory, size_t size); /* grows or makes */
 char *copy_text(const char *text);
+_Noreturn void memory_is_short(void); /* ends the command */
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* `free_text` as a cleanup attribute: `cleanup_text char *name = ...`. */

@@ -7,8 +7,11 @@
 #include "cli/sheet.h"
 #include "cli/site_text.h"
 #include "cli/summary.h"
+#include "cli/text.h"
 #include "cli/units.h"
 #include "format/contract.h"
+#include "model/labels.h"
+#include "view/short_name.h"
 
 #include <string.h>
 
@@ -30,6 +33,8 @@ static const char about[] =
     "allocation under its site, so that the lines add up to the totals: 'line' joins functions that share\n"
     "a source line, 'function', 'file' and 'module' join all sites of one, 'stack' joins nothing, and\n"
     "'thread' shows the exact bytes each thread allocated.\n\n"
+    "Programs that use malloscope.h name heaps, types and scopes of their own: a site then has a line for\n"
+    "each heap and type, and 'heap', 'type' and 'scope' (the innermost) join all that have one.\n\n"
     "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them, and "
     "so\n"
     "do --json, --csv and exports.\n\n"
@@ -58,6 +63,8 @@ static void print_json(const struct report *report) {
     contract_write_totals(&json, report->loaded.model);
     json_key(&json, "health");
     contract_write_health(&json, report->loaded.model);
+    json_key(&json, "heaps");
+    if (!contract_write_heaps(&json, report->loaded.model)) memory_is_short();
     json_key(&json, "rows");
     json_array(&json);
     for (size_t i = 0; i < rows_shown(report); i++) contract_write_row(&json, &report->rows.rows[i]);
@@ -79,13 +86,32 @@ static char *bytes_cell(double bytes, bool narrow) {
     return copy_text(narrow ? bytes_text_short(bytes).text : bytes_text(bytes).text);
 }
 
+/* Rows of one site differ in heap and type, so these are left out last. */
 static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_column(sheet, "LIVE", 0);
-    if (!exact) sheet_add_column(sheet, glyphs()->plus_minus, 1);
-    sheet_add_column(sheet, "PEAK", 2);
-    sheet_add_column(sheet, "TOTAL", 3);
-    sheet_add_column(sheet, "COUNT", 4);
-    sheet_add_column(sheet, "TEMP", 5);
+    if (!exact) sheet_add_column(sheet, glyphs()->plus_minus, 3);
+    sheet_add_column(sheet, "PEAK", 4);
+    sheet_add_column(sheet, "TOTAL", 5);
+    sheet_add_column(sheet, "COUNT", 7);
+    sheet_add_column(sheet, "TEMP", 8);
+    sheet_add_word_column(sheet, "HEAP", 2);
+    sheet_add_word_column(sheet, "TYPE", 1);
+    sheet_add_word_column(sheet, "SCOPE", 6);
+}
+
+/* What makes the row. */
+static struct place_text row_text(const struct view_row *row, enum view_by by, bool full) {
+    const char *name = by == BY_HEAP    ? row->heap
+                       : by == BY_TYPE  ? row->type
+                       : by == BY_SCOPE ? row->scope
+                                        : NULL;
+    if (name) return (struct place_text){.name = text_clean(name)};
+    return site_text(row->function, row->file, row->line, row->module, full);
+}
+
+/* NULL, so that the column disappears where there is nothing to tell. */
+static char *word_cell(const char *word, bool is_column) {
+    return word && is_column ? text_clean(word) : NULL;
 }
 
 static void add_stack_row(
@@ -105,7 +131,13 @@ static void add_stack_row(
     cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
     double all = figures->total_objects.value;
     cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
-    cells->last = site_text(row->function, row->file, row->line, row->module, report->verbose);
+    bool has_heaps = model_has_heaps(report->loaded.model);
+    cells->cells[n++] = word_cell(row->heap, has_heaps && report->by != BY_HEAP);
+    char *type = word_cell(row->type, report->by != BY_TYPE);
+    if (type && !report->verbose) short_name(type, glyphs()->ellipsis);
+    cells->cells[n++] = type;
+    cells->cells[n++] = word_cell(row->scope, report->by != BY_SCOPE);
+    cells->last = row_text(row, (enum view_by)report->by, report->verbose);
 }
 
 static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool narrow) {
@@ -117,7 +149,7 @@ static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool
 
 static const char *last_title(int by) {
     static const char *const titles[] = {
-        "SITE", "FUNCTION", "LINE", "FILE", "MODULE", "THREAD", "SITE OF THE STACK"};
+        "SITE", "FUNCTION", "LINE", "FILE", "MODULE", "THREAD", "HEAP", "TYPE", "SCOPE", "SITE OF THE STACK"};
     return titles[by];
 }
 
@@ -162,7 +194,7 @@ static void print_table(const struct report *report) {
     for (size_t i = 0; i < sheet.row_count; i++) {
         sheet_print_row(&sheet, i);
         if (report->verbose && report->rows.rows[i].largest)
-            stack_print(report->loaded.resolver, report->rows.rows[i].largest, &style, &terminal);
+            stack_print(&report->loaded, report->rows.rows[i].largest, &style, &terminal);
     }
     sheet_free(&sheet);
     print_remainder(report);
@@ -206,9 +238,7 @@ int command_report(int argc, char **argv) {
                     "live):",
             .choices = sort_names},
         {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N lines (default 20; 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &report.filter, "RE",
-            .help =
-                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
         {0, "json", OPTION_ON, &report.json, NULL, .help = "one JSON object: totals, health, rows"},
         {0, "csv", OPTION_ON, &report.csv, NULL, .help = "comma-separated lines with a header"},
         {0, "raw-site", OPTION_ON, &report.raw_site, NULL,

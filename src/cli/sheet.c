@@ -7,6 +7,7 @@
 
 #define GAP        2
 #define LAST_LEAST 24 /* columns that names should have */
+#define WORDS_MOST 20 /* that a cell of words takes */
 
 void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last_title) {
     *sheet = (struct sheet){.terminal = terminal, .last_title = last_title};
@@ -14,6 +15,11 @@ void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last
 
 void sheet_add_column(struct sheet *sheet, const char *title, int rank) {
     sheet->columns[sheet->column_count++] = (struct sheet_column){.title = title, .rank = rank};
+}
+
+void sheet_add_word_column(struct sheet *sheet, const char *title, int rank) {
+    sheet_add_column(sheet, title, rank);
+    sheet->columns[sheet->column_count - 1].of_words = true;
 }
 
 struct sheet_row *sheet_add_row(struct sheet *sheet) {
@@ -66,6 +72,9 @@ void sheet_fit(struct sheet *sheet) {
     }
     size_t all = sheet->terminal.width;
     if (all == 0) return;
+    for (size_t i = 0; i < sheet->column_count; i++)
+        if (sheet->columns[i].of_words && sheet->columns[i].width > WORDS_MOST)
+            sheet->columns[i].width = WORDS_MOST;
     while (figures_width(sheet) + LAST_LEAST > all && hide_least_important(sheet)) {
     }
     size_t used = figures_width(sheet);
@@ -73,8 +82,10 @@ void sheet_fit(struct sheet *sheet) {
 }
 
 static void print_cell(const struct sheet_column *column, const char *text) {
-    size_t width = text_width(text);
-    printf("%*s%s%*s", (int)(column->width > width ? column->width - width : 0), "", text, GAP, "");
+    cleanup_text char *shown = column->of_words ? text_shorten(text, column->width) : copy_text(text);
+    size_t width = text_width(shown);
+    int blanks = (int)(column->width > width ? column->width - width : 0);
+    printf("%*s%s%*s", column->of_words ? 0 : blanks, "", shown, GAP + (column->of_words ? blanks : 0), "");
 }
 
 void sheet_print_titles(const struct sheet *sheet) {

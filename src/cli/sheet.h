@@ -1,5 +1,6 @@
-/* A table that fits its terminal: columns of figures, right-aligned, and one last column of names that takes
- * what is left. When names would get too little room, the least important columns are left out. */
+/* A table that fits its terminal: columns of figures, right-aligned, columns of words, left-aligned, and one
+ * last column of names that takes what is left. When names would get too little room, the least important
+ * columns are left out. */
 #ifndef MALLOSCOPE_CLI_SHEET_H
 #define MALLOSCOPE_CLI_SHEET_H
 
@@ -16,13 +17,14 @@ struct place_text {
 };
 
 struct sheet_row {
-    char *cells[SHEET_COLUMNS_MAX]; /* figures, owned */
+    char *cells[SHEET_COLUMNS_MAX]; /* figures and words, owned; a column in which all are NULL is left out */
     struct place_text last;
 };
 
 struct sheet_column {
     const char *title;
     int rank; /* columns of the highest rank are left out first; 0 stays always */
+    bool of_words;
     size_t width;
     bool hidden;
 };
@@ -39,6 +41,8 @@ struct sheet {
 
 void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last_title);
 void sheet_add_column(struct sheet *sheet, const char *title, int rank);
+/* Its cells are clean. On a terminal long ones are shortened. */
+void sheet_add_word_column(struct sheet *sheet, const char *title, int rank);
 /* The row stays good until the next one is added. */
 struct sheet_row *sheet_add_row(struct sheet *sheet);
 void sheet_free(struct sheet *sheet);

@@ -35,7 +35,7 @@ struct place_text site_text(const char *function, const char *file, int line, co
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);
-        if (!full) short_name(text.name, glyphs()->ellipsis);
+        if (!full && function[0] != '[') short_name(text.name, glyphs()->ellipsis);
         if (raw_place && (file || !says_module(function, module))) text.place = text_clean(raw_place);
     } else {
         const char *name = file ? raw_place : module;
@@ -50,26 +50,32 @@ static bool same_place(const struct source_frame *a, const struct source_frame *
            (x->file == y->file || (x->file && y->file && strcmp(x->file, y->file) == 0));
 }
 
-void stack_print(struct resolver *resolver, const struct model_stack *stack, const struct stack_style *style,
+static void print_frame(const struct source_frame *frame, size_t repeats, const struct stack_style *style,
     const struct terminal *terminal) {
+    cleanup_text char *times =
+        repeats > 1 ? format_text("  %s %zu", glyphs()->times, repeats) : copy_text("");
+    struct place_text text = site_text(frame->symbol->function, frame->symbol->file, frame->symbol->line,
+        frame->module ? frame->module->path : NULL, style->full_names);
+    fputs(style->indent, stdout);
+    size_t used = strlen(style->indent) + text_width(times);
+    place_text_print(text,
+        !terminal->width             ? 0
+        : terminal->width > used + 8 ? terminal->width - used
+                                     : 8,
+        terminal);
+    puts(times);
+    place_text_free(&text);
+}
+
+void stack_print(const struct loaded *loaded, const struct model_stack *stack,
+    const struct stack_style *style, const struct terminal *terminal) {
     struct source_frames frames = {0};
-    if (!source_frames_expand(&frames, resolver, stack)) return;
+    if (!source_frames_expand_labelled(&frames, loaded->model, loaded->resolver, stack)) return;
+    if (frames.first > 0) print_frame(&frames.frames[0], 1, style, terminal); /* the type */
     for (size_t i = source_frames_site(&frames, style->raw_site), next; i < frames.count; i = next) {
         const struct source_frame *frame = &frames.frames[i];
         for (next = i + 1; next < frames.count && same_place(frame, &frames.frames[next]);) next++;
-        cleanup_text char *repeats =
-            next - i > 1 ? format_text("  %s %zu", glyphs()->times, next - i) : copy_text("");
-        struct place_text text = site_text(frame->symbol->function, frame->symbol->file, frame->symbol->line,
-            frame->module ? frame->module->path : NULL, style->full_names);
-        fputs(style->indent, stdout);
-        size_t used = strlen(style->indent) + text_width(repeats);
-        place_text_print(text,
-            !terminal->width             ? 0
-            : terminal->width > used + 8 ? terminal->width - used
-                                         : 8,
-            terminal);
-        puts(repeats);
-        place_text_free(&text);
+        print_frame(frame, next - i, style, terminal);
     }
     source_frames_free(&frames);
 }

@@ -2,6 +2,7 @@
 #ifndef MALLOSCOPE_CLI_SITE_TEXT_H
 #define MALLOSCOPE_CLI_SITE_TEXT_H
 
+#include "cli/load.h"
 #include "cli/sheet.h"
 #include "view/view.h"
 
@@ -15,9 +16,9 @@ struct stack_style {
     const char *indent;
 };
 
-/* Prints all frames of a stack, innermost first, one a line. A function that calls itself from one line is
- * printed once, with how often. */
-void stack_print(struct resolver *resolver, const struct model_stack *stack, const struct stack_style *style,
-    const struct terminal *terminal);
+/* Prints all frames of a stack, innermost first, one a line, from the type of what was allocated to its heap,
+ * where these are known. A function that calls itself from one line is printed once, with how often. */
+void stack_print(const struct loaded *loaded, const struct model_stack *stack,
+    const struct stack_style *style, const struct terminal *terminal);
 
 #endif

@@ -1,10 +1,12 @@
 #include "cli/command.h"
 #include "cli/load.h"
+#include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "format/contract.h"
+#include "model/labels.h"
 
 static const char about[] = "Shows the totals of a recording and how good its stacks are.\n" SOURCE_HELP "\n"
                             "Symbols are not read, so this is quick.";
@@ -20,6 +22,8 @@ static void print_json(const struct model *model) {
     contract_write_totals(&json, model);
     json_key(&json, "health");
     contract_write_health(&json, model);
+    json_key(&json, "heaps");
+    if (!contract_write_heaps(&json, model)) memory_is_short();
     json_object_end(&json);
     putchar('\n');
 }
@@ -55,13 +59,17 @@ static void print_for_people(const struct model *model) {
     printf("%-20s %s complete, %.1f frames, confidence %s\n", "stacks",
         percent_text(model->health.complete).text, model->health.mean_depth,
         model->health.confidence ? model->health.confidence : "?");
+    if (model_has_heaps(model)) {
+        puts("heaps");
+        summary_print_heaps(stdout, model);
+    }
     summary_print_notes(stdout, model, SORT_LIVE);
 }
 
 int command_stats(int argc, char **argv) {
     bool json = false;
     struct option_rule rules[] = {
-        {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object: totals and health"},
+        {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object: totals, health and heaps"},
     };
     struct command_line line = {.name = "stats",
         .usage = "malloscope stats [--json] FILE|PID...",

@@ -3,6 +3,7 @@
 #include "cli/text.h"
 #include "cli/units.h"
 #include "format/text.h"
+#include "model/labels.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -211,6 +212,35 @@ void summary_print(FILE *out, const struct model *model) {
     if (totals->sum.samples && !is_good)
         pieces_add(&pieces, "stacks %s complete", percent_text(health->complete).text);
     pieces_end(&pieces);
+}
+
+static char *estimate_text(struct estimate estimate) {
+    if (estimate_error(estimate) <= 0) return copy_text(bytes_text(estimate.value).text);
+    return format_text("%s %s %s", bytes_text(estimate.value).text, glyphs()->plus_minus,
+        bytes_text(estimate_error(estimate)).text);
+}
+
+void summary_print_heaps(FILE *out, const struct model *model) {
+    size_t count, widest = 0;
+    struct heap_totals *heaps = model_heap_totals(model, &count);
+    if (!heaps) memory_is_short();
+    for (size_t i = 0; i < count; i++) {
+        cleanup_text char *name = text_clean(heaps[i].name);
+        if (text_width(name) > widest) widest = text_width(name);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct figures *figures = &heaps[i].figures;
+        cleanup_text char *name = text_clean(heaps[i].name);
+        cleanup_text char *live = estimate_text(figures->live_bytes);
+        cleanup_text char *total = estimate_text(figures->total_bytes);
+        cleanup_text char *rate = heaps[i].rate == 1 ? copy_text("exact")
+                                                     : format_text("one sample every %s on average",
+                                                           bytes_text((double)heaps[i].rate).text);
+        fprintf(out, "  %s%*s  %s live in %s, total %s in %s, %s\n", name, (int)(widest - text_width(name)),
+            "", live, counted_text(figures->live_objects.value, "object").text, total,
+            count_text(figures->total_objects.value).text, rate);
+    }
+    free(heaps);
 }
 
 /* The drops that lose allocations; others only lose names. */

@@ -35,6 +35,9 @@ enum view_sort summary_default_sort(const struct model *model);
 /* Says that the order is not by what is live. */
 void summary_print_order(FILE *out, const char *what);
 
+/* One line a heap: its name, what is live in it and in total, and its rate. */
+void summary_print_heaps(FILE *out, const struct model *model);
+
 /* Which word fits what is live: "live", "still allocated at exit", ... */
 const char *summary_live_word(const struct model *model);
 

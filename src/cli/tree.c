@@ -131,9 +131,7 @@ int command_tree(int argc, char **argv) {
         {'m', "min", OPTION_PERCENT, &percent, "PERCENT",
             .help = "leave out what is smaller (default 1; 0 = show all)"},
         {'d', "depth", OPTION_COUNT, &tree.depth, "N", .help = "go down N calls at most (default 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &filter, "RE",
-            .help =
-                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        {'F', "filter", OPTION_TEXT, &filter, "RE", .help = FILTER_HELP},
         {0, "raw-site", OPTION_ON, &raw_site, NULL,
             .help = "go down into operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &tree.full_names, NULL, .help = "names in full, with all arguments"},
