@@ -92,7 +92,8 @@ void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
             tally.generated += view_sort_value(&stack->figures, sort);
         else if (is_nameless(site) && site->module->path[0] == '/')
             tally.nameless[first_of_file(model, site->module)] += view_sort_value(&stack->figures, sort);
-        if (frames.frames[0].module && is_python(frames.frames[0].module->path)) {
+        const struct model_module *caller = frames.frames[source_frames_innermost(&frames)].module;
+        if (caller && is_python(caller->path)) {
             tally.python_bytes += stack->figures.total_bytes.value;
             tally.python_objects += stack->figures.total_objects.value;
         }

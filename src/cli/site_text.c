@@ -71,11 +71,11 @@ void stack_print(const struct loaded *loaded, const struct model_stack *stack,
     const struct stack_style *style, const struct terminal *terminal) {
     struct source_frames frames = {0};
     if (!source_frames_expand_labelled(&frames, loaded->model, loaded->resolver, stack)) return;
-    if (frames.first > 0) print_frame(&frames.frames[0], 1, style, terminal); /* the type */
-    for (size_t i = source_frames_site(&frames, style->raw_site), next; i < frames.count; i = next) {
+    size_t site = source_frames_site(&frames, style->raw_site);
+    for (size_t i = 0, next; i < frames.count; i = next) {
         const struct source_frame *frame = &frames.frames[i];
         for (next = i + 1; next < frames.count && same_place(frame, &frames.frames[next]);) next++;
-        print_frame(frame, next - i, style, terminal);
+        if (source_frames_shows(&frames, site, i)) print_frame(frame, next - i, style, terminal);
     }
     source_frames_free(&frames);
 }

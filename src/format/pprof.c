@@ -5,8 +5,9 @@
  * included; the has_… flags of a mapping tell truthfully what was found for all of its locations, so that
  * pprof knows where looking again, with better debug information, is worth the time.
  *
- * Scopes and threads are frames without an address. They are labels as well, and so are heap and type: `pprof
- * -tags` sums them up, -tagfocus and -tagroot choose by them. */
+ * Scopes and threads are frames without an address; a scope within the innermost call is put around it, so
+ * that code allocates and not a scope. They are labels as well, and so are heap and type: `pprof -tags` sums
+ * them up, -tagfocus and -tagroot choose by them. */
 #include "format/gzip.h"
 #include "format/intern.h"
 #include "format/profile.pb-c.h"
@@ -240,6 +241,21 @@ static void add_labels(struct builder *builder, Pprof__Sample *sample, const str
     if (labels.thread) add_label(builder, sample, "thread", labels.thread);
 }
 
+/* Index of the innermost call among the frames; 0 if there is none. */
+static size_t innermost_call(const struct model_stack *stack) {
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        uint64_t kind = stack->frames[i] >> FRAME_KIND_SHIFT;
+        if (kind != FRAME_SCOPE && kind != FRAME_THREAD) return i;
+    }
+    return 0;
+}
+
+static void put_first(uint64_t *list, size_t index) {
+    uint64_t first = list[index];
+    memmove(list + 1, list, index * sizeof *list);
+    list[0] = first;
+}
+
 static void add_sample(struct builder *builder, const struct model_stack *stack) {
     const struct figures *figures = &stack->figures;
     bool at_peak = builder->input->value == VALUE_PEAK;
@@ -265,6 +281,7 @@ static void add_sample(struct builder *builder, const struct model_stack *stack)
     sample->n_value = sizeof values / sizeof values[0];
     memcpy(sample->value, values, sizeof values);
     for (size_t i = 0; i < depth; i++) sample->location_id[i] = location_id(builder, stack, (uint32_t)i);
+    put_first(sample->location_id, innermost_call(stack));
     add_labels(builder, sample, stack);
 }
 

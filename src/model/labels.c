@@ -8,16 +8,13 @@ static const char *name_of(const struct model *model, const struct model_stack *
     return name ? name : LABEL_LOST;
 }
 
-/* Scopes and the thread stand around the calls: the search begins at the root and ends where the calls begin.
- */
 struct stack_labels model_labels(const struct model *model, const struct model_stack *stack) {
     struct stack_labels labels = {.heap = HEAP_MALLOC, .type = stack->type};
     if (stack->heap < model->heap_count) labels.heap = model->heaps[stack->heap].name;
-    for (uint32_t i = stack->frame_count; i-- > 0;) {
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
         uint64_t kind = stack->frames[i] >> FRAME_KIND_SHIFT;
-        if (kind == FRAME_NATIVE || kind == FRAME_MODULE) break;
-        if (kind == FRAME_SCOPE) labels.scope = name_of(model, stack, i);
-        if (kind == FRAME_THREAD) labels.thread = name_of(model, stack, i);
+        if (kind == FRAME_SCOPE && !labels.scope) labels.scope = name_of(model, stack, i);
+        if (kind == FRAME_THREAD && !labels.thread) labels.thread = name_of(model, stack, i);
     }
     return labels;
 }

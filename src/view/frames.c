@@ -83,25 +83,37 @@ static bool is_named(const struct source_frame *frame) {
     return frame->symbol->function[0] != '[';
 }
 
-/* Where the scopes and the thread begin, or the end. `ret_is_known` says whether anything is known of the
- * calls before: that frames are missing is not much. */
-static size_t end_of_calls(const struct source_frames *frames, bool *ret_is_known) {
-    size_t i = frames->first;
-    *ret_is_known = false;
-    for (; i < frames->end && !frames->frames[i].symbol->given; i++)
-        *ret_is_known |= frames->frames[i].module || is_named(&frames->frames[i]);
-    return i;
+static bool is_call(const struct source_frame *frame) {
+    return !frame->symbol->given;
+}
+
+size_t source_frames_innermost(const struct source_frames *frames) {
+    for (size_t i = frames->first; i < frames->end; i++)
+        if (is_call(&frames->frames[i])) return i;
+    return frames->first;
+}
+
+/* The innermost scope, if nothing is known of the calls: that some are missing is not much. Otherwise the
+ * end. */
+static size_t find_scope_without_calls(const struct source_frames *frames) {
+    size_t scope = frames->end;
+    for (size_t i = frames->first; i < frames->end; i++) {
+        const struct source_frame *frame = &frames->frames[i];
+        if (is_call(frame) && (frame->module || is_named(frame))) return frames->end;
+        if (!is_call(frame) && scope == frames->end) scope = i;
+    }
+    return scope;
 }
 
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
-    if (raw_sites) return frames->first;
-    bool is_known;
-    size_t end = end_of_calls(frames, &is_known);
-    if (!is_known && end < frames->end) return end;
+    if (raw_sites) return source_frames_innermost(frames);
+    size_t scope = find_scope_without_calls(frames);
+    if (scope < frames->end) return scope;
 
     size_t none = frames->count, wrapper = none, library = none;
-    for (size_t i = frames->first; i < end; i++) {
+    for (size_t i = frames->first; i < frames->end; i++) {
         const struct source_frame *frame = &frames->frames[i];
+        if (!is_call(frame)) continue;
         enum plumbing verdict = plumbing_of_frame(frames, frame);
         if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
@@ -110,7 +122,7 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
         if (library == none && (is_named(frame) || wrapper == none)) return i;
         break;
     }
-    return library != none ? library : wrapper != none ? wrapper : frames->first;
+    return library != none ? library : wrapper != none ? wrapper : source_frames_innermost(frames);
 }
 
 int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {

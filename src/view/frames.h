@@ -22,7 +22,7 @@ struct source_frames {
     struct verdict *verdicts; /* on functions that were met lately, or NULL */
 };
 
-/* The calls, and the scopes and the thread around them. false: out of memory. */
+/* The calls, the scopes where they were entered, and the thread. false: out of memory. */
 bool source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
 /* The same, with the type of what was allocated as the innermost frame, if it is known, and the heap as the
@@ -31,8 +31,17 @@ bool source_frames_expand_labelled(struct source_frames *frames, const struct mo
     struct resolver *resolver, const struct model_stack *stack);
 void source_frames_free(struct source_frames *frames);
 
+/* Index of the innermost call, or where there is none of the innermost scope. */
+size_t source_frames_innermost(const struct source_frames *frames);
+
 /* Index of the site among `frames`: a call, or where none is known the innermost scope. */
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
+
+/* Whether the frame is to be shown where the site is `site`: what is called from there is not, but the scopes
+ * within it are, and the type of what was allocated. */
+static inline bool source_frames_shows(const struct source_frames *frames, size_t site, size_t index) {
+    return index >= site || frames->frames[index].symbol->given;
+}
 
 /* A filter remembers what it said about a symbol: programs have far fewer symbols than frames. */
 struct frame_filter {

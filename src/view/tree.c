@@ -72,15 +72,13 @@ static bool add_stack(struct growing_tree *tree, const struct source_frames *fra
     const struct figures *figures) {
     uint32_t node = 0;
     figures_add(&tree->nodes[0].node.figures, figures);
-    for (size_t i = frames->count; i-- > site;) {
+    for (size_t i = frames->count; i-- > 0;) {
+        if (!source_frames_shows(frames, site, i)) continue;
         node = find_child(tree, node, &frames->frames[i]);
         if (!node) return false;
         figures_add(&tree->nodes[node].node.figures, figures);
     }
-    if (frames->first == 0) return true;
-    node = find_child(tree, node, &frames->frames[0]); /* the type */
-    if (node) figures_add(&tree->nodes[node].node.figures, figures);
-    return node != 0;
+    return true;
 }
 
 static int compare_nodes(const void *left, const void *right, void *context) {

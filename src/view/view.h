@@ -86,8 +86,8 @@ struct view_node {
     size_t child_count;
 };
 
-/* Branches end at the site, or with the type of what was allocated there; `by` is not used. NULL on failure.
- */
+/* Branches end at the site, with the scopes in it and the type of what was allocated; `by` is not used. NULL
+ * on failure. */
 struct view_node *view_tree_query(const struct model *model, struct resolver *resolver,
     const struct view_query *query, struct problem *problem);
 void view_tree_free(struct view_node *root);

@@ -78,7 +78,8 @@ static inline void allocated(
 }
 
 /* 1880 bytes: 1000 in a heap of textures; 800 in malloc's from the same place, of which 300 are of a type; 50
- * of which only a scope is known; 20 and 10 without any scope, the latter of a stack that is not known. */
+ * of which only a scope is known; 20 and 10 without any scope, the latter of a stack that is not known. The
+ * function load_level entered the scope "load; level", and read_config "start". */
 static inline struct labelled labelled_new(void) {
     struct labelled l = {.made = made_new(1, 0), .folder = make_folder()};
     struct made *made = &l.made;
@@ -93,9 +94,9 @@ static inline struct labelled labelled_new(void) {
     l.worker = made_name(made, "worker");
     uint64_t load = call_in(load_level), config = call_in(read_config),
              cut = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT;
-    ALLOCATED(&l, l.textures, l.pixel, 1000, load, config, scope(l.load), scope(l.start), thread(l.worker));
-    ALLOCATED(&l, 0, 0, 500, load, config, scope(l.load), scope(l.start), thread(l.worker));
-    ALLOCATED(&l, 0, l.level, 300, load, config, scope(l.load), scope(l.start), thread(l.worker));
+    ALLOCATED(&l, l.textures, l.pixel, 1000, scope(l.load), load, scope(l.start), config, thread(l.worker));
+    ALLOCATED(&l, 0, 0, 500, scope(l.load), load, scope(l.start), config, thread(l.worker));
+    ALLOCATED(&l, 0, l.level, 300, scope(l.load), load, scope(l.start), config, thread(l.worker));
     ALLOCATED(&l, 0, 0, 50, scope(l.request), thread(l.worker));
     ALLOCATED(&l, 0, 0, 20, config);
     ALLOCATED(&l, 0, 0, 10, cut);

@@ -27,10 +27,10 @@ static void collapsed_has_them_as_frames(void) {
         "[heap malloc];read_config 20\n",
         "[heap malloc];[cut] 10\n",
         "[heap malloc];[thread worker];[scope request] 50\n",
-        "[heap malloc];[thread worker];[scope start];[scope load: level];read_config;load_level 500\n",
-        "[heap malloc];[thread worker];[scope start];[scope load: level];read_config;load_level;"
+        "[heap malloc];[thread worker];read_config;[scope start];load_level;[scope load: level] 500\n",
+        "[heap malloc];[thread worker];read_config;[scope start];load_level;[scope load: level];"
         "[type struct level] 300\n",
-        "[heap textures];[thread worker];[scope start];[scope load: level];read_config;load_level;"
+        "[heap textures];[thread worker];read_config;[scope start];load_level;[scope load: level];"
         "[type struct pixel] 1000\n",
     };
     size_t length = 0;
@@ -108,7 +108,9 @@ static void pprof_has_labels_and_scopes_as_frames(void) {
     CHECK_EQUAL(pixel->n_location_id, 5);
     CHECK(memcmp(pixel->location_id, level->location_id, 5 * sizeof *pixel->location_id) == 0);
     CHECK_TEXT(function_at(profile, pixel, 0), "load_level");
-    CHECK_TEXT(function_at(profile, pixel, 2), "[scope load; level]");
+    CHECK_TEXT(function_at(profile, pixel, 1), "[scope load; level]");
+    CHECK_TEXT(function_at(profile, pixel, 2), "[scope start]");
+    CHECK_TEXT(function_at(profile, pixel, 3), "read_config");
     CHECK_TEXT(function_at(profile, pixel, 4), "[thread worker]");
     pprof__profile__free_unpacked(profile, NULL);
 }

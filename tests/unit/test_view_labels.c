@@ -121,8 +121,8 @@ static void the_tree_goes_from_the_heap_over_scopes_and_calls_to_the_type(void) 
     struct view_query query = {.sort = SORT_LIVE};
     struct view_node *root = view_tree_query(labelled.model, labelled.resolver, &query, NULL);
     CHECK_EQUAL(root->child_count, 2);
-    static const char *const way[] = {"[heap malloc]", "[thread worker]", "[scope start]",
-        "[scope load; level]", "read_config", "load_level", "[type struct level]"};
+    static const char *const way[] = {"[heap malloc]", "[thread worker]", "read_config", "[scope start]",
+        "load_level", "[scope load; level]", "[type struct level]"};
     static const double live[] = {880, 850, 800, 800, 800, 800, 300};
     const struct view_node *node = root;
     for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
@@ -150,6 +150,8 @@ static void a_scope_is_the_site_only_where_no_call_is_known(void) {
     uint64_t inner = scope(labelled.load), outer = scope(labelled.start), worker = thread(labelled.worker);
     uint64_t call = call_in(load_level), cut = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT, nowhere = 0x1000;
     CHECK_TEXT(site_of((const uint64_t[]){call, inner, outer}, 3), "load_level");
+    CHECK_TEXT(site_of((const uint64_t[]){inner, call, outer}, 3), "load_level");
+    CHECK_TEXT(site_of((const uint64_t[]){inner, cut, outer, call}, 4), "[cut]");
     CHECK_TEXT(site_of((const uint64_t[]){nowhere, call, inner}, 3), "[0xfff]");
     CHECK_TEXT(site_of((const uint64_t[]){inner, outer, worker}, 3), "[scope load; level]");
     CHECK_TEXT(site_of((const uint64_t[]){cut, outer, worker}, 3), "[scope start]");
