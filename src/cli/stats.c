@@ -42,7 +42,8 @@ static void print_for_people(const struct model *model) {
     printf("%-20s %s in %s objects\n", "peak", bytes_text(totals->peak_bytes).text,
         count_text(totals->peak_objects).text);
     print_bytes("total", totals->sum.total_bytes, totals->sum.total_objects, model->exact);
-    printf("%-20s %s%s\n", "exact total", bytes_text(totals->exact_total_bytes).text,
+    printf("%-20s %s%s%s\n", "exact total", bytes_text(totals->exact_total_bytes).text,
+        model_has_heaps(model) ? " of malloc's heap" : "",
         totals->exact_is_complete ? "" : " at least: up to one sampling interval a thread is missing");
     printf("%-20s %s\n", "frees", count_text(totals->sum.freed_objects).text);
     double all = totals->sum.total_objects.value;

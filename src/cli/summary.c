@@ -174,7 +174,7 @@ void summary_add_total(struct pieces *pieces, const struct model *model) {
     const struct totals *totals = &model->totals;
     /* The threads' own counters know nothing of heaps that are not malloc's; where the recording is damaged
      * they may be what is missing. */
-    if (model->damaged || model->heap_count > model->process_count)
+    if (model->damaged || model_has_heaps(model))
         add_estimate(pieces, "total", totals->sum.total_bytes);
     else
         pieces_add(pieces, "total %s%s", totals->exact_is_complete ? "" : "at least ",
@@ -277,7 +277,7 @@ static void note_incomplete(FILE *out, const struct model *model) {
     double share = 0;
     if (!model->exact && lost > 0)
         share = lost / (lost + (double)totals->sum.samples);
-    else if (model->exact && totals->exact_total_bytes > 0)
+    else if (model->exact && totals->exact_total_bytes > 0 && !model_has_heaps(model))
         share = 1 - totals->sum.total_bytes.value / totals->exact_total_bytes;
     cleanup_text char *amount = share > 0 ? format_text("%s of the %s are", percent_text(share).text,
                                                 model->exact ? "bytes allocated" : "samples")

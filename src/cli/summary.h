@@ -26,7 +26,8 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
 /* Were allocations lost that should have been recorded? */
 bool summary_is_incomplete(const struct model *model);
 
-/* Adds "total 12 MiB": the threads' exact count, or at least what it is known to be. */
+/* Adds "total 12 MiB": the threads' exact count, or at least what it is known to be; where heaps are not
+ * malloc's alone, the estimate. */
 void summary_add_total(struct pieces *pieces, const struct model *model);
 
 /* What people want to see first: what is live, or, where the program has ended and nearly nothing is, what

@@ -203,7 +203,7 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
         for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
         write_page(out, cut_page, "[cut]");
         write_page(out, dropped_page, "[dropped]");
-        write_page(out, scopes_page, "[scopes only]");
+        write_page(out, scopes_page, "[scopes]");
     }
     free(starts);
     free(places.amounts);

@@ -61,7 +61,7 @@ static void the_text_for_pprof_keeps_what_has_an_address(void) {
     snprintf(line, sizeof line, "\n1: 20 [1: 20] @ 0x%" PRIx64 "\n", call_in(read_config) - 1);
     CHECK(strstr(text, line));
     CHECK(strstr(text, "\n1: 50 [1: 50] @ 0x800000003800\n"));
-    CHECK(strstr(text, "\n800000003000-800000004000 r-xp 00000000 00:00 0 [scopes only]\n"));
+    CHECK(strstr(text, "\n800000003000-800000004000 r-xp 00000000 00:00 0 [scopes]\n"));
     CHECK(!strstr(text, "worker"));
 }
 
