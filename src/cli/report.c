@@ -99,19 +99,32 @@ static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_word_column(sheet, "SCOPE", 6);
 }
 
-/* What makes the row. */
-static struct place_text row_text(const struct view_row *row, enum view_by by, bool full) {
-    const char *name = by == BY_HEAP    ? row->heap
-                       : by == BY_TYPE  ? row->type
-                       : by == BY_SCOPE ? row->scope
-                                        : NULL;
-    if (name) return (struct place_text){.name = text_clean(name)};
-    return site_text(row->function, row->file, row->line, row->module, full);
+/* Clean text of a name that the program gave, NULL for none. */
+static char *heap_text(const struct view_row *row) {
+    return row->heap ? text_clean(row->heap) : NULL;
+}
+static char *scope_text(const struct view_row *row) {
+    return row->scope ? text_clean(row->scope) : NULL;
+}
+/* Types are spelled as functions are. */
+static char *type_text(const struct view_row *row, bool full) {
+    char *text = row->type ? text_clean(row->type) : NULL;
+    if (text && !full && text[0] != '[') short_name(text, glyphs()->ellipsis);
+    return text;
 }
 
-/* NULL, so that the column disappears where there is nothing to tell. */
-static char *word_cell(const char *word, bool is_column) {
-    return word && is_column ? text_clean(word) : NULL;
+/* What makes the row. */
+static struct place_text row_text(const struct view_row *row, enum view_by by, bool full) {
+    switch (by) {
+    case BY_HEAP:
+        return (struct place_text){.name = heap_text(row)};
+    case BY_TYPE:
+        return (struct place_text){.name = type_text(row, full)};
+    case BY_SCOPE:
+        return (struct place_text){.name = scope_text(row)};
+    default:
+        return site_text(row->function, row->file, row->line, row->module, full);
+    }
 }
 
 static void add_stack_row(
@@ -131,12 +144,11 @@ static void add_stack_row(
     cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
     double all = figures->total_objects.value;
     cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
-    bool has_heaps = model_has_heaps(report->loaded.model);
-    cells->cells[n++] = word_cell(row->heap, has_heaps && report->by != BY_HEAP);
-    char *type = word_cell(row->type, report->by != BY_TYPE);
-    if (type && !report->verbose) short_name(type, glyphs()->ellipsis);
-    cells->cells[n++] = type;
-    cells->cells[n++] = word_cell(row->scope, report->by != BY_SCOPE);
+    /* A column without any cell is not shown. */
+    bool tells_heap = model_has_heaps(report->loaded.model) && report->by != BY_HEAP;
+    cells->cells[n++] = tells_heap ? heap_text(row) : NULL;
+    cells->cells[n++] = report->by != BY_TYPE ? type_text(row, report->verbose) : NULL;
+    cells->cells[n++] = report->by != BY_SCOPE ? scope_text(row) : NULL;
     cells->last = row_text(row, (enum view_by)report->by, report->verbose);
 }
 

@@ -26,6 +26,7 @@ static void collapsed_has_them_as_frames(void) {
     static const char *const lines[] = {
         "[heap malloc];read_config 20\n",
         "[heap malloc];[cut] 10\n",
+        "[heap malloc];[thread worker];load_level;[scope load: level];[type struct level] 40\n",
         "[heap malloc];[thread worker];[scope request] 50\n",
         "[heap malloc];[thread worker];read_config;[scope start];load_level;[scope load: level] 500\n",
         "[heap malloc];[thread worker];read_config;[scope start];load_level;[scope load: level];"
@@ -54,7 +55,7 @@ static void speedscope_has_them_as_frames(void) {
 static void the_text_for_pprof_keeps_what_has_an_address(void) {
     char line[128];
     export("heap");
-    CHECK(strncmp(text, "heap profile: 6: 1880 [6: 1880] @ heapprofile\n", 46) == 0);
+    CHECK(strncmp(text, "heap profile: 7: 1920 [7: 1920] @ heapprofile\n", 46) == 0);
     snprintf(line, sizeof line, "\n3: 1800 [3: 1800] @ 0x%" PRIx64 " 0x%" PRIx64 "\n",
         call_in(load_level) - 1, call_in(read_config));
     CHECK(strstr(text, line));
@@ -83,7 +84,7 @@ static const char *function_at(const Pprof__Profile *profile, const Pprof__Sampl
     return profile->string_table[profile->function[location->line[0]->function_id - 1]->name];
 }
 
-static void pprof_has_labels_and_scopes_as_frames(void) {
+static Pprof__Profile *export_pprof(void) {
     static unsigned char plain[65536];
     export("pprof");
     z_stream stream = {
@@ -91,8 +92,12 @@ static void pprof_has_labels_and_scopes_as_frames(void) {
     CHECK_EQUAL(inflateInit2(&stream, 15 + 16), Z_OK);
     CHECK_EQUAL(inflate(&stream, Z_FINISH), Z_STREAM_END);
     inflateEnd(&stream);
-    Pprof__Profile *profile = pprof__profile__unpack(NULL, stream.total_out, plain);
-    CHECK_EQUAL(profile->n_sample, 6);
+    return pprof__profile__unpack(NULL, stream.total_out, plain);
+}
+
+static void pprof_has_labels_and_scopes_as_frames(void) {
+    Pprof__Profile *profile = export_pprof();
+    CHECK_EQUAL(profile->n_sample, 7);
 
     const Pprof__Sample *pixel = sample_of(profile, 1000), *level = sample_of(profile, 300);
     CHECK_EQUAL(pixel->n_label, 4);
@@ -117,7 +122,7 @@ static void pprof_has_labels_and_scopes_as_frames(void) {
 
 static void json_and_csv_have_fields_for_them(void) {
     export("json");
-    CHECK(strstr(text, "\"heaps\":[{\"name\":\"malloc\",\"rate\":1,\"live_bytes\":880,"));
+    CHECK(strstr(text, "\"heaps\":[{\"name\":\"malloc\",\"rate\":1,\"live_bytes\":920,"));
     CHECK(strstr(text, "{\"name\":\"textures\",\"rate\":1,\"live_bytes\":1000,"));
     CHECK(strstr(text,
         "\"heap\":\"textures\",\"type\":\"struct pixel\",\"scope\":\"load; level\",\"live_bytes\":1000,"));
@@ -132,6 +137,26 @@ static void json_and_csv_have_fields_for_them(void) {
     CHECK(strstr(text, ",malloc,,\n"));
 }
 
+/* The same number is another name in another process. */
+static void pprof_names_scopes_of_several_processes(void) {
+    struct labelled one = labelled;
+    struct made other = made_new(1, 0);
+    for (uint32_t i = 1; i <= one.worker; i++) made_name(&other, i == one.request ? "answer" : "other");
+    allocated(&other, 0, 0, 77, (const uint64_t[]){scope(one.request)}, 1);
+    made_write(&other, in_folder(one.folder, "other.mscope"));
+    made_free(&other);
+    CHECK(model_load(one.folder, &labelled.model, NULL) == 0);
+    CHECK(resolver_new(labelled.model, &labelled.resolver, NULL) == 0);
+    Pprof__Profile *profile = export_pprof();
+    CHECK_TEXT(function_at(profile, sample_of(profile, 50), 0), "[scope request]");
+    CHECK_TEXT(function_at(profile, sample_of(profile, 77), 0), "[scope answer]");
+    CHECK_TEXT(label_of(profile, sample_of(profile, 77), "scope"), "answer");
+    pprof__profile__free_unpacked(profile, NULL);
+    resolver_free(labelled.resolver);
+    model_free(labelled.model);
+    labelled = one;
+}
+
 int main(void) {
     labelled = labelled_new();
     labelled_load(&labelled);
@@ -140,6 +165,7 @@ int main(void) {
     the_text_for_pprof_keeps_what_has_an_address();
     pprof_has_labels_and_scopes_as_frames();
     json_and_csv_have_fields_for_them();
+    pprof_names_scopes_of_several_processes();
     labelled_free(&labelled);
     free(text);
     return check_result();
