@@ -50,7 +50,7 @@ def check_recorded(recording):
     health = harness.report(recording)["health"]
     assert health["complete"] == 1
     collapsed = harness.malloscope("export", "--format", "collapsed", recording).stdout.decode()
-    assert re.search(r"main;work[^;]*;phase one;make_buffer\S* 2000", collapsed)
+    assert re.search(r"main;work[^;]*;\[scope phase one\];make_buffer\S* 2000", collapsed)
 
 
 @pytest.mark.parametrize("options", [["-fPIE", "-pie"], ["-fPIC", "-no-pie"]])
