@@ -2,6 +2,7 @@
  * makes of whole traces is tested in tests/e2e/test_chrome.py. */
 #include "check.h"
 #include "format/format.h"
+#include "no_labels.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* Rows and trees over a small made-up program. The resolver is replaced: a frame's value is an index into
  * `names`. */
 #include "check.h"
+#include "no_labels.h"
 #include "view/frames.h"
 #include "view/view.h"
 
@@ -50,12 +51,6 @@ struct symbol_list resolver_look_up(
     (void)resolver;
     const struct name *name = &names[stack->frames[index]];
     return (struct symbol_list){name->symbols, name->count, name->module, 0};
-}
-
-/* test_view_labels.c has programs that name what they allocate; this one does not. */
-const struct symbol *resolver_label(struct resolver *resolver, const char *what, const char *name) {
-    (void)resolver, (void)what, (void)name;
-    abort();
 }
 
 static struct model_stack stacks[8];
