@@ -53,8 +53,23 @@ static enum stacks stacks_of(const char *text) {
     return STACKS_BOTH;
 }
 
+/* Asked once: names are made in signal handlers too, whose stack may be small. */
+static const char *executable_name(void) {
+    static char name[256];
+    if (name[0]) return name;
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    size_t end = strcspn(last, " ");
+    if (end == 0 || end >= sizeof name) return "program";
+    memcpy(name, last, end);
+    return name;
+}
+
 bool options_read(struct options *ret_options) {
     if (!environ) return false;
+    executable_name();
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
@@ -105,18 +120,6 @@ static void put_number(struct text *text, uint64_t value) {
     put(text, digits + sizeof digits - length, length);
 }
 
-static void put_executable(struct text *text) {
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) {
-        put(text, "program", 7);
-        return;
-    }
-    path[length] = '\0';
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    put(text, name, strcspn(name, " "));
-}
-
 static void put_expanded(struct text *text, const char *pattern, size_t length, int pid) {
     struct utsname host;
     for (const char *at = pattern, *end = pattern + length; at < end; at++) {
@@ -129,7 +132,7 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
             put_number(text, (uint64_t)pid);
             break;
         case 'e':
-            put_executable(text);
+            put(text, executable_name(), strlen(executable_name()));
             break;
         case 'h':
             put(text, host.nodename, uname(&host) == 0 ? strlen(host.nodename) : 0);
@@ -147,6 +150,17 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
     }
 }
 
+/* Up to the ending that says what kind of file it is. */
+static size_t length_of_stem(const char *pattern) {
+    static const char *const endings[] = {".mscope", ".heap"};
+    size_t length = strlen(pattern);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(pattern + length - ending, endings[i]) == 0) return length - ending;
+    }
+    return length;
+}
+
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size) {
     struct text text = {path, path + size, false};
     if (*pattern != '/') {
@@ -154,10 +168,7 @@ bool options_path(const char *pattern, int pid, unsigned attempt, char *path, si
         text.at += strlen(path);
         put(&text, "/", 1);
     }
-    size_t length = strlen(pattern), stem = length;
-    static const char ending[] = ".mscope";
-    if (length > sizeof ending - 1 && strcmp(pattern + length - (sizeof ending - 1), ending) == 0)
-        stem = length - (sizeof ending - 1);
+    size_t length = strlen(pattern), stem = length_of_stem(pattern);
 
     /* %n counts the attempts; without it they are told apart by process and number. */
     const char *counter = strstr(pattern, "%n");
