@@ -5,6 +5,7 @@
 #include "hook/dump.h"
 #include "hook/hooks.h"
 #include "hook/options.h"
+#include "hook/own_heaps.h"
 #include "hook/state.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static bool may_dump(int pid) {
     return is_recording() && recorder.recording.header->pid == pid;
 }
 
-int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted, char *ret_path) {
+int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted) {
     static _Atomic unsigned called;
     int pid = (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     if (!may_dump(pid)) return -ECANCELED;
@@ -40,15 +41,15 @@ int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *c
         bool fits = options_path(pattern, pid, attempt, file->path, sizeof file->path);
         r = fits ? write_file(file, format) : -ENAMETOOLONG;
     } while (r == -EEXIST && counted && ++tried < ATTEMPTS);
-    if (ret_path) memcpy(ret_path, file->path, sizeof file->path);
     dump_file_free(file);
     return r;
 }
 
 EXPORT mscope_result mscope_dump(const char *path, mscope_format format) {
     if (!path || !*path || (unsigned)format > MSCOPE_FORMAT_HEAP) return MSCOPE_BAD_ARGUMENT;
+    own_heaps_enumerate();
     int error = errno; /* options_path asks libc for the current folder */
-    int r = dump_write(path, format == MSCOPE_FORMAT_HEAP ? DUMP_HEAP : DUMP_RECORDING, NULL, NULL);
+    int r = dump_write(path, format == MSCOPE_FORMAT_HEAP ? DUMP_HEAP : DUMP_RECORDING, NULL);
     errno = error;
     if (r == 0) return MSCOPE_OK;
     if (r == -ECANCELED) return MSCOPE_BAD_STATE;

@@ -12,10 +12,9 @@
 enum dump_format { DUMP_RECORDING, DUMP_HEAP };
 
 /* Writes a dump to where `pattern` says (options_path). A file that is there is not overwritten: if the name
- * is one that counts (%n), or `counted` is not NULL, other names are tried, from number `*counted` on.
- * Returns 0 or a negative errno, -ECANCELED if this process does not record; `ret_path`, if not NULL, gets
- * the last name that was tried. */
-int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted, char *ret_path);
+ * counts (%n), or `counted` is not NULL, other names are tried, from number `*counted` on. Returns 0 or a
+ * negative errno, -ECANCELED if this process does not record. */
+int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted);
 
 /* The two formats. The file has been started. */
 int dump_write_recording(struct dump_file *file, struct recording *recording, uint64_t now);

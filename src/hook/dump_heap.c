@@ -86,17 +86,73 @@ static uint64_t address_of(uint64_t frame) {
     }
 }
 
-static void put_stack(
-    struct dump_file *file, const struct recording *recording, const struct stack_record *stack) {
-    uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE), put = 0;
+/* ---- merging: stacks that differ only in what this format leaves out are one ---- */
+
+/* Goes through the addresses of a stack. 0 at the end. */
+struct addresses {
+    const uint64_t *frame, *end;
+};
+
+static struct addresses addresses_of(const struct recording *recording, const struct stack_record *stack) {
+    uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE);
     const uint64_t *frames = count ? recording_at(recording, stack->frames) : NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t address = address_of(frames[i]);
-        if (address) put_address(file, put++ ? address : address - 1);
-    }
-    if (!put) put_address(file, MIDDLE(count ? CUT_PAGE : DROPPED_PAGE));
-    dump_text(file, "\n");
+    return (struct addresses){frames, frames + count};
 }
+
+static uint64_t next_address(struct addresses *addresses) {
+    uint64_t address = 0;
+    while (!address && addresses->frame < addresses->end) address = address_of(*addresses->frame++);
+    return address;
+}
+
+static bool are_equal(struct addresses a, struct addresses b) {
+    if ((a.frame == a.end) != (b.frame == b.end)) return false; /* nothing is known of one of them */
+    uint64_t address;
+    do
+        if ((address = next_address(&a)) != next_address(&b)) return false;
+    while (address);
+    return true;
+}
+
+static uint64_t hash_of(struct addresses addresses) {
+    uint64_t hash = 0, address;
+    while ((address = next_address(&addresses))) {
+        hash = (hash ^ address) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static void add_line(struct line *sum, const struct line *line) {
+    sum->live_objects += line->live_objects;
+    sum->live_bytes += line->live_bytes;
+    sum->total_objects += line->total_objects;
+    sum->total_bytes += line->total_bytes;
+}
+
+static bool is_empty(const struct line *line) {
+    return !line->live_objects && !line->total_objects;
+}
+
+/* Moves the figures of each stack to the first that is equal to it. `places` has room for twice as many
+ * numbers as there are stacks, and is zero. */
+static void merge(struct recording *recording, struct line *lines, uint64_t count, uint32_t *places) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (is_empty(&lines[i])) continue;
+        struct addresses mine = addresses_of(recording, stack_table_get(recording, (uint32_t)i));
+        uint64_t place = hash_of(mine) % (2 * count);
+        for (; places[place]; place = (place + 1) % (2 * count)) {
+            uint32_t other = places[place] - 1;
+            if (!are_equal(mine, addresses_of(recording, stack_table_get(recording, other)))) continue;
+            add_line(&lines[other], &lines[i]);
+            lines[i] = (struct line){0};
+            break;
+        }
+        if (!places[place]) places[place] = (uint32_t)i + 1;
+    }
+}
+
+/* ---- the map ---- */
 
 static void put_mapping(struct dump_file *file, uint64_t start, uint64_t end, uint64_t offset) {
     dump_text_hex(file, start, 8);
@@ -139,14 +195,23 @@ static int put_maps(struct dump_file *file) {
     return (int)size;
 }
 
+/* ---- the whole ---- */
+
+static void put_stack(
+    struct dump_file *file, const struct recording *recording, const struct stack_record *stack) {
+    struct addresses addresses = addresses_of(recording, stack);
+    bool is_known = addresses.frame < addresses.end;
+    uint64_t leaf = next_address(&addresses), caller;
+    put_address(file, leaf ? leaf - 1 : MIDDLE(is_known ? CUT_PAGE : DROPPED_PAGE));
+    while ((caller = next_address(&addresses))) put_address(file, caller);
+    dump_text(file, "\n");
+}
+
 static struct line read_lines(struct recording *recording, struct line *lines, uint64_t count) {
     struct line sum = {0};
     for (uint64_t i = 0; i < count; i++) {
         lines[i] = read_line(stack_table_get(recording, (uint32_t)i));
-        sum.live_objects += lines[i].live_objects;
-        sum.live_bytes += lines[i].live_bytes;
-        sum.total_objects += lines[i].total_objects;
-        sum.total_bytes += lines[i].total_bytes;
+        add_line(&sum, &lines[i]);
     }
     return sum;
 }
@@ -155,19 +220,21 @@ int dump_write_heap(struct dump_file *file, struct recording *recording) {
     struct recording_header *header = recording->header;
     /* The sums stand first and the figures go on changing: they are read once, for both. */
     uint64_t count = atomic_load_explicit(&header->stacks.count, memory_order_acquire);
-    struct line *lines = dump_map(count * sizeof *lines);
+    size_t room = count * (sizeof(struct line) + 2 * sizeof(uint32_t));
+    struct line *lines = dump_map(room);
     if (!lines) return -ENOMEM;
     struct line sum = read_lines(recording, lines, count);
+    merge(recording, lines, count, (uint32_t *)(lines + count));
 
     dump_text(file, "heap profile: ");
     put_numbers(file, &sum);
     dump_text(file, " heapprofile\n");
     for (uint64_t i = 0; i < count; i++) {
-        if (!lines[i].live_objects && !lines[i].total_objects) continue;
+        if (is_empty(&lines[i])) continue;
         put_numbers(file, &lines[i]);
         put_stack(file, recording, stack_table_get(recording, (uint32_t)i));
     }
-    dump_unmap(lines, count * sizeof *lines);
+    dump_unmap(lines, room);
     dump_text(file, "# bytes that the recorder takes itself: ");
     dump_text_decimal(file, atomic_load_explicit(&header->arena_used, memory_order_relaxed) +
                                 atomic_load_explicit(&header->private_bytes, memory_order_relaxed));

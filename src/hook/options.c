@@ -16,6 +16,12 @@ static char *variable(const char *name) {
     return NULL;
 }
 
+/* The same; NULL, too, where there is no text. */
+static const char *text_of(const char *name) {
+    const char *text = variable(name);
+    return text && *text ? text : NULL;
+}
+
 /* "4096", "64K", "1M", "2G"; `fallback` where there is no number. */
 static uint64_t number(const char *name, uint64_t fallback) {
     const char *text = variable(name);
@@ -80,6 +86,10 @@ bool options_read(struct options *ret_options) {
         .is_root = number("MALLOSCOPE_ROOT", (uint64_t)getpid()) == (uint64_t)getpid(),
         .is_wanted = is_wanted(),
         .stacks = stacks_of(variable("MALLOSCOPE_STACKS")),
+        .dump = text_of("MALLOSCOPE_DUMP"),
+        .dump_format = text_of("MALLOSCOPE_DUMP_FORMAT"),
+        .dump_at = text_of("MALLOSCOPE_DUMP_AT"),
+        .dump_signal = text_of("MALLOSCOPE_SIGNAL"),
         .thread_frames = number("MALLOSCOPE_THREAD_FRAMES", 0) != 0,
     };
     if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
