@@ -33,7 +33,7 @@ int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *c
     if (!may_dump(pid)) return -ECANCELED;
     struct dump_file *file = dump_file_new();
     if (!file) return -ENOMEM;
-    if (!counted && strstr(pattern, "%n")) counted = &called;
+    if (!counted && options_counter(pattern)) counted = &called;
     int r;
     unsigned tried = 0;
     do {

@@ -171,6 +171,12 @@ static size_t length_of_stem(const char *pattern) {
     return length;
 }
 
+const char *options_counter(const char *pattern) {
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'n') return at;
+    return NULL;
+}
+
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size) {
     struct text text = {path, path + size, false};
     if (*pattern != '/') {
@@ -181,7 +187,7 @@ bool options_path(const char *pattern, int pid, unsigned attempt, char *path, si
     size_t length = strlen(pattern), stem = length_of_stem(pattern);
 
     /* %n counts the attempts; without it they are told apart by process and number. */
-    const char *counter = strstr(pattern, "%n");
+    const char *counter = options_counter(pattern);
     if (counter) {
         put_expanded(&text, pattern, (size_t)(counter - pattern), pid);
         put_number(&text, attempt + 1);

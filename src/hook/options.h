@@ -40,4 +40,7 @@ bool options_read(struct options *ret_options);
  * not fit. */
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size);
 
+/* Where the name counts: at its first %n, which is not behind a percent sign that is one (%%n). Or NULL. */
+const char *options_counter(const char *pattern);
+
 #endif

@@ -263,24 +263,6 @@ def test_pprof_has_inlined_calls_innermost_first(exact):
     assert [("inner", SITE_LINES["inner"]), ("outer", SITE_LINES["outer"])] in lines
 
 
-@pytest.fixture(scope="module")
-def pprof(module_folder):
-    """The command of the real pprof."""
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if not go:
-        pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
-    made = module_folder / "pprof"
-    # Go's own copy needs no network; not every package of Go has its source.
-    if harness.run([go, "build", "-o", made, "cmd/pprof"], expect=None).returncode == 0:
-        return made
-    fetched = harness.run(
-        [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(module_folder)}
-    )
-    if fetched.returncode:
-        pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])
-    return made
-
-
 def pprof_top(pprof, profile, *options):
     """{name: flat} of `pprof -top`, in bytes or objects."""
     output = harness.run(
