@@ -59,23 +59,24 @@ static enum stacks stacks_of(const char *text) {
     return STACKS_BOTH;
 }
 
-/* Asked once: names are made in signal handlers too, whose stack may be small. */
-static const char *executable_name(void) {
-    static char name[256];
-    if (name[0]) return name;
+static char executable[256] = "program";
+
+/* Asked once, and with a frame of its own: names are made in signal handlers too, whose stack may be small.
+ */
+static __attribute__((noinline)) void find_executable(void) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-    size_t end = strcspn(last, " ");
-    if (end == 0 || end >= sizeof name) return "program";
-    memcpy(name, last, end);
-    return name;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t end = strcspn(name, " ");
+    if (end == 0 || end >= sizeof executable) return;
+    memcpy(executable, name, end);
+    executable[end] = '\0';
 }
 
 bool options_read(struct options *ret_options) {
     if (!environ) return false;
-    executable_name();
+    find_executable();
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
@@ -142,7 +143,7 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
             put_number(text, (uint64_t)pid);
             break;
         case 'e':
-            put(text, executable_name(), strlen(executable_name()));
+            put(text, executable, strlen(executable));
             break;
         case 'h':
             put(text, host.nodename, uname(&host) == 0 ? strlen(host.nodename) : 0);

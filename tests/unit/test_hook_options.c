@@ -11,6 +11,8 @@ static const char *path_of(const char *pattern, unsigned attempt) {
 }
 
 int main(void) {
+    struct options options;
+    CHECK(options_read(&options));
     CHECK_TEXT(path_of("/tmp/a.mscope", 0), "/tmp/a.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 1), "/tmp/a.77.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 2), "/tmp/a.77.2.mscope");
@@ -31,7 +33,6 @@ int main(void) {
     CHECK_TEXT(path_of(long_pattern, 0), "(too long)");
     free(long_pattern);
 
-    struct options options;
     setenv("MALLOSCOPE_RATE", "64K", 1);
     setenv("MALLOSCOPE_FORCE", "1", 1);
     CHECK(options_read(&options));
