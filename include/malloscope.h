@@ -125,10 +125,13 @@ struct mscope_stats {
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
 
 /* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
- * above; %n counts the dumps. */
+ * above; %n counts the dumps. The file appears whole or not at all, and none is overwritten: MSCOPE_FAILED
+ * with errno EEXIST, unless %n makes another name. On success errno stays as it was. `malloscope dump PID`
+ * does the same from outside, at no cost to the program. */
 mscope_result mscope_snapshot(const char *path) MSCOPE_FUNCTION;
 
-/* The same, or another format that can be written without the tool. Both are safe in signal handlers. */
+/* The same, or another format that can be written without the tool. Both are safe in signal handlers, and in
+ * any number of threads at once; what an `enumerate` function of your own does there is your affair. */
 typedef enum mscope_format {
     MSCOPE_FORMAT_RECORDING,
     MSCOPE_FORMAT_HEAP, /* pprof's text format, with unbiased values: `pprof PROGRAM PATH` */
