@@ -125,10 +125,13 @@ struct mscope_stats {
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
 
 /* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
- * above; %n counts the dumps. */
+ * above; %n counts the dumps. The file appears whole or not at all, and none is overwritten: MSCOPE_FAILED
+ * with errno EEXIST, unless %n makes another name. On success errno stays as it was. `malloscope dump PID`
+ * does the same from outside, at no cost to the program. */
 mscope_result mscope_snapshot(const char *path) MSCOPE_FUNCTION;
 
-/* The same, or another format that can be written without the tool. Both are safe in signal handlers. */
+/* The same, or another format that can be written without the tool. Both are safe in signal handlers, and in
+ * any number of threads at once; what an `enumerate` function of your own does there is your affair. */
 typedef enum mscope_format {
     MSCOPE_FORMAT_RECORDING,
     MSCOPE_FORMAT_HEAP, /* pprof's text format, with unbiased values: `pprof PROGRAM PATH` */
@@ -212,7 +215,14 @@ mscope_result mscope_type(const void *block, struct mscope_name *type) MSCOPE_FU
 mscope_result mscope_type_named(const void *block, const char *type) MSCOPE_FUNCTION;
 mscope_result mscope_heap_type(mscope_heap heap, const void *block, const char *type) MSCOPE_FUNCTION;
 
-/* ---- The register: addresses and what is known of them, for purposes of your own ---- */
+/* ---- The register: addresses and what is known of them, for purposes of your own ----
+ *
+ * It needs no recorder to be ACTIVE, and knows nothing of the recording. Its memory comes from mmap. It may
+ * be used by any number of threads and by signal handlers, also for the same address: every call but
+ * mscope_register_each happens as a whole at one moment between its beginning and its end. So of two threads
+ * that remove an address at once one gets it and the other MSCOPE_UNKNOWN; of two that insert it at once the
+ * later one's size and context stay; what mscope_register_find gives was put in by one call. No thread ever
+ * waits for another. The one exception is mscope_register_free: nobody else may be using the register. */
 
 struct mscope_register;
 
@@ -225,7 +235,8 @@ struct mscope_registered {
 /* NULL if there is no memory. It holds up to `capacity` addresses (0: as many as there is memory for). */
 struct mscope_register *mscope_register_new(size_t capacity) MSCOPE_FUNCTION;
 void mscope_register_free(struct mscope_register *reg) MSCOPE_FUNCTION;
-/* An address that is there already gets the new size and context. MSCOPE_FULL when there is no room. */
+/* An address that is there already gets the new size and context. MSCOPE_FULL when there is no room or
+ * memory. */
 mscope_result mscope_register_insert(
     struct mscope_register *reg, const void *address, size_t size, uint64_t context) MSCOPE_FUNCTION;
 /* `ret_removed` and `ret_found` may be NULL. MSCOPE_UNKNOWN when the address is not there. */
@@ -233,9 +244,11 @@ mscope_result mscope_register_remove(
     struct mscope_register *reg, const void *address, struct mscope_registered *ret_removed) MSCOPE_FUNCTION;
 mscope_result mscope_register_find(
     struct mscope_register *reg, const void *address, struct mscope_registered *ret_found) MSCOPE_FUNCTION;
+/* MSCOPE_FULL, too, when there is no memory. */
 mscope_result mscope_register_set_context(
     struct mscope_register *reg, const void *address, uint64_t context) MSCOPE_FUNCTION;
-/* Visits what is there from beginning to end of the call, and perhaps what comes or goes meanwhile. */
+/* Visits once what is there from beginning to end of the call, and perhaps what comes or goes meanwhile.
+ * `visit` may change the register. */
 mscope_result mscope_register_each(struct mscope_register *reg,
     void (*visit)(void *context, const struct mscope_registered *entry), void *context) MSCOPE_FUNCTION;
 /* Memory that the register takes, and how many addresses it holds. */

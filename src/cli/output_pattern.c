@@ -12,17 +12,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEFAULT_NAME "malloscope.%e.%p.mscope"
-#define ENDING       ".mscope"
+#define ENDING ".mscope"
+
+/* What the names are for, and how another one is given. */
+struct purpose {
+    const char *files, *option, *default_name;
+};
+static const struct purpose for_recordings = {"the recording", "-o", "malloscope.%e.%p.mscope"};
+static const struct purpose for_dumps = {"the dumps", "--dump", "malloscope.%e.%p.%n.heap"};
 
 /* Checking */
 
-static int check_percents(const char *pattern, struct problem *problem) {
+static int check_percents(const struct purpose *purpose, const char *pattern, struct problem *problem) {
     for (const char *p = strchr(pattern, '%'); p; p = strchr(p + 2, '%'))
         if (!p[1] || !strchr("pehtn%", p[1]))
             return problem_set(problem, PROBLEM_USAGE,
                 "use %p (pid), %e (program), %h (host), %t (time), %n (counter); %% is a percent sign",
-                "'%.2s' in the name '%s' of the recording means nothing", p, pattern);
+                "'%.2s' in the name '%s' of %s means nothing", p, pattern, purpose->files);
     return 0;
 }
 
@@ -34,26 +40,30 @@ static char *fixed_folder(const char *pattern) {
     return length > 1 ? strndup(pattern, length - 1) : copy_text("/");
 }
 
-static int check_folder(const char *pattern, struct problem *problem) {
+static int check_folder(const struct purpose *purpose, const char *pattern, struct problem *problem) {
     cleanup_text char *folder = fixed_folder(pattern);
     struct stat status;
+    cleanup_text char *make =
+        format_text("make it with mkdir -p, or choose another with %s", purpose->option);
+    cleanup_text char *move = format_text("choose another place with %s", purpose->option);
+    cleanup_text char *move_to =
+        format_text("choose another place with %s, for instance %s /tmp", purpose->option, purpose->option);
+    const char *verb = purpose == &for_dumps ? "dump" : "record";
     if (stat(folder, &status) < 0) {
         int error = errno;
-        return problem_set(problem, problem_kind_of_errno(error),
-            "make it with mkdir -p, or choose another with -o", "cannot record into the folder '%s': %s",
-            folder, strerror(error));
+        return problem_set(problem, problem_kind_of_errno(error), make, "cannot %s into the folder '%s': %s",
+            verb, folder, strerror(error));
     }
     if (!S_ISDIR(status.st_mode))
-        return problem_set(problem, PROBLEM_MISSING, "choose another place with -o",
-            "cannot record into '%s': it is not a folder", folder);
+        return problem_set(
+            problem, PROBLEM_MISSING, move, "cannot %s into '%s': it is not a folder", verb, folder);
     /* Rights, read-only mounts, quotas and file systems that hold no files: only an attempt tells. */
     cleanup_text char *trial = format_text("%s/.malloscope.%d", folder, (int)getpid());
     int fd = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST) {
         int error = errno;
         return problem_set(problem, error == EROFS ? PROBLEM_PERMISSION : problem_kind_of_errno(error),
-            "choose another place with -o, for instance -o /tmp", "cannot make files in the folder '%s': %s",
-            folder, strerror(error));
+            move_to, "cannot make files in the folder '%s': %s", folder, strerror(error));
     }
     if (fd >= 0) {
         close(fd);
@@ -91,34 +101,54 @@ static char *make_absolute(const char *given) {
     return absolute;
 }
 
-int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem) {
+static int prepare(
+    const struct purpose *purpose, const char *given, char **ret_pattern, struct problem *problem) {
     struct stat status;
     cleanup_text char *name = NULL;
     size_t length = given ? strlen(given) : 0;
     if (length == 0)
-        name = copy_text(DEFAULT_NAME);
+        name = copy_text(purpose->default_name);
     else if (given[length - 1] == '/')
-        name = format_text("%s%s", given, DEFAULT_NAME);
+        name = format_text("%s%s", given, purpose->default_name);
     else if (!strchr(given, '%') && stat(given, &status) == 0 && S_ISDIR(status.st_mode))
-        name = format_text("%s/%s", given, DEFAULT_NAME);
+        name = format_text("%s/%s", given, purpose->default_name);
     else
         name = copy_text(given);
     char *pattern = make_absolute(name);
-    if (!pattern)
-        return problem_set(problem, PROBLEM_FAILURE,
-            "give an absolute path with -o, or change to a folder that exists",
-            "the current folder cannot be named: %s", strerror(errno));
-    int r = check_percents(pattern, problem);
-    if (r == 0 && strlen(pattern) > PATH_MAX - 64)
-        r = problem_set(problem, PROBLEM_FAILURE, "choose a shorter one with -o",
-            "the name of the recording is too long");
-    if (r == 0) r = check_folder(pattern, problem);
-    if (r == 0) r = check_file(pattern, force, problem);
+    if (!pattern) {
+        int error = errno;
+        cleanup_text char *advice =
+            format_text("give an absolute path with %s, or change to a folder that exists", purpose->option);
+        return problem_set(
+            problem, PROBLEM_FAILURE, advice, "the current folder cannot be named: %s", strerror(error));
+    }
+    int r = check_percents(purpose, pattern, problem);
+    if (r == 0 && strlen(pattern) > PATH_MAX - 64) {
+        cleanup_text char *advice = format_text("choose a shorter one with %s", purpose->option);
+        r = problem_set(problem, PROBLEM_FAILURE, advice, "the name of %s is too long", purpose->files);
+    }
+    if (r == 0) r = check_folder(purpose, pattern, problem);
     if (r < 0)
         free(pattern);
     else
         *ret_pattern = pattern;
     return r;
+}
+
+int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem) {
+    char *pattern;
+    int r = prepare(&for_recordings, given, &pattern, problem);
+    if (r < 0) return r;
+    r = check_file(pattern, force, problem);
+    if (r < 0)
+        free(pattern);
+    else
+        *ret_pattern = pattern;
+    return r;
+}
+
+int dump_pattern_prepare(const char *given, char **ret_pattern, struct problem *problem) {
+    return prepare(&for_dumps, given, ret_pattern, problem);
 }
 
 /* Finding what came of it */
@@ -162,7 +192,7 @@ static bool read_candidate(const char *path, uint64_t start, struct candidate *r
     close(fd);
     if (length != (ssize_t)sizeof header || memcmp(header.magic, RECORDING_MAGIC, sizeof header.magic) != 0)
         return false;
-    if (header.start_realtime < start) return false;
+    if (header.start_realtime < start || header.flags & RECORDING_SNAPSHOT) return false;
     *ret_candidate =
         (struct candidate){copy_text(path), header.pid, header.parent_pid, header.start_realtime, false};
     return true;

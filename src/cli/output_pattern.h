@@ -14,6 +14,8 @@
  * made: the folder is there and writable, and the file is not there unless `force`. The caller frees
  * `*ret_pattern`. */
 int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem);
+/* The same for dumps, which take another name where one is there. */
+int dump_pattern_prepare(const char *given, char **ret_pattern, struct problem *problem);
 
 struct run_recordings {
     char *main;      /* of the program that was started; after exec, of what it became last. NULL = none */

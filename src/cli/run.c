@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/dump_wishes.h"
 #include "cli/launch.h"
 #include "cli/library.h"
 #include "cli/memory.h"
@@ -28,6 +29,7 @@ struct run {
     char *program;
     char *pattern; /* absolute */
     char *library;
+    struct dump_wishes dumps;
 };
 
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
@@ -39,11 +41,14 @@ static const char about[] =
     "Programs that it starts or forks get recordings of their own, unless --no-follow.\n\n"
     "The name of the recording may hold %p (pid), %e (program), %h (host), %t (time in seconds) and %n (a\n"
     "counter that makes the name new). The file is always whole: it can be read while the program runs, and\n"
-    "after kill -9. An existing LD_PRELOAD is kept; MALLOSCOPE_LIBRARY names another recorder library.";
+    "after kill -9. Dumps are made besides it, by the program itself, when --dump-at or --signal say so; to\n"
+    "copy what is recorded at some moment, 'malloscope dump PID' costs the program less.\n"
+    "An existing LD_PRELOAD is kept; MALLOSCOPE_LIBRARY names another recorder library.";
 
 static const char examples[] = "  malloscope run -- ./server --port 8080\n"
                                "  malloscope run --rate 64K -o /tmp/%e.%p.mscope -- python3 script.py\n"
                                "  malloscope run --exact -f -o test.mscope -- ./unit-test\n"
+                               "  malloscope run --dump /tmp/%e.%n.heap --dump-at exit,10s -- ./server\n"
                                "  MALLOSCOPE_RATE=1M malloscope run make -j8";
 
 /* The environment of the program */
@@ -67,6 +72,7 @@ static void set_environment(void *context) {
     setenv("MALLOSCOPE_STACKS", stack_choices[run->stacks], 1);
     if (run->thread_frames) setenv("MALLOSCOPE_THREAD_FRAMES", "1", 1);
     if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
+    dump_wishes_set_environment(&run->dumps);
     set_number("MALLOSCOPE_ROOT", (uint64_t)getpid());
 }
 
@@ -139,7 +145,7 @@ static int prepare(struct run *run) {
     if (program_find(run->arguments[0], &run->program, &problem) < 0 ||
         program_check(run->program, &warning, &problem) < 0 ||
         output_pattern_prepare(run->output, run->force, &run->pattern, &problem) < 0 ||
-        library_find(&run->library, &problem) < 0)
+        dump_wishes_prepare(&run->dumps, &problem) < 0 || library_find(&run->library, &problem) < 0)
         return message_problem(&problem);
     if (warning && !run->quiet) message_note("%s", warning);
     return 0;
@@ -173,6 +179,21 @@ int command_run(int argc, char **argv) {
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
             .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},
+        {0, "dump", OPTION_TEXT, &run.dumps.pattern, "FILE",
+            .help = "have the program write dumps of its recording, by this name\n"
+                    "(default malloscope.%e.%p.%n.heap); at exit, unless told otherwise",
+            .environment = "MALLOSCOPE_DUMP"},
+        {0, "dump-at", OPTION_TEXT, &run.dumps.when, "LIST",
+            .help = "when: exit, every so many bytes allocated (100M), or every so\n"
+                    "often while it allocates (10s); several with commas",
+            .environment = "MALLOSCOPE_DUMP_AT"},
+        {0, "dump-format", OPTION_CHOICE, &run.dumps.format, "FORM",
+            .help = "recording, for malloscope, or heap: pprof's text (default auto:\n"
+                    "recording if the name ends in .mscope, heap otherwise)",
+            .choices = dump_format_choices, .environment = "MALLOSCOPE_DUMP_FORMAT"},
+        {0, "signal", OPTION_TEXT, &run.dumps.signal, "NAME",
+            .help = "dump whenever the program gets this signal, such as USR2",
+            .environment = "MALLOSCOPE_SIGNAL"},
     };
     struct command_line line = {.name = "run",
         .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",
@@ -204,5 +225,6 @@ int command_run(int argc, char **argv) {
     free(run.program);
     free(run.pattern);
     free(run.library);
+    free(run.dumps.absolute);
     return code;
 }

@@ -16,6 +16,12 @@ static char *variable(const char *name) {
     return NULL;
 }
 
+/* The same; NULL, too, where there is no text. */
+static const char *text_of(const char *name) {
+    const char *text = variable(name);
+    return text && *text ? text : NULL;
+}
+
 /* "4096", "64K", "1M", "2G"; `fallback` where there is no number. */
 static uint64_t number(const char *name, uint64_t fallback) {
     const char *text = variable(name);
@@ -53,8 +59,24 @@ static enum stacks stacks_of(const char *text) {
     return STACKS_BOTH;
 }
 
+static char executable[256] = "program";
+
+/* Asked once, and with a frame of its own: names are made in signal handlers too, whose stack may be small.
+ */
+static __attribute__((noinline)) void find_executable(void) {
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t end = strcspn(name, " ");
+    if (end == 0 || end >= sizeof executable) return;
+    memcpy(executable, name, end);
+    executable[end] = '\0';
+}
+
 bool options_read(struct options *ret_options) {
     if (!environ) return false;
+    find_executable();
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
@@ -65,6 +87,10 @@ bool options_read(struct options *ret_options) {
         .is_root = number("MALLOSCOPE_ROOT", (uint64_t)getpid()) == (uint64_t)getpid(),
         .is_wanted = is_wanted(),
         .stacks = stacks_of(variable("MALLOSCOPE_STACKS")),
+        .dump = text_of("MALLOSCOPE_DUMP"),
+        .dump_format = text_of("MALLOSCOPE_DUMP_FORMAT"),
+        .dump_at = text_of("MALLOSCOPE_DUMP_AT"),
+        .dump_signal = text_of("MALLOSCOPE_SIGNAL"),
         .thread_frames = number("MALLOSCOPE_THREAD_FRAMES", 0) != 0,
     };
     if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
@@ -105,18 +131,6 @@ static void put_number(struct text *text, uint64_t value) {
     put(text, digits + sizeof digits - length, length);
 }
 
-static void put_executable(struct text *text) {
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) {
-        put(text, "program", 7);
-        return;
-    }
-    path[length] = '\0';
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    put(text, name, strcspn(name, " "));
-}
-
 static void put_expanded(struct text *text, const char *pattern, size_t length, int pid) {
     struct utsname host;
     for (const char *at = pattern, *end = pattern + length; at < end; at++) {
@@ -129,7 +143,7 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
             put_number(text, (uint64_t)pid);
             break;
         case 'e':
-            put_executable(text);
+            put(text, executable, strlen(executable));
             break;
         case 'h':
             put(text, host.nodename, uname(&host) == 0 ? strlen(host.nodename) : 0);
@@ -147,6 +161,23 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
     }
 }
 
+/* Up to the ending that says what kind of file it is. */
+static size_t length_of_stem(const char *pattern) {
+    static const char *const endings[] = {".mscope", ".heap"};
+    size_t length = strlen(pattern);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(pattern + length - ending, endings[i]) == 0) return length - ending;
+    }
+    return length;
+}
+
+const char *options_counter(const char *pattern) {
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'n') return at;
+    return NULL;
+}
+
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size) {
     struct text text = {path, path + size, false};
     if (*pattern != '/') {
@@ -154,13 +185,10 @@ bool options_path(const char *pattern, int pid, unsigned attempt, char *path, si
         text.at += strlen(path);
         put(&text, "/", 1);
     }
-    size_t length = strlen(pattern), stem = length;
-    static const char ending[] = ".mscope";
-    if (length > sizeof ending - 1 && strcmp(pattern + length - (sizeof ending - 1), ending) == 0)
-        stem = length - (sizeof ending - 1);
+    size_t length = strlen(pattern), stem = length_of_stem(pattern);
 
     /* %n counts the attempts; without it they are told apart by process and number. */
-    const char *counter = strstr(pattern, "%n");
+    const char *counter = options_counter(pattern);
     if (counter) {
         put_expanded(&text, pattern, (size_t)(counter - pattern), pid);
         put_number(&text, attempt + 1);

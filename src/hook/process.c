@@ -4,6 +4,7 @@
 #include "hook/hooks.h"
 #include "hook/recorder.h"
 #include "hook/state.h"
+#include "hook/triggers.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ void recorder_finish(void) {
     }
     if (hook_thread) thread_note_name(hook_thread);
     atomic_store_explicit(&header->last_event, now, memory_order_relaxed);
+    triggers_at_exit();
     arena_close(recording);
 }
 

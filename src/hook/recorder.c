@@ -11,6 +11,7 @@
 #include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
+#include "hook/triggers.h"
 
 #include <string.h>
 #include <sys/prctl.h>
@@ -186,6 +187,7 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
 inline void recorder_count(const struct sample *sample) {
     event_allocate(&recorder.recording, hook_thread, sample);
     counter_add_own(&hook_thread->samples, 1);
+    if (__builtin_expect(triggers_watch, 0)) triggers_note(sample);
 }
 
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation

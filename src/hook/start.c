@@ -13,6 +13,7 @@
 #include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
+#include "hook/triggers.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -201,6 +202,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);
+    if (r == 0) triggers_start(options);
     return r;
 }
 

@@ -69,6 +69,26 @@ def build(session_folder):
     return build_program
 
 
+@pytest.fixture(scope="session")
+def pprof(session_folder):
+    """The command of the real pprof."""
+    folder = session_folder / "pprof"
+    folder.mkdir()
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+    if not go:
+        pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
+    made = folder / "pprof"
+    # Go's own copy needs no network; not every package of Go has its source.
+    if harness.run([go, "build", "-o", made, "cmd/pprof"], expect=None).returncode == 0:
+        return made
+    fetched = harness.run(
+        [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(folder)}
+    )
+    if fetched.returncode:
+        pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])
+    return made
+
+
 @pytest.fixture
 def record(folder):
     """record(program, argument, …, rate=…) runs a program under the recorder and returns the Recording."""

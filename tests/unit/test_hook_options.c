@@ -11,6 +11,8 @@ static const char *path_of(const char *pattern, unsigned attempt) {
 }
 
 int main(void) {
+    struct options options;
+    CHECK(options_read(&options));
     CHECK_TEXT(path_of("/tmp/a.mscope", 0), "/tmp/a.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 1), "/tmp/a.77.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 2), "/tmp/a.77.2.mscope");
@@ -18,6 +20,9 @@ int main(void) {
     CHECK_TEXT(path_of("/tmp/%p-%e-100%%.mscope", 0), "/tmp/77-test_hook_options-100%.mscope");
     CHECK_TEXT(path_of("/tmp/%n.mscope", 0), "/tmp/1.mscope");
     CHECK_TEXT(path_of("/tmp/%n.mscope", 4), "/tmp/5.mscope");
+    CHECK_TEXT(path_of("/tmp/100%%n.mscope", 1), "/tmp/100%n.77.mscope");
+    CHECK_TEXT(path_of("/tmp/100%%n/%n.mscope", 1), "/tmp/100%n/2.mscope");
+    CHECK_TEXT(path_of("/tmp/a.heap", 2), "/tmp/a.77.2.heap");
     CHECK_TEXT(path_of("/tmp/%x%", 0), "/tmp/%x%");
     char expected[4200], folder[4096];
     snprintf(expected, sizeof expected, "%s/x.mscope", getcwd(folder, sizeof folder));
@@ -28,7 +33,6 @@ int main(void) {
     CHECK_TEXT(path_of(long_pattern, 0), "(too long)");
     free(long_pattern);
 
-    struct options options;
     setenv("MALLOSCOPE_RATE", "64K", 1);
     setenv("MALLOSCOPE_FORCE", "1", 1);
     CHECK(options_read(&options));

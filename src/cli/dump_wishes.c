@@ -1,0 +1,39 @@
+#include "cli/dump_wishes.h"
+#include "cli/output_pattern.h"
+#include "core/dump_when.h"
+
+#include <stdlib.h>
+
+const char *const dump_format_choices[] = {"auto", "recording", "heap", NULL};
+
+static bool is_given(const char *text) {
+    return text && *text;
+}
+
+int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem) {
+    struct dump_when when;
+    const char *bad;
+    size_t length;
+    if (is_given(wishes->when) && !dump_when_read(wishes->when, &when, &bad, &length))
+        return problem_set(problem, PROBLEM_USAGE,
+            "use exit, a size such as 100M, a time such as 500ms, 10s, 5min or 1h; or several with commas",
+            "--dump-at does not know '%.*s'", (int)length, bad);
+    int signal = is_given(wishes->signal) ? dump_signal_read(wishes->signal) : 1;
+    if (signal == 0)
+        return problem_set(problem, PROBLEM_USAGE,
+            "use a name such as USR2, or a number; 'kill -l' lists them", "'%s' is no signal",
+            wishes->signal);
+    if (signal < 0)
+        return problem_set(problem, PROBLEM_USAGE, "use USR1 or USR2",
+            "the signal '%s' cannot be taken for dumps: no program can go on after it", wishes->signal);
+    bool wanted = is_given(wishes->pattern) || is_given(wishes->when) || is_given(wishes->signal);
+    return wanted ? dump_pattern_prepare(wishes->pattern, &wishes->absolute, problem) : 0;
+}
+
+void dump_wishes_set_environment(const struct dump_wishes *wishes) {
+    if (!wishes->absolute) return;
+    setenv("MALLOSCOPE_DUMP", wishes->absolute, 1);
+    setenv("MALLOSCOPE_DUMP_FORMAT", dump_format_choices[wishes->format], 1);
+    if (is_given(wishes->when)) setenv("MALLOSCOPE_DUMP_AT", wishes->when, 1);
+    if (is_given(wishes->signal)) setenv("MALLOSCOPE_SIGNAL", wishes->signal, 1);
+}

@@ -1,0 +1,21 @@
+/* The dumps that `malloscope run` is asked to have the program write. */
+#ifndef MALLOSCOPE_CLI_DUMP_WISHES_H
+#define MALLOSCOPE_CLI_DUMP_WISHES_H
+
+#include "model/problem.h"
+
+struct dump_wishes {
+    const char *pattern, *when, *signal; /* as given, NULL if not */
+    int format;                          /* of dump_format_choices */
+    char *absolute;                      /* the pattern; the caller frees it */
+};
+
+extern const char *const dump_format_choices[];
+
+/* Checks them before the program starts. */
+int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem);
+
+/* In the child that becomes the program. */
+void dump_wishes_set_environment(const struct dump_wishes *wishes);
+
+#endif

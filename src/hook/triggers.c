@@ -1,0 +1,170 @@
+#include "hook/triggers.h"
+
+#include "core/dump_when.h"
+#include "core/events.h"
+#include "core/heaps.h"
+#include "core/sampler.h"
+#include "core/system.h"
+#include "hook/dump.h"
+#include "hook/options.h"
+#include "hook/state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define DEFAULT_PATTERN "malloscope.%e.%p.%n.heap"
+
+bool triggers_watch;
+
+static struct {
+    char pattern[RECORDING_PATH_MAX]; /* absolute; empty while no dumps are wanted */
+    enum dump_format format;
+    struct dump_when when;
+    _Atomic unsigned made;
+    _Atomic uint64_t allocated, next_bytes, next_time;
+    /* The process in which a dump is being written; a forked child is another one. */
+    _Atomic int writer, ended;
+    _Atomic bool complained;
+} state;
+
+static int process_number(void) {
+    return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* One line on standard error, in one piece and without a buffer. */
+static void say(const char *before, const char *what, size_t what_length, const char *after) {
+    struct iovec parts[] = {{(void *)before, strlen(before)}, {(void *)what, what_length},
+        {(void *)after, strlen(after)}, {"\n", 1}};
+    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, sizeof parts / sizeof *parts, 0, 0, 0);
+}
+
+/* Once: who has no room for one dump has none for the next. */
+static void complain(int error) {
+    if (atomic_exchange_explicit(&state.complained, true, memory_order_relaxed)) return;
+    const char *reason = strerrordesc_np(-error);
+    struct iovec parts[] = {{"malloscope: cannot write a dump to '", 36},
+        {state.pattern, strlen(state.pattern)}, {"': ", 3},
+        {(void *)(reason ? reason : "?"), strlen(reason ? reason : "?")},
+        {". Recording goes on. Choose another place with MALLOSCOPE_DUMP or --dump.\n", 74}};
+    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, sizeof parts / sizeof *parts, 0, 0, 0);
+}
+
+static void write_dump(void) {
+    int error = errno;
+    int r = dump_write(state.pattern, state.format, &state.made);
+    if (r < 0 && r != -ECANCELED) complain(r);
+    errno = error;
+}
+
+static void write_unless_busy(void) {
+    int self = process_number(), writer = atomic_load_explicit(&state.writer, memory_order_relaxed);
+    if (writer == self || !atomic_compare_exchange_strong_explicit(
+                              &state.writer, &writer, self, memory_order_acquire, memory_order_relaxed))
+        return;
+    write_dump();
+    atomic_store_explicit(&state.writer, 0, memory_order_release);
+}
+
+/* ---- every so often ---- */
+
+/* Of the threads that find `*next` reached, one is to do something about it. */
+static bool is_due(_Atomic uint64_t *next, uint64_t now, uint64_t step) {
+    uint64_t due = atomic_load_explicit(next, memory_order_relaxed);
+    return step && now >= due &&
+           atomic_compare_exchange_strong_explicit(
+               next, &due, now - now % step + step, memory_order_relaxed, memory_order_relaxed);
+}
+
+void triggers_note(const struct sample *sample) {
+    uint64_t rate = heap_rate(&recorder.recording, sample->heap);
+    uint64_t bytes = sampler_weight(sample->size, rate) / BYTE_ONE;
+    uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
+    bool enough = is_due(&state.next_bytes, allocated, state.when.every_bytes);
+    bool late = is_due(&state.next_time, sample->birth, state.when.every_nanoseconds);
+    if (enough || late) write_unless_busy();
+}
+
+/* ---- at exit: also while another dump is being written, since there will be no other time ---- */
+
+void triggers_at_exit(void) {
+    int self = process_number();
+    if (!state.when.at_exit || atomic_exchange_explicit(&state.ended, self, memory_order_relaxed) == self)
+        return;
+    write_dump();
+}
+
+/* ---- on a signal ---- */
+
+static void on_signal(int signal) {
+    (void)signal;
+    write_unless_busy();
+}
+
+static void take_signal(const char *name) {
+    int number = dump_signal_read(name);
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK}, former;
+    if (number <= 0)
+        say("malloscope: MALLOSCOPE_SIGNAL=", name, strlen(name),
+            number ? " cannot be taken for dumps: no program can go on after it. Use USR1 or USR2."
+                   : " is no signal. Use a name such as USR2, or a number.");
+    else if (sigaction(number, NULL, &former) == 0 &&
+             (former.sa_flags & SA_SIGINFO || (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN &&
+                                                  former.sa_handler != on_signal)))
+        say("malloscope: the program has a handler for MALLOSCOPE_SIGNAL=", name, strlen(name),
+            ", which stays. Choose another signal for dumps.");
+    else
+        sigaction(number, &action, NULL);
+}
+
+/* ---- the start ---- */
+
+/* The program may change its folder: a relative name is one in the folder where it was started. */
+static bool keep_pattern(const char *pattern) {
+    char *at = state.pattern, *end = at + sizeof state.pattern;
+    if (*pattern != '/') {
+        char folder[RECORDING_PATH_MAX];
+        if (!getcwd(folder, sizeof folder)) return false;
+        for (const char *from = folder; *from; from++) {
+            if (end - at < 3) return false;
+            if (*from == '%') *at++ = '%'; /* which stands for itself there */
+            *at++ = *from;
+        }
+        *at++ = '/';
+    }
+    size_t length = strlen(pattern);
+    if ((size_t)(end - at) <= length) return false;
+    memcpy(at, pattern, length + 1);
+    return true;
+}
+
+static enum dump_format format_of(const char *format, const char *pattern) {
+    static const char ending[] = ".mscope";
+    size_t length = strlen(pattern);
+    if (format && strcmp(format, "recording") == 0) return DUMP_RECORDING;
+    if (format && strcmp(format, "heap") == 0) return DUMP_HEAP;
+    bool named = length > sizeof ending - 1 && strcmp(pattern + length - (sizeof ending - 1), ending) == 0;
+    return named ? DUMP_RECORDING : DUMP_HEAP;
+}
+
+void triggers_start(const struct options *options) {
+    if (!options->dump && !options->dump_at && !options->dump_signal) return;
+    const char *bad, *pattern = options->dump ? options->dump : DEFAULT_PATTERN;
+    size_t bad_length;
+    if (!keep_pattern(pattern)) {
+        say("malloscope: the name of the dumps is too long: '", pattern, strlen(pattern),
+            "'. There will be none.");
+        return;
+    }
+    state.format = format_of(options->dump_format, pattern);
+    state.when.at_exit = !options->dump_signal; /* if nobody says otherwise */
+    if (options->dump_at && !dump_when_read(options->dump_at, &state.when, &bad, &bad_length))
+        say("malloscope: MALLOSCOPE_DUMP_AT does not know '", bad, bad_length,
+            "'. Use exit, a size such as 100M, or a time such as 10s.");
+    state.next_bytes = state.when.every_bytes;
+    state.next_time = state.when.every_nanoseconds;
+    triggers_watch = state.when.every_bytes || state.when.every_nanoseconds;
+    if (options->dump_signal) take_signal(options->dump_signal);
+}

@@ -1,0 +1,25 @@
+/* Dumps that the user has asked for at the start: at exit, on a signal, every so many bytes or seconds.
+ *
+ * There is no thread for that. What is due by bytes or time is written by the thread whose sample finds it
+ * due, so a program that does not allocate does not dump; what a signal asks for, by the thread that gets
+ * the signal. Of those never two at once: the second is left out. */
+#ifndef MALLOSCOPE_HOOK_TRIGGERS_H
+#define MALLOSCOPE_HOOK_TRIGGERS_H
+
+#include <stdbool.h>
+
+struct options;
+struct sample;
+
+/* The recording has begun. No signal is taken unless the options name one, and none that the program has a
+ * handler for already; one that it installs later takes our place. */
+void triggers_start(const struct options *options);
+
+/* Whether samples are to be told: something is to be written every so often. */
+extern bool triggers_watch;
+__attribute__((noinline)) void triggers_note(const struct sample *sample);
+
+/* The process, or its recording, ends. */
+void triggers_at_exit(void);
+
+#endif
