@@ -10,7 +10,7 @@ import api
 import harness
 from harness import PROGRAMS, site_lines
 from test_allocators import linked_with
-from test_formats import export_to, google_pprof, module_folder, pprof, pprof_top  # noqa: F401 (fixtures)
+from test_formats import export_to, google_pprof, pprof_top
 
 FIGURES = {"objects": "total_objects", "bytes": "total_bytes", "live_objects": "live_objects", "live_bytes": "live_bytes"}
 
@@ -163,7 +163,7 @@ def test_without_the_recorder_every_call_says_that_it_is_absent(build):
 
 
 @pytest.mark.parametrize("way", ["heap", "malloc"])
-def test_pprof_text_of_the_smallest_program(build, record, folder, pprof, way):  # noqa: F811
+def test_pprof_text_of_the_smallest_program(build, record, folder, pprof, way):
     """Five objects, eleven bytes, three stacks; and both pprofs find their functions and lines."""
     flags = ["-DFROM_HEAP"] if way == "heap" else []
     program = build("api_seed.c", "-O0", api.INCLUDE, *flags)

@@ -36,7 +36,7 @@ def program(build):
 @pytest.fixture(scope="module")
 def module_folder(session_folder):
     path = session_folder / "formats"
-    path.mkdir(exist_ok=True)  # the programs in it are for test_api_heaps.py too
+    path.mkdir()
     return path
 
 
@@ -270,8 +270,6 @@ def pprof(module_folder):
     if not go:
         pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
     made = module_folder / "pprof"
-    if made.exists():
-        return made
     # Go's own copy needs no network; not every package of Go has its source.
     if harness.run([go, "build", "-o", made, "cmd/pprof"], expect=None).returncode == 0:
         return made
