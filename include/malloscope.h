@@ -316,13 +316,16 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define MSCOPE_JOIN_(a, b) a##b
 #define MSCOPE_JOIN(a, b)  MSCOPE_JOIN_(a, b)
 
-static inline mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
+/* Inlined even where nothing else is: a scope's place among the frames is that of who calls these. */
+#define MSCOPE_INLINE static inline __attribute__((always_inline))
+
+MSCOPE_INLINE mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
     return __builtin_expect(MSCOPE_SCOPES_ON, 0) ? (mscope_scope_enter)(name) : MSCOPE_SCOPE_NONE;
 }
-static inline void mscope_scope_leave_it(const mscope_scope *scope) {
+MSCOPE_INLINE void mscope_scope_leave_it(const mscope_scope *scope) {
     if (__builtin_expect(*scope != MSCOPE_SCOPE_NONE, 0)) (mscope_scope_leave)(*scope);
 }
-static inline void mscope_ignore_end_it(const int *unused) {
+MSCOPE_INLINE void mscope_ignore_end_it(const int *unused) {
     (void)unused;
     mscope_ignore_end();
 }

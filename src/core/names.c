@@ -50,7 +50,8 @@ static bool is_same(struct recording *recording, uint32_t number, const struct t
 }
 
 static uint32_t append(struct recording *recording, const struct text *text) {
-    uint64_t offset = arena_text(recording, text->bytes, text->length);
+    uint64_t count = atomic_load_explicit(&recording->header->names.count, memory_order_relaxed);
+    uint64_t offset = count < NAMES_MOST ? arena_text(recording, text->bytes, text->length) : 0;
     uint64_t number = offset ? table_append(recording, &recording->header->names, NAMES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);

@@ -86,6 +86,9 @@ EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, si
     uint64_t distance = mark_distance(block);
     struct forgotten forgotten;
     if (distance == DISTANCE_EARLY || !may_be_sampled(block, distance)) return MSCOPE_OK;
+    /* To be asked first: what is forgotten without being known counts as a free of something unknown. */
+    if (!distance && index_find(&recorder.index, (uintptr_t)without_tag(block)) == INDEX_NONE)
+        return not_found();
     bool known = distance ? recorder_forget(block, &forgotten)
                           : recorder_forget_unmarked(without_tag(block), &forgotten);
     if (!known) return not_found();

@@ -14,6 +14,9 @@
 /* That of the caller, at its call. */
 #define STACK_POINTER ((uintptr_t)__builtin_dwarf_cfa())
 
+#define WRAPPER_ROOM 4096u /* bytes of stack that the callers of mscope_scope_begin in other languages take  \
+                            */
+
 #define ASKED_ALWAYS 8u  /* a thread is often named a little after it began */
 #define ASKED_EACH   64u /* and seldom after that */
 
@@ -130,8 +133,9 @@ static uint64_t frame_of(enum frame_kind kind, uint32_t name) {
 }
 
 /* From the root on, so that frames only move away from the leaf, and those that were moved are not read
- * again. A frame is inside a scope if the stack pointer of its caller was at the scope's place, or lower. A
- * scope that was entered on another stack than this is outside of all. */
+ * again. A frame is inside a scope if the stack pointer of its caller was at the scope's place, or lower.
+ * What entered a scope a little below the stack pointer, a wrapper or a constructor, has returned: all frames
+ * are outside of that. A scope that was entered on another stack than this is outside of all. */
 uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, uint64_t low, uint64_t high) {
     const struct scopes *scopes = hook_scopes;
     if (!scopes) return count;
@@ -142,7 +146,7 @@ uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, 
     uint64_t caller = UINT64_MAX; /* stack pointer of the caller of frame `count` - 1 */
     while (next < kept) {
         uint64_t place = scopes->place[next];
-        if (count == 0 || caller <= place || place < low || place >= high) {
+        if (count == 0 || caller <= place || place + WRAPPER_ROOM < low || place >= high) {
             frames[--at] = frame_of(FRAME_SCOPE, scopes->name[next++]);
             if (next == SCOPES_KEPT && open > kept) frames[--at] = frame_of(FRAME_CUT, 0);
             continue;
