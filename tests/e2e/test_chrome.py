@@ -181,7 +181,7 @@ def test_heaps_scopes_and_types(typed_heaps, form):
     assert textures[(), "Texture"] == (32 * KIB, 4)
     assert textures[(), "Mipmap"] == (16 * KIB, 8)
     assert textures[(), None] == (48 * KIB, 12)
-    scope = [path for path, kind in textures if path[-1:] == ("load level",)]
+    scope = [path for path, kind in textures if path[-1:] == ("[scope load level]",)]
     assert scope and scope[0][-3:-1] == ("main", "load_level")
     assert textures[scope[0], "Mipmap"] == (16 * KIB, 8)
 

@@ -11,7 +11,7 @@ static char *text;
 static size_t size;
 
 static const char *export(const char *name) {
-    struct format_input input = {labelled.model, labelled.resolver, VALUE_LIVE};
+    struct format_input input = {.model = labelled.model, .resolver = labelled.resolver};
     struct problem problem = {0};
     free(text);
     text = NULL;
