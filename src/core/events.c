@@ -72,11 +72,26 @@ static inline void stack_gains(struct recording_header *header, struct stack_rec
     if (!weight->exact) count_sample(stack, sample, weight, 1);
 }
 
+/* Whether the block was there when the heap was largest: then the figures of that moment hold it. */
+static bool was_at_peak(struct recording_header *header, const struct sample *sample) {
+    return sample->birth <= counter_load(&header->peak_time);
+}
+
+/* As if the block had never been allocated here. */
 static void stack_loses(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight) {
     save_peak(header, stack);
+    if (was_at_peak(header, sample)) {
+        counter_add(false, &stack->saved_bytes, -weight->bytes);
+        counter_add(false, &stack->saved_objects, -weight->objects);
+    }
     counter_add(false, &stack->alloc_objects, -weight->objects);
-    counter_add(false, &stack->alloc_bytes, -weight->bytes);
+    uint64_t live =
+        counter_add(false, &stack->alloc_bytes, -weight->bytes) - counter_load(&stack->freed_bytes);
+    if (counter_load(&stack->peak_bytes) == live + weight->bytes) { /* its own peak is now */
+        counter_add(false, &stack->peak_bytes, -weight->bytes);
+        counter_add(false, &stack->peak_objects, -weight->objects);
+    }
     if (!weight->exact) count_sample(stack, sample, weight, -1);
 }
 
@@ -98,14 +113,22 @@ void event_allocate(struct recording *recording, struct thread_record *thread, c
 
 void event_move(struct recording *recording, const struct sample *sample, uint32_t to) {
     struct weight weight = weigh(recording, sample);
-    stack_loses(recording->header, stack_table_get(recording, sample->stack), sample, &weight);
-    stack_gains(recording->header, stack_table_get(recording, to), sample, &weight, false);
+    struct recording_header *header = recording->header;
+    struct stack_record *typed = stack_table_get(recording, to);
+    stack_loses(header, stack_table_get(recording, sample->stack), sample, &weight);
+    stack_gains(header, typed, sample, &weight, false);
+    if (was_at_peak(header, sample)) {
+        counter_add(false, &typed->saved_bytes, weight.bytes);
+        counter_add(false, &typed->saved_objects, weight.objects);
+    }
 }
 
 void event_withdraw(struct recording *recording, const struct sample *sample) {
     struct weight weight = weigh(recording, sample);
-    stack_loses(recording->header, stack_table_get(recording, sample->stack), sample, &weight);
-    counter_add(false, &recording->header->live_bytes, -weight.bytes);
+    struct recording_header *header = recording->header;
+    stack_loses(header, stack_table_get(recording, sample->stack), sample, &weight);
+    if (was_at_peak(header, sample)) counter_add(false, &header->peak_bytes, -weight.bytes);
+    counter_add(false, &header->live_bytes, -weight.bytes);
 }
 
 void event_inherit(struct recording *recording, const struct live_entry *entry) {

@@ -87,7 +87,7 @@ static inline struct sample mark_sample(const void *block, uint64_t now) {
     const struct mark *mark = (const struct mark *)block - 1;
     uint64_t birth = mark->birth_and_distance >> 16;
     uint64_t age = ((now >> BIRTH_SHIFT) - birth) & ((UINT64_C(1) << 48) - 1);
-    return sample_of_malloc(mark->size_and_check >> 16, now - (age << BIRTH_SHIFT),
+    return sample_of_malloc(mark->size_and_check >> 16, ((now >> BIRTH_SHIFT) - age) << BIRTH_SHIFT,
         (uint32_t)(mark->stack_and_slot >> 32), (uint32_t)mark->stack_and_slot);
 }
 
