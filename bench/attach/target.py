@@ -1,0 +1,99 @@
+"""The program that is attached to, with a C library of its own, and a tracer while it is attached."""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+PATIENCE = 60  # seconds; memleak compiles its probes first
+SETTLED = 0.4  # seconds without a new probe: that was the last
+
+
+class Target:
+    """paced.c at work. Its C library is a copy: bpftrace probes a library in all processes that use it."""
+
+    def __init__(self, program, folder):
+        self.library = os.path.join(folder, "libc.so.6")
+        if not os.path.exists(self.library):
+            shutil.copy(c_library(), self.library)
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+                                        env={"LD_LIBRARY_PATH": folder}, start_new_session=True)
+        if self.process.stdout.readline() != b"ready\n":
+            raise RuntimeError("the target does not start")
+        self.code = self.find_code()
+
+    def find_code(self):
+        """Where its C library's code begins and ends."""
+        with open("/proc/%d/maps" % self.process.pid, encoding="utf-8") as maps:
+            for line in maps:
+                if line.rstrip().endswith(self.library) and " r-xp " in line:
+                    return [int(number, 16) for number in line.split()[0].split("-")]
+        raise RuntimeError("the target does not use %s" % self.library)
+
+    def code_now(self):
+        begin, end = self.code
+        with open("/proc/%d/mem" % self.process.pid, "rb") as memory:
+            memory.seek(begin)
+            return memory.read(end - begin)
+
+    def run(self, rate, milliseconds):
+        """(pairs made, nanoseconds of processor time, nanoseconds that passed)"""
+        self.process.stdin.write(b"%d %d\n" % (rate, milliseconds))
+        return [int(word) for word in self.process.stdout.readline().split()]
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait(timeout=PATIENCE) != 0:
+            raise RuntimeError("the target ended with status %d" % self.process.returncode)
+
+
+def c_library():
+    """The file that programs here load as libc.so.6."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return next(line.split()[-1] for line in maps if line.rstrip().endswith("/libc.so.6"))
+
+
+def processor_time(pid):
+    """Nanoseconds that a process's threads have used."""
+    total = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total
+
+
+@contextlib.contextmanager
+def attached(tracer, target, folder, environment):
+    """The tracer's process, once its probes are in the target's code; None for the tracer that is nobody."""
+    command = tracer.command(target.process.pid, target.library, folder)
+    if command is None:
+        yield None
+        return
+    untouched = target.code_now()
+    with open(os.path.join(folder, "said"), "w+b") as said:
+        process = subprocess.Popen(command, env={**environment, **tracer.environment()}, stdin=subprocess.DEVNULL,
+                                   stdout=said, stderr=said, start_new_session=True)
+        try:
+            wait_for_probes(process, target, untouched, said)
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait_for_probes(process, target, untouched, said):
+    until = time.monotonic() + PATIENCE
+    last, since = untouched, time.monotonic()
+    while last == untouched or time.monotonic() - since < SETTLED:
+        if process.poll() is not None or time.monotonic() > until:
+            said.seek(0)
+            raise RuntimeError("it does not attach: %s" % said.read().decode(errors="replace").strip()[-300:])
+        time.sleep(0.05)
+        code = target.code_now()
+        if code != last:
+            last, since = code, time.monotonic()
