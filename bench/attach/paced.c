@@ -1,19 +1,20 @@
 /* A program to attach to, which allocates and frees at a given pace.
  *
- * It says "ready", and for each line "RATE MILLISECONDS" that it reads it makes RATE pairs of malloc and free a
- * second for that time and prints one line: the pairs made, the processor time they took, the time that passed (in
- * nanoseconds). Each millisecond it makes that millisecond's pairs and sleeps for the rest; if it cannot keep up it
- * does not sleep. Only the pairs' processor time is counted: what sleeping costs would hide a small difference.
+ * It says "ready", and for each line "RATE MILLISECONDS" that it reads it makes RATE pairs of malloc and free
+ * a second for that time and prints one line: the pairs made, the processor time they took, the time that
+ * passed (in nanoseconds). Each millisecond it makes that millisecond's pairs and sleeps for the rest; if it
+ * cannot keep up it does not sleep. Only the pairs' processor time is counted: what sleeping costs would hide
+ * a small difference.
  *
- * A block lives for LIVES pairs, and is allocated below DEPTH frames that have frame pointers, so that tools which
- * follow those see the same stack as tools which do not need them. Nothing else here allocates. */
+ * A block lives for LIVES pairs, and is allocated below DEPTH frames that have frame pointers, so that tools
+ * which follow those see the same stack as tools which do not need them. Nothing else here allocates. */
 #include <string.h>
 #include <unistd.h>
 
 #include "../workloads/clock.h"
 
-#define DEPTH 12
-#define LIVES 64u
+#define DEPTH   12
+#define LIVES   64u
 #define PACE_NS 1000000u
 
 static uint32_t sizes[SIZES];
@@ -43,7 +44,8 @@ static void run(uint64_t rate, uint64_t milliseconds) {
         processor += nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before;
         made += rate * PACE_NS / 1000000000u;
         next += PACE_NS;
-        struct timespec until = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)};
+        struct timespec until = {
+            .tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
     }
     char line[128];

@@ -71,7 +71,7 @@ static void finish(struct ledger_site *site, int number, void *block, size_t siz
     SITE(tiny, number, 60, 64, i % 2, malloc(bytes))                                                         \
     SITE(small, number, 25, (size_t)(100 + 8 * i), i % 3 == 0, malloc(bytes))                                \
     SITE(medium, number, 10, 600, i % 3 == 0, calloc(3, bytes / 3))                                          \
-    SITE(pages, number, 5, (size_t)(300 + 200 * i + 5 * turn), i % 2, malloc(bytes))                       \
+    SITE(pages, number, 5, (size_t)(300 + 200 * i + 5 * turn), i % 2, malloc(bytes))                         \
     SITE(resized, number, 8, 700, i % 4 == 0, realloc(fresh(), bytes))                                       \
     SITE(certain, number, turn % 8 == 0, 65536, turn % 16 == 0, malloc(bytes))
 
