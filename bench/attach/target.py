@@ -1,5 +1,6 @@
 """The program that is attached to, with a C library of its own, and a tracer while it is attached."""
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -7,7 +8,8 @@ import subprocess
 import time
 
 PATIENCE = 60  # seconds; memleak compiles its probes first
-SETTLED = 0.4  # seconds without a new probe: that was the last
+SETTLED = 0.5  # seconds that malloc and free have had their probes; one on malloc's return cannot be seen from outside
+NEAR = 16  # bytes from its beginning in which a function is probed
 
 
 class Target:
@@ -21,21 +23,15 @@ class Target:
                                         env={"LD_LIBRARY_PATH": folder}, start_new_session=True)
         if self.process.stdout.readline() != b"ready\n":
             raise RuntimeError("the target does not start")
-        self.code = self.find_code()
+        self.base = base_of(self.process.pid, self.library)
 
-    def find_code(self):
-        """Where its C library's code begins and ends."""
-        with open("/proc/%d/maps" % self.process.pid, encoding="utf-8") as maps:
-            for line in maps:
-                if line.rstrip().endswith(self.library) and " r-xp " in line:
-                    return [int(number, 16) for number in line.split()[0].split("-")]
-        raise RuntimeError("the target does not use %s" % self.library)
-
-    def code_now(self):
-        begin, end = self.code
-        with open("/proc/%d/mem" % self.process.pid, "rb") as memory:
-            memory.seek(begin)
-            return memory.read(end - begin)
+    def is_probed(self, function):
+        """Whether a function's first bytes are not those of the file."""
+        offset = offset_of(function)
+        with open(self.library, "rb") as file, open("/proc/%d/mem" % self.process.pid, "rb") as memory:
+            file.seek(offset)
+            memory.seek(self.base + offset)
+            return file.read(NEAR) != memory.read(NEAR)
 
     def run(self, rate, milliseconds):
         """(pairs made, nanoseconds of processor time, nanoseconds that passed)"""
@@ -54,6 +50,21 @@ def c_library():
         return next(line.split()[-1] for line in maps if line.rstrip().endswith("/libc.so.6"))
 
 
+def base_of(pid, library):
+    """Where a process has mapped the beginning of a library."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
+        for line in maps:
+            if line.rstrip().endswith(library):
+                return int(line.split("-")[0], 16)
+    raise RuntimeError("process %d does not use %s" % (pid, library))
+
+
+def offset_of(function):
+    """Where in the C library a function begins. In its file it is at the same place as in memory."""
+    address = ctypes.cast(getattr(ctypes.CDLL("libc.so.6"), function), ctypes.c_void_p).value
+    return address - base_of(os.getpid(), c_library())
+
+
 def processor_time(pid):
     """Nanoseconds that a process's threads have used."""
     total = 0
@@ -70,12 +81,11 @@ def attached(tracer, target, folder, environment):
     if command is None:
         yield None
         return
-    untouched = target.code_now()
     with open(os.path.join(folder, "said"), "w+b") as said:
         process = subprocess.Popen(command, env={**environment, **tracer.environment()}, stdin=subprocess.DEVNULL,
                                    stdout=said, stderr=said, start_new_session=True)
         try:
-            wait_for_probes(process, target, untouched, said)
+            wait_for_probes(process, target, said)
             yield process
         finally:
             process.send_signal(signal.SIGINT)
@@ -86,14 +96,11 @@ def attached(tracer, target, folder, environment):
                 process.wait()
 
 
-def wait_for_probes(process, target, untouched, said):
+def wait_for_probes(process, target, said):
     until = time.monotonic() + PATIENCE
-    last, since = untouched, time.monotonic()
-    while last == untouched or time.monotonic() - since < SETTLED:
+    while not (target.is_probed("malloc") and target.is_probed("free")):
         if process.poll() is not None or time.monotonic() > until:
             said.seek(0)
             raise RuntimeError("it does not attach: %s" % said.read().decode(errors="replace").strip()[-300:])
         time.sleep(0.05)
-        code = target.code_now()
-        if code != last:
-            last, since = code, time.monotonic()
+    time.sleep(SETTLED)

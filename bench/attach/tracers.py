@@ -50,14 +50,14 @@ class Memleak(Tracer):
     """It compiles its probes against the headers of a kernel, of which it uses what all kernels have alike. Where
     those of the running one are not there, Debian's will do."""
 
-    def __init__(self, key, column, options, headers):
+    def __init__(self, key, column, options, folder):
         super().__init__(key)
-        self.column, self.options, self.headers = column, options, headers
+        self.column, self.options, self.folder = column, options, folder
         self.about = "bcc's memleak%s" % ("" if not options else ", about one allocation of %d" % EVERY)
         self.tool = shutil.which("memleak-bpfcc")
         if not self.tool:
             self.missing = "not installed (apt install bpfcc-tools)"
-        elif headers is None and not os.path.isdir("/lib/modules/%s/build" % os.uname().release):
+        elif not has_own_headers() and not debian_headers():
             self.missing = "no kernel headers (apt install linux-headers-cloud-amd64)"
 
     def command(self, pid, library, folder):
@@ -65,7 +65,7 @@ class Memleak(Tracer):
         return [self.tool, "-p", str(pid), "-O", library, *self.options, "3600"]
 
     def environment(self):
-        return {"BCC_KERNEL_SOURCE": self.headers} if self.headers else {}
+        return {} if has_own_headers() else {"BCC_KERNEL_SOURCE": merged_headers(self.folder)}
 
 
 class Bpftrace(Tracer):
@@ -86,18 +86,24 @@ class Bpftrace(Tracer):
                 "uprobe:%s:free { delete(@live[arg0]); }" % (library, library, library)]
 
 
-def debian_headers(folder):
-    """The headers of a Debian kernel as one folder, as bcc wants them; None if there are none or none are needed."""
-    if os.path.isdir("/lib/modules/%s/build" % os.uname().release):
-        return None
-    machines = sorted(glob.glob("/usr/src/linux-headers-*-cloud-amd64"))
-    if not machines:
-        return None
-    merged = os.path.join(folder, os.path.basename(machines[-1]))
+def has_own_headers():
+    """Whether the headers of the running kernel are where bcc looks for them."""
+    return os.path.isdir("/lib/modules/%s/build" % os.uname().release)
+
+
+def debian_headers():
+    """The folder of what Debian's newest headers have for this machine; the rest is in one called "common"."""
+    return max(glob.glob("/usr/src/linux-headers-*-cloud-amd64"), default=None)
+
+
+def merged_headers(folder):
+    """The headers of a Debian kernel as one folder, as bcc wants them."""
+    machine = debian_headers()
+    merged = os.path.join(folder, os.path.basename(machine))
     if not os.path.isdir(merged):
         shutil.rmtree(merged + ".new", ignore_errors=True)
-        os.mkdir(merged + ".new")
-        for part in (machines[-1].replace("-cloud-amd64", "-common"), machines[-1]):
+        os.makedirs(merged + ".new")
+        for part in (machine.replace("-cloud-amd64", "-common"), machine):
             subprocess.run(["cp", "-rs", part + "/include", part + "/arch", merged + ".new"], check=True)
         os.rename(merged + ".new", merged)
     return merged
@@ -109,12 +115,11 @@ def why_not():
 
 
 def all_tracers(build, folder):
-    headers = debian_headers(folder)
     return [
         Tracer("plain"),
         Malloscope("attach-512K", "512 KiB", 512 << 10, build),
         Malloscope("attach-exact", "exact", 1, build),
-        Memleak("memleak-sampled", "memleak -s", ["-s", str(EVERY)], headers),
-        Memleak("memleak", "memleak", [], headers),
+        Memleak("memleak-sampled", "memleak -s", ["-s", str(EVERY)], folder),
+        Memleak("memleak", "memleak", [], folder),
         Bpftrace("bpftrace"),
     ]
