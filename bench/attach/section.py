@@ -81,7 +81,7 @@ class Attach:
     def measure(self, tracer):
         """All paces in one session: some tracers take seconds to begin."""
         folder = self.driver.bench.folder()
-        target = Target(self.program, self.folder)
+        target = Target(self.program, self.folder, tracer.preload)
         try:
             with attached(tracer, target, folder, self.driver.bench.environment) as process:
                 for rate in PACES:

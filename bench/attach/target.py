@@ -1,6 +1,5 @@
 """The program that is attached to, with a C library of its own, and a tracer while it is attached."""
 import contextlib
-import ctypes
 import os
 import shutil
 import signal
@@ -15,19 +14,21 @@ NEAR = 16  # bytes from its beginning in which a function is probed
 class Target:
     """paced.c at work. Its C library is a copy: bpftrace probes a library in all processes that use it."""
 
-    def __init__(self, program, folder):
-        self.library = os.path.join(folder, "libc.so.6")
-        if not os.path.exists(self.library):
-            shutil.copy(c_library(), self.library)
+    def __init__(self, program, folder, preload=None):
+        own = os.path.join(folder, "libc.so.6")
+        if not os.path.exists(own):
+            shutil.copy(c_library(), own)
+        self.library = preload or own  # whose malloc it calls
+        environment = {"LD_LIBRARY_PATH": folder, **({"LD_PRELOAD": preload} if preload else {})}
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-                                        env={"LD_LIBRARY_PATH": folder}, start_new_session=True)
+                                        env=environment, start_new_session=True)
         if self.process.stdout.readline() != b"ready\n":
             raise RuntimeError("the target does not start")
         self.base = base_of(self.process.pid, self.library)
 
     def is_probed(self, function):
         """Whether a function's first bytes are not those of the file."""
-        offset = offset_of(function)
+        offset = offset_of(function, self.library)
         with open(self.library, "rb") as file, open("/proc/%d/mem" % self.process.pid, "rb") as memory:
             file.seek(offset)
             memory.seek(self.base + offset)
@@ -59,10 +60,11 @@ def base_of(pid, library):
     raise RuntimeError("process %d does not use %s" % (pid, library))
 
 
-def offset_of(function):
-    """Where in the C library a function begins. In its file it is at the same place as in memory."""
-    address = ctypes.cast(getattr(ctypes.CDLL("libc.so.6"), function), ctypes.c_void_p).value
-    return address - base_of(os.getpid(), c_library())
+def offset_of(function, library):
+    """Where in a library a function begins. In its file it is at the same place as in memory."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return next(int(address, 16) for address, _, name in map(str.split, listed.splitlines())
+                if name.split("@")[0] == function)
 
 
 def processor_time(pid):

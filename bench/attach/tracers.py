@@ -11,12 +11,13 @@ EVERY = 1000  # of the allocations; about one sample per 512 KiB, at the 520 byt
 class Tracer:
     """Nobody: the target as it is. The others tell the command that attaches to a process."""
     column, about, baseline, missing = "plain", "nobody attached", None, None
+    preload = None  # a library that the target needs to have
 
     def __init__(self, key="plain"):
         self.key = key
 
     def command(self, pid, library, folder):
-        """Attaches to the process, whose C library is the file `library`, until SIGINT; None: nothing does."""
+        """Attaches to the process, whose malloc is in the file `library`, until SIGINT; None: nothing does."""
         return None
 
     def environment(self):
@@ -50,10 +51,11 @@ class Memleak(Tracer):
     """It compiles its probes against the headers of a kernel, of which it uses what all kernels have alike. Where
     those of the running one are not there, Debian's will do."""
 
-    def __init__(self, key, column, options, folder):
+    def __init__(self, key, column, options, folder, preload=None):
         super().__init__(key)
-        self.column, self.options, self.folder = column, options, folder
-        self.about = "bcc's memleak%s" % ("" if not options else ", about one allocation of %d" % EVERY)
+        self.column, self.options, self.folder, self.preload = column, options, folder, preload
+        self.about = "bcc's memleak" + (", about one allocation of %d" % EVERY if options else "") + \
+            (", on functions that begin with a nop" if preload else "")
         self.tool = shutil.which("memleak-bpfcc")
         if not self.tool:
             self.missing = "not installed (apt install bpfcc-tools)"
@@ -114,12 +116,15 @@ def why_not():
     return None if os.geteuid() == 0 else "attaching takes root"
 
 
-def all_tracers(build, folder):
+def all_tracers(build, folder, workloads):
+    every, nop = ["-s", str(EVERY)], os.path.join(workloads, "libnop.so")
     return [
         Tracer("plain"),
         Malloscope("attach-512K", "512 KiB", 512 << 10, build),
         Malloscope("attach-exact", "exact", 1, build),
-        Memleak("memleak-sampled", "memleak -s", ["-s", str(EVERY)], folder),
+        Memleak("memleak-sampled", "memleak -s", every, folder),
         Memleak("memleak", "memleak", [], folder),
+        Memleak("memleak-nop-sampled", "nop, -s", every, folder, nop),
+        Memleak("memleak-nop", "nop", [], folder, nop),
         Bpftrace("bpftrace"),
     ]
