@@ -5,6 +5,9 @@
 # allocation can cost where blocks are far from the cache: it runs some hundred instructions per call, more than the
 # processor holds at once, so the program's cache misses no longer overlap.
 #
+# With NOP each function begins with an instruction on which a probe is cheap, and those of mmap are there too: for a
+# tracer that probes a library's functions at their first instruction, whatever that is (attach/tracers.py).
+#
 # A slot first points at code that looks the function up and then jumps to it, so calls that ld.so makes before
 # any constructor has run work too.
 
@@ -17,17 +20,28 @@
 #ifdef FENCE
         lfence
 #endif
+#ifdef NOP
+        nop
+#endif
         jmp     *slot_\name(%rip)
         .size   \name, . - \name
 
 resolve_\name:
         push    %rdi
         push    %rsi
-        push    %rdx                    # three pushes and the return address: the stack is aligned again
+        push    %rdx
+        push    %rcx
+        push    %r8
+        push    %r9
+        sub     $8, %rsp                # with the return address: the stack is aligned again
         mov     $-1, %rdi               # RTLD_NEXT
         lea     name_\name(%rip), %rsi
         call    *dlsym@GOTPCREL(%rip)
         mov     %rax, slot_\name(%rip)
+        add     $8, %rsp
+        pop     %r9
+        pop     %r8
+        pop     %rcx
         pop     %rdx
         pop     %rsi
         pop     %rdi
@@ -53,5 +67,9 @@ name_\name:
         forward valloc
         forward pvalloc
         forward malloc_usable_size
+#ifdef NOP
+        forward mmap
+        forward munmap
+#endif
 
         .section .note.GNU-stack, "", @progbits

@@ -302,10 +302,21 @@ static __noinline bool tell_allocation(
     return tell_with_room(ctx, thread, call, address, wanted, 65536);
 }
 
-/* The context itself may be read at constant offsets only. */
+/* The first argument. The compiler would compute the address first and share the load with other reads, which
+ * the kernel does not allow on the context. */
+static __always_inline __u64 first_argument(const struct pt_regs *ctx) {
+    __u64 value;
+    asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(offsetof(struct pt_regs, di)));
+    return value;
+}
+
+/* The context itself may be read at constant offsets only. Most probes want the first argument: they are
+ * spared the call. */
 static __always_inline __u64 register_of(const struct pt_regs *ctx, __u64 cookie, int field) {
     __u64 slot = cookie_register(cookie, field), value = 0;
-    if (slot != COOKIE_NONE) bpf_probe_read_kernel(&value, sizeof value, (const __u64 *)ctx + slot);
+    if (slot == COOKIE_NONE) return 0;
+    if (slot == offsetof(struct pt_regs, di) / sizeof ctx->di) return first_argument(ctx);
+    bpf_probe_read_kernel(&value, sizeof value, (const __u64 *)ctx + slot);
     return value;
 }
 

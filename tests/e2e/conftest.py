@@ -106,9 +106,8 @@ def record(folder):
     return record_program
 
 
-@pytest.fixture
-def start():
-    """start(command, …) starts a process that is ended, by its id, when the test is over."""
+@contextlib.contextmanager
+def starting():
     with contextlib.ExitStack() as stack:
 
         def end(process):
@@ -126,6 +125,20 @@ def start():
             stack.callback(end, process)
             return process
 
+        yield start_process
+
+
+@pytest.fixture
+def start():
+    """start(command, …) starts a process that is ended, by its id, when the test is over."""
+    with starting() as start_process:
+        yield start_process
+
+
+@pytest.fixture(scope="module")
+def module_start():
+    """The same, for fixtures that several tests of a file share."""
+    with starting() as start_process:
         yield start_process
 
 

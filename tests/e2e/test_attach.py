@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 
@@ -11,9 +10,6 @@ import harness
 from attaching import GATE, record_gated
 from harness import PROGRAMS, figures_of_site, report
 from test_ground_truth import COUNTED, assert_adds_up, assert_ledger
-
-sys.path.insert(0, str(harness.ROOT / "tests" / "stats"))
-from seeds import mean_and_error  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -145,35 +141,3 @@ def test_rust_with_an_allocator_of_its_own(rust, start, folder, kind):
         found = figures_of_site(rows, source, site)
         assert (found["total_objects"], found["total_bytes"]) == (objects, objects * size), site
         assert (found["live_objects"], found["live_bytes"]) == (live, live * size), site
-
-
-# ---- sampled ----
-
-RUNS = 12
-RATE = 4096
-
-
-def test_samples_are_not_biased(build, start, folder):
-    """The mean over all runs lies within 6 standard errors (of 12 runs): fails by chance once in a thousand times."""
-    program, source = build("attach_exchange.c", "-O1", str(GATE)), PROGRAMS / "attach_exchange.c"
-    runs = []
-    for _ in range(RUNS):
-        recording, output = record_gated(start, folder, [program], "--rate", RATE)
-        whole, ledger = report(recording), json.loads(output)
-        truth = {name: site for name, site in ledger["sites"].items()}
-        assert whole["totals"]["drops"] == 0 and whole["totals"]["rate"] == RATE
-        runs.append({name: figures_of_site(whole["rows"], source, name) for name in truth})
-        runs[-1]["totals"] = whole["totals"]
-        assert whole["totals"]["live_bytes"] < 100 * RATE
-    wrong = []
-    for name, site in truth.items():
-        for figure in ("total_bytes", "total_objects"):
-            mean, error = mean_and_error([run[name][figure] for run in runs])
-            assert 0 < error < 0.05 * mean
-            if abs(mean - site[figure]) > 6 * error:
-                wrong.append(f"{name} {figure}: mean {mean:.1f} ± {error:.1f}, truth {site[figure]}")
-    assert not wrong, "\n".join(wrong)
-    exact = report(record_gated(start, folder, [program])[0])["totals"]["total_bytes"]
-    assert {run["totals"]["exact_total_bytes"] for run in runs} == {exact}
-    covered = sum(abs(run["totals"]["total_bytes"] - exact) <= run["totals"]["total_error"] for run in runs)
-    assert covered >= RUNS - 4, f"only {covered} of {RUNS} error bars hold the truth"

@@ -303,7 +303,7 @@ def test_frame_pointers_give_the_callers(build, start):
 
 @pytest.mark.parametrize("rate", [4096, 65536])
 def test_sampled_figures_are_unbiased(build, start, method, rate):
-    """The sum of several runs lies within 4 standard errors; the threads' own bytes are exact."""
+    """The sum of several runs lies within 5 standard errors; the threads' own bytes are exact."""
     estimated = variance = truth = 0
     for _ in range(3):
         target = attach.Target(start, [build("attach_threads.c"), 3, 20000])
@@ -322,7 +322,7 @@ def test_sampled_figures_are_unbiased(build, start, method, rate):
         if probes.method == "session links":
             # The return of what is not sampled is not caught, but for realloc, which may call malloc.
             assert counters["returns"] <= counters["sampled"] + resizes
-    assert abs(estimated - truth) < 4 * variance**0.5, f"{estimated} for {truth}, standard error {variance**0.5:.0f}"
+    assert abs(estimated - truth) < 5 * variance**0.5, f"{estimated} for {truth}, standard error {variance**0.5:.0f}"
 
 
 def test_children_are_followed(build, start, method):
