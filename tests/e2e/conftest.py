@@ -140,21 +140,3 @@ def module_start():
     """The same, for fixtures that several tests of a file share."""
     with starting() as start_process:
         yield start_process
-
-
-@pytest.fixture(scope="session")
-def pprof(session_folder):
-    """The command of the real pprof."""
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if not go:
-        pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
-    made = session_folder / "pprof"
-    # Go's own copy needs no network; not every package of Go has its source.
-    if harness.run([go, "build", "-o", made, "cmd/pprof"], expect=None).returncode == 0:
-        return made
-    fetched = harness.run(
-        [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(session_folder)}
-    )
-    if fetched.returncode:
-        pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])
-    return made
