@@ -33,8 +33,8 @@ struct recording {
     struct recording_header *header;
     struct timeline *timeline; /* where header->timeline lies */
     struct table_map stacks, live;
-    _Atomic uint32_t modules_noted, names_noted,
-        heaps_noted;      /* all of their numbers that are in use are below */
+    _Atomic uint32_t modules_noted, names_noted, heaps_noted,
+        codes_noted;      /* all of their numbers that are in use are below */
     uint32_t first_shift; /* log2 of the first piece's size */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* address of offset 0 if piece k's mapping reached back to it; 0 = not mapped */

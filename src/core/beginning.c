@@ -1,5 +1,6 @@
 #include "core/beginning.h"
 
+#include "core/codes.h"
 #include "core/heaps.h"
 #include "core/live_table.h"
 #include "core/modules.h"
@@ -27,8 +28,8 @@ bool recording_begin(struct recording *recording, const struct beginning *beginn
     threads_start(recording);
     modules_start(recording);
     live_table_start(recording);
-    return names_start(recording) && heaps_start(recording) && stack_table_start(recording) &&
-           timeline_start(recording);
+    return names_start(recording) && heaps_start(recording) && codes_start(recording) &&
+           stack_table_start(recording) && timeline_start(recording);
 }
 
 void recording_publish(struct recording *recording) {

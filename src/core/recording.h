@@ -108,6 +108,7 @@ struct recording_header {
     struct table modules;       /* struct module_record */
     struct table names;         /* struct name_record; entry 0 is no name */
     struct table heaps;         /* struct heap_record; entry 0 is malloc's */
+    struct table codes;         /* struct code_record; entry 0 is no code */
     struct table live;          /* struct live_entry; `count` is the number of slots made so far */
     _Atomic uint64_t live_pool; /* chains of free slots that no thread holds (live_table.c) */
 
@@ -213,6 +214,7 @@ struct stack_record {
  *     FRAME_NATIVE   8 bits of nothing, 48 bits of address
  *     FRAME_MODULE   24 bits: the number of a module, 32 bits: offset in its file
  *     FRAME_SCOPE, FRAME_THREAD   the number of a name
+ *     FRAME_PYTHON   28 bits: the number of a code, 28 bits: offset of its instruction
  *
  * A place in memory holds one library after another when they are closed: an address in one that can be
  * closed would not tell which it was. */
@@ -221,6 +223,8 @@ struct stack_record {
 #define FRAME_MODULE_SHIFT 32
 #define FRAME_MODULE_MASK  ((UINT64_C(1) << 24) - 1)
 #define FRAME_OFFSET_MASK  ((UINT64_C(1) << 32) - 1)
+#define FRAME_CODE_SHIFT   28
+#define FRAME_CODE_MASK    ((UINT64_C(1) << 28) - 1) /* also of the offset */
 
 enum frame_kind {
     FRAME_NATIVE =
@@ -229,6 +233,7 @@ enum frame_kind {
     FRAME_MODULE = 2, /* a return address in a module that is named by its number */
     FRAME_SCOPE = 3,  /* a part of its work that the program has named; they stand around the native frames */
     FRAME_THREAD = 4, /* the thread, around everything */
+    FRAME_PYTHON = 5, /* a function of the Python interpreter, in place of the one that interprets it */
 };
 
 /* A file mapped executable into the program. One that frames name by its number is recorded once, however
@@ -250,6 +255,17 @@ struct module_record {
 /* A name that the program gave: of a scope, a type, a thread or a heap. */
 struct name_record {
     _Atomic uint64_t text; /* offset; 0 until it is written */
+};
+
+/* A function of an interpreted language. */
+struct code_record {
+    uint64_t name; /* offset of the text */
+    uint32_t file; /* number of a name */
+    uint32_t first_line;
+    uint64_t lines; /* offset of the interpreter's line table */
+    uint32_t lines_size;
+    uint32_t format;           /* of that: minor version of Python 3 */
+    _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 
 /* A heap: malloc's, or one that the program manages itself and tells us about. */

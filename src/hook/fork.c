@@ -9,6 +9,7 @@
  *
  * The live table itself cannot be read in the child: the parent's threads go on changing it, in memory that
  * the two share. */
+#include "core/codes.h"
 #include "core/events.h"
 #include "core/heaps.h"
 #include "core/live_table.h"
@@ -146,7 +147,7 @@ void process_begin_child(void) {
     int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
     if (r == 0 &&
         !(modules_inherit(&recorder.recording, &parent) && names_inherit(&recorder.recording, &parent) &&
-            heaps_inherit(&recorder.recording, &parent)))
+            heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent)))
         r = -ENOSPC;
     if (r == 0) {
         if (inheritance) inherit(&parent);

@@ -8,6 +8,7 @@
 #include "core/unnoticed.h"
 #include "hook/mark.h"
 #include "hook/memo.h"
+#include "hook/python.h"
 #include "hook/scopes.h"
 #include "hook/scratch.h"
 #include "hook/state.h"
@@ -123,33 +124,48 @@ void recorder_start(void) {
 
 /* ---- the sample ---- */
 
+/* Python's frames go in between the native ones: into the second half of the buffer. */
+static __attribute__((noinline)) void merge_python(struct native_stack *native) {
+    uint32_t depth = recorder.depth;
+    uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
+    struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
+    struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
+    if (!hook_python_walk(&python)) return;
+    hook_python_merge(&python, native, &merged);
+    *native = merged;
+}
+
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
 static __attribute__((noinline)) uint32_t walk_stack(
     const struct unwind_registers *caller, uint32_t heap, struct unwind_trace *ret_trace) {
     struct thread_record *thread = hook_thread;
-    uint32_t buffer;
-    uint64_t *frames = scratch_take((uint32_t)thread->number, &buffer);
-    if (!frames) return UINT32_MAX;
-    uint64_t *places = scopes_are_open() ? frames + recorder.depth + SCOPES_ROOM : NULL;
+    uint32_t buffer, depth = recorder.depth;
+    struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, &buffer)};
+    if (!stack.frames) return UINT32_MAX;
+    if (hook_python_walk || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
     bool complete = true;
-    uint32_t count = 0;
     struct unwind_bounds bounds = {0};
     if (recorder.walks) {
         bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
-        count = unwind_capture_traced(caller, bounds, frames, places, recorder.depth, &complete, ret_trace);
+        stack.count =
+            unwind_capture_traced(caller, bounds, stack.frames, stack.places, depth, &complete, ret_trace);
     }
-    bool cut = count == recorder.depth && frames[count / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
-    uint32_t flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0);
-    count = scopes_merge(frames, places, count, bounds.low, bounds.high);
-    struct stack_key key = {.frames = frames, .frame_count = count, .heap = heap, .flags = flags};
-    uint32_t stack = stack_table_intern(&recorder.recording, &key);
+    bool cut = stack.count == depth && stack.frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+    if (hook_python_walk && recorder.walks) merge_python(&stack);
+    stack.count = scopes_merge(stack.frames, stack.places, stack.count, bounds.low, bounds.high);
+    struct stack_key key = {.frames = stack.frames,
+        .frame_count = stack.count,
+        .heap = heap,
+        .flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0)};
+    uint32_t number = stack_table_intern(&recorder.recording, &key);
     scratch_give(buffer);
-    return stack;
+    return number;
 }
 
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
     struct memo_entry *entry;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
+    if (hook_python_walk) around += hook_python_walk(NULL);
     uint32_t stack = memo_stack(caller, around, &entry);
     if (stack != MEMO_NONE) return stack;
     if (!entry) return walk_stack(caller, heap, NULL);

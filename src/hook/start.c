@@ -8,6 +8,7 @@
 #include "hook/memo.h"
 #include "hook/options.h"
 #include "hook/own_heaps.h"
+#include "hook/python.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
 #include "hook/scopes.h"
@@ -151,7 +152,7 @@ static uint32_t note_module(const struct mapped_code *code) {
 static bool prepare(void) {
     static uint32_t depth;
     static bool watches;
-    if (recorder.depth > depth && !scratch_start(2 * recorder.depth + SCOPES_ROOM)) return false;
+    if (recorder.depth > depth && !scratch_start(8 * recorder.depth + 2 * SCOPES_ROOM)) return false;
     if (recorder.depth > depth) depth = recorder.depth;
     return watches || (watches = process_watch_forks());
 }
@@ -189,6 +190,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
         unwind_start(note_module, early);
         scopes_choose(options->thread_frames || !recorder.walks, options->stacks != STACKS_NATIVE);
         own_heaps_start();
+        python_start();
         if (!at_once) atomic_store(&recorder.recording.header->active, 0);
         recorder.was_started = at_once;
     } else {

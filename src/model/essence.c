@@ -67,6 +67,16 @@ static void keep_heaps(struct essence *essence, const struct snapshot *snapshot)
         keep_entry(essence, snapshot, &snapshot->heaps, record);
 }
 
+static void keep_codes(struct essence *essence, const struct snapshot *snapshot) {
+    struct table_cursor cursor = {0};
+    for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
+        keep_entry(essence, snapshot, &snapshot->codes, record);
+        keep_text(essence, snapshot, record->name);
+        if (snapshot_has(snapshot, record->lines, record->lines_size))
+            keep(essence, snapshot, record->lines, record->lines_size);
+    }
+}
+
 static void keep_live(struct essence *essence, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));)
@@ -88,6 +98,7 @@ static void keep_all(struct essence *essence, const struct snapshot *snapshot) {
     keep_live(essence, snapshot);
     keep_names(essence, snapshot);
     keep_heaps(essence, snapshot);
+    keep_codes(essence, snapshot);
 }
 
 int essence_make(const struct snapshot *snapshot, struct essence *ret_essence) {

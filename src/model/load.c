@@ -211,6 +211,44 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot)
     return true;
 }
 
+static bool load_code(struct builder *builder, const struct snapshot *snapshot,
+    const struct code_record *record, struct model_code *code) {
+    bool readable = record->complete == 1 && snapshot_text(snapshot, record->name) &&
+                    (!record->lines_size || snapshot_has(snapshot, record->lines, record->lines_size)) &&
+                    record->lines_size <= builder->text_left;
+    if (!readable) return true;
+    builder->text_left -= record->lines_size;
+    code->lines_size = record->lines_size;
+    code->lines = malloc(code->lines_size + 1);
+    code->name = text_of(builder, snapshot, record->name);
+    if (!code->lines || !code->name) return false;
+    memcpy(code->lines, snapshot->bytes + record->lines, code->lines_size);
+    for (char *c = code->name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    code->file = model_find_text(builder->model, (uint32_t)builder->model->process_count - 1, record->file);
+    code->first_line = record->first_line;
+    code->format = record->format;
+    return true;
+}
+
+/* By number: what cannot be read has no name. */
+static bool load_codes(struct builder *builder, const struct snapshot *snapshot) {
+    struct model *model = builder->model;
+    struct model_process *process = &model->processes[model->process_count - 1];
+    process->first_code = model->code_count;
+    struct table_cursor cursor = {0};
+    for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
+        size_t last = process->first_code + cursor.number;
+        if (!builder_grow(&model->codes, &builder->code_capacity, model->code_count,
+                last + 1 - model->code_count, sizeof *model->codes))
+            return false;
+        while (model->code_count <= last) model->codes[model->code_count++] = (struct model_code){0};
+        if (!load_code(builder, snapshot, record, &model->codes[last])) return false;
+    }
+    process->code_count = model->code_count - process->first_code;
+    return true;
+}
+
 static bool load_threads(struct builder *builder, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
@@ -345,8 +383,9 @@ int load_recording(
 
     builder->text_left = 4 * snapshot->size + (UINT64_C(1) << 20);
     bool whole = load_process(builder, snapshot, path) && load_texts(builder, snapshot) &&
-                 load_heaps(builder, snapshot) && load_stacks(builder, snapshot, path) &&
-                 load_modules(builder, snapshot, path) && load_threads(builder, snapshot);
+                 load_heaps(builder, snapshot) && load_codes(builder, snapshot) &&
+                 load_stacks(builder, snapshot, path) && load_modules(builder, snapshot, path) &&
+                 load_threads(builder, snapshot);
     /* Several processes have no common time: only the first one's timeline is read, and dropped if others
      * come. */
     if (whole && model->process_count == 1) whole = load_timeline(builder, snapshot, path);

@@ -12,7 +12,7 @@ struct builder {
     size_t frame_count, frame_capacity;
     size_t stack_capacity, frame_start_capacity;
     size_t module_capacity, numbered_capacity, thread_capacity, process_capacity, names_capacity,
-        heap_capacity, text_capacity;
+        heap_capacity, text_capacity, code_capacity;
     struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */
     double depth_sum;               /* frames, times samples */
     uint64_t

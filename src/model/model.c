@@ -251,6 +251,13 @@ const char *model_find_text(const struct model *model, uint32_t process, uint64_
     return number && number < of->text_count ? model->texts[of->first_text + number] : NULL;
 }
 
+const struct model_code *model_find_code(const struct model *model, uint32_t process, uint64_t word) {
+    const struct model_process *of = &model->processes[process];
+    uint64_t number = word >> FRAME_CODE_SHIFT & FRAME_CODE_MASK;
+    const struct model_code *code = &model->codes[of->first_code + number];
+    return number && number < of->code_count && code->name ? code : NULL;
+}
+
 void model_free(struct model *model) {
     if (!model) return;
     for (size_t i = 0; i < model->process_count; i++) {
@@ -267,6 +274,11 @@ void model_free(struct model *model) {
     for (size_t i = 0; i < model->text_count; i++) free(model->texts[i]);
     free(model->texts);
     free(model->heaps);
+    for (size_t i = 0; i < model->code_count; i++) {
+        free(model->codes[i].name);
+        free(model->codes[i].lines);
+    }
+    free(model->codes);
     free(model->names);
     free(model->processes);
     free(model->stacks);

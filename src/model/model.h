@@ -87,6 +87,16 @@ struct model_heap {
     uint64_t rate; /* mean bytes between samples; 1 = exact */
 };
 
+/* A function of an interpreted language, as FRAME_PYTHON frames name it. */
+struct model_code {
+    char *name;
+    const char *file;
+    uint32_t first_line;
+    uint32_t format; /* of `lines`: minor version of Python 3 */
+    uint8_t *lines;
+    size_t lines_size;
+};
+
 struct model_thread {
     uint32_t process;
     int32_t tid;
@@ -130,6 +140,7 @@ struct model_process {
     uint32_t names;          /* which, of model.names */
     uint32_t names_space;    /* and which part of them is about this process */
     size_t first_heap;       /* of model.heaps: malloc's */
+    size_t first_code, code_count; /* of model.codes */
     size_t first_text, text_count; /* its scopes', types', threads' and heaps' names, of model.texts */
 };
 
@@ -170,6 +181,8 @@ struct model {
     const struct model_module **numbered; /* all of them, sorted by process, number */
     struct model_heap *heaps;             /* sorted by process, number; each process has malloc's */
     size_t heap_count;
+    struct model_code *codes;
+    size_t code_count;
     char **texts; /* names that programs gave */
     size_t text_count;
     struct model_thread *threads;
@@ -218,6 +231,9 @@ struct model_place model_find_place(const struct model *model, uint32_t process,
 
 /* The name that a process gave under this number, or NULL: that of a FRAME_SCOPE or FRAME_THREAD. */
 const char *model_find_text(const struct model *model, uint32_t process, uint64_t number);
+
+/* The function that a FRAME_PYTHON names, or NULL. */
+const struct model_code *model_find_code(const struct model *model, uint32_t process, uint64_t word);
 
 /* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);

@@ -42,7 +42,7 @@ struct snapshot {
     uint64_t *parts; /* a bit for each part of the copy that is not all zero */
     uint64_t span;   /* memory mapped for `bytes` */
 
-    struct checked_table threads, stacks, modules, live, names, heaps;
+    struct checked_table threads, stacks, modules, live, names, heaps, codes;
 
     enum process_state state;
     int writer;            /* number of the running process, or 0 */

@@ -3,6 +3,7 @@
 #include "symbol/batch.h"
 #include "symbol/jit_names.h"
 #include "symbol/pool.h"
+#include "symbol/python_lines.h"
 #include "symbol/symbol.h"
 #include "symbol/symbol_store.h"
 
@@ -200,6 +201,16 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
     }
     if (take_from_archive(resolver, word, list)) return NULL;
     struct model_place place = model_find_place(resolver->model, word->process, word->word);
+    const struct model_code *code =
+        kind == FRAME_PYTHON ? model_find_code(resolver->model, word->process, word->word) : NULL;
+    if (code) {
+        *list = list_of_text(resolver, 0, code->name);
+        struct symbol *frame = (struct symbol *)list->frames;
+        frame->file = code->file;
+        frame->line = python_line(code, (uint32_t)(word->word & FRAME_CODE_MASK));
+        frame->function_line = (int)code->first_line;
+        return NULL;
+    }
     if (kind != FRAME_NATIVE && !place.address) {
         *list = list_of_text(resolver, 0,
             kind == FRAME_CUT

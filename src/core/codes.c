@@ -1,0 +1,96 @@
+#include "core/codes.h"
+
+#include "core/table.h"
+
+#include <string.h>
+
+#define INDEX_PLACES (1u << 16)
+#define CODES_MOST   (INDEX_PLACES / 2) /* so that a place is near */
+#define PROBE_MAX    64
+
+/* Finds a code's number by its key. */
+static struct {
+    bool in_use;
+    struct place {
+        _Atomic uint64_t key; /* 0 = empty */
+        _Atomic uint32_t number;
+    } place[INDEX_PLACES];
+} code_index;
+
+static struct place *place_of(uint64_t key, unsigned probe) {
+    return &code_index.place[((key * UINT64_C(0x9e3779b97f4a7c15) >> 32) + probe) % INDEX_PLACES];
+}
+
+uint32_t code_find(uint64_t key) {
+    for (unsigned probe = 0; probe < PROBE_MAX; probe++) {
+        struct place *place = place_of(key, probe);
+        uint64_t seen = atomic_load_explicit(&place->key, memory_order_acquire);
+        if (seen == key) return atomic_load_explicit(&place->number, memory_order_acquire);
+        if (!seen) break;
+    }
+    return CODE_NONE;
+}
+
+static void index_add(uint64_t key, uint32_t number) {
+    for (unsigned probe = 0; probe < PROBE_MAX; probe++) {
+        struct place *place = place_of(key, probe);
+        uint64_t empty = 0;
+        if (!atomic_compare_exchange_strong(&place->key, &empty, key) && empty != key) continue;
+        atomic_store_explicit(&place->number, number, memory_order_release);
+        return;
+    }
+}
+
+static uint32_t append(struct recording *recording, const struct code *code) {
+    struct table *table = &recording->header->codes;
+    uint64_t name = arena_text(recording, code->name, strlen(code->name));
+    uint64_t lines = name ? arena_allocate(recording, code->lines_size + 1, 1) : 0;
+    uint64_t number = lines ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
+    if (number == UINT64_MAX) {
+        atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
+        return CODE_NONE;
+    }
+    memcpy(recording_at(recording, lines), code->lines, code->lines_size);
+    struct code_record *record = table_entry(recording, table, number);
+    record->name = name;
+    record->file = code->file;
+    record->first_line = code->first_line;
+    record->format = code->format;
+    record->lines = lines;
+    record->lines_size = code->lines_size;
+    atomic_store_explicit(&record->complete, 1, memory_order_release);
+    atomic_fetch_add_explicit(&recording->codes_noted, 1, memory_order_release);
+    return (uint32_t)number;
+}
+
+uint32_t code_note(struct recording *recording, uint64_t key, const struct code *code) {
+    code_index.in_use = true;
+    uint32_t number = append(recording, code);
+    if (number != CODE_NONE) index_add(key, number);
+    return number;
+}
+
+bool codes_start(struct recording *recording) {
+    if (code_index.in_use) memset(&code_index, 0, sizeof code_index);
+    table_start(&recording->header->codes, sizeof(struct code_record), 64);
+    atomic_store_explicit(&recording->codes_noted, 1, memory_order_relaxed);
+    return table_append(recording, &recording->header->codes, CODES_MOST) == CODE_NONE;
+}
+
+/* Numbers stay the same. The index was emptied: the child's own frames note their code anew. */
+bool codes_inherit(struct recording *child, const struct recording *parent) {
+    uint32_t count = atomic_load_explicit(&parent->codes_noted, memory_order_relaxed);
+    for (uint32_t number = 1; number < count; number++) {
+        const struct code_record *record = table_entry(parent, &parent->header->codes, number);
+        struct code code = {.name = "", .lines = "", .format = 0};
+        if (atomic_load_explicit(&record->complete, memory_order_acquire))
+            code = (struct code){.name = recording_at(parent, record->name),
+                .file = record->file,
+                .first_line = record->first_line,
+                .format = record->format,
+                .lines = recording_at(parent, record->lines),
+                .lines_size = record->lines_size};
+        if (append(child, &code) != number) return false;
+    }
+    return true;
+}

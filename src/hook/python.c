@@ -1,0 +1,344 @@
+#include "hook/python.h"
+
+#include "core/codes.h"
+#include "core/names.h"
+#include "core/unnoticed.h"
+#include "hook/state.h"
+#include "unwind/output.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t (*hook_python_walk)(struct python_stack *stack);
+uint32_t (*hook_python_merge)(
+    const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
+
+#define FRAMES_WALKED 100000 /* deeper recursion than any interpreter allows */
+#define TEXT_MOST     600
+#define LINES_MOST    65536
+
+/* How frames are linked. */
+enum shape {
+    SHAPE_OBJECTS,        /* frame objects, each interpreted by a C function of its own */
+    SHAPE_OBJECTS_CFRAME, /* the same, and a struct on the C stack for each */
+    SHAPE_ENTRIES,        /* runs of frames; the last of a run is marked, and has such a struct */
+    SHAPE_SHIMS,          /* runs of frames; behind each a frame that lies on the C stack itself */
+};
+
+/* Where CPython 3.MINOR keeps what is read here: offsets in bytes. They belong to the ABI of a minor version:
+ * extension modules would break if they moved. */
+struct layout {
+    uint8_t minor;
+    enum shape shape;
+    struct {
+        uint16_t thread_id, top; /* `top`: the innermost frame, or the innermost struct on the C stack */
+        uint16_t cframe;         /* SHAPE_OBJECTS_CFRAME: that */
+    } thread;
+    struct {
+        uint16_t frame, previous;
+    } cframe;
+    struct {
+        uint16_t previous, code, instruction, owner, is_entry;
+    } frame;
+    struct {
+        uint16_t name, file, first_line, lines, instructions, first_traceable;
+    } code;
+    uint16_t text; /* of ASCII letters; those of others begin `wide_text` bytes after the object's start */
+    uint16_t wide_text;
+};
+
+static const struct layout layouts[] = {
+    {8, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
+    {9, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
+    {10, SHAPE_OBJECTS_CFRAME, {176, 24, 48}, {0, 8}, {24, 32, 96, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
+    {11, SHAPE_ENTRIES, {152, 56, 0}, {8, 16}, {48, 32, 56, 69, 68}, {128, 112, 72, 136, 184, 168}, 48, 72},
+    {12, SHAPE_SHIMS, {136, 56, 0}, {0, 8}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 192, 176}, 40, 56},
+    {13, SHAPE_SHIMS, {152, 72, 0}, {0}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 200, 184}, 40, 56},
+};
+
+enum owner { OWNED_BY_GENERATOR = 1, OWNED_BY_C_STACK = 3 };
+
+static struct {
+    const struct layout *layout;
+    const void *(*thread_state)(void); /* of the thread that holds the lock, or NULL */
+    const void *code_type;
+    uint64_t interpreter, interpreter_end; /* the interpreting C function */
+} python;
+
+static const void *pointer_at(const void *base, uint16_t offset) {
+    return *(const void *const *)((const char *)base + offset);
+}
+static int32_t number_at(const void *base, uint16_t offset) {
+    return *(const int32_t *)((const char *)base + offset);
+}
+
+/* ---- objects ---- */
+
+#define OBJECT_TYPE 8  /* of every object */
+#define TEXT_LENGTH 16 /* of text and bytes */
+#define TEXT_HASH   24
+#define TEXT_STATE  32
+#define BYTES_START 32
+
+static const void *name_of(const void *code) {
+    return pointer_at(code, python.layout->code.name);
+}
+
+/* Differs for different code at the same address: an object that has died leaves its place to others. */
+static uint64_t key_of(const void *code) {
+    const void *name = name_of(code);
+    uint64_t parts[] = {(uintptr_t)code, (uintptr_t)name,
+        (uintptr_t)pointer_at(code, python.layout->code.file),
+        (uintptr_t)pointer_at(code, python.layout->code.lines),
+        (uint64_t)number_at(code, python.layout->code.first_line), (uintptr_t)pointer_at(name, TEXT_LENGTH),
+        (uintptr_t)pointer_at(name, TEXT_HASH)};
+    uint64_t key = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        key = (key ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
+    return key | 1;
+}
+
+static uint32_t character_at(const void *letters, unsigned width, size_t index) {
+    switch (width) {
+    case 1:
+        return ((const uint8_t *)letters)[index];
+    case 2:
+        return ((const uint16_t *)letters)[index];
+    default:
+        return ((const uint32_t *)letters)[index];
+    }
+}
+
+/* Text as UTF-8, cut to fit. */
+static void copy_text(const void *object, char *text, size_t size) {
+    uint32_t state = (uint32_t)number_at(object, TEXT_STATE);
+    unsigned width = state >> 2 & 7;
+    bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
+    size_t length = (size_t)pointer_at(object, TEXT_LENGTH), at = 0;
+    const char *letters = (const char *)object + (is_ascii ? python.layout->text : python.layout->wide_text);
+    if (!is_compact) letters = "?", length = width = 1;
+    for (size_t i = 0; i < length && at + 5 < size; i++) {
+        uint32_t c = character_at(letters, width, i);
+        if (c < 0x80) {
+            text[at++] = (char)(c ? c : '?');
+        } else if (c < 0x800) {
+            text[at++] = (char)(0xc0 | c >> 6);
+            text[at++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            text[at++] = (char)(0xe0 | c >> 12);
+            text[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            text[at++] = (char)(0x80 | (c & 0x3f));
+        } else {
+            text[at++] = (char)(0xf0 | c >> 18);
+            text[at++] = (char)(0x80 | (c >> 12 & 0x3f));
+            text[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            text[at++] = (char)(0x80 | (c & 0x3f));
+        }
+    }
+    text[at] = '\0';
+}
+
+static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
+    UNNOTICED;
+    const struct layout *layout = python.layout;
+    char name[TEXT_MOST], file[NAME_LENGTH];
+    copy_text(name_of(object), name, sizeof name);
+    copy_text(pointer_at(object, layout->code.file), file, sizeof file);
+    const void *lines = pointer_at(object, layout->code.lines);
+    size_t size = (size_t)pointer_at(lines, TEXT_LENGTH);
+    struct code code = {.name = name,
+        .file = name_note(&recorder.recording, file),
+        .first_line = (uint32_t)number_at(object, layout->code.first_line),
+        .format = layout->minor,
+        .lines = (const char *)lines + BYTES_START,
+        .lines_size = (uint32_t)(size < LINES_MOST ? size : LINES_MOST)};
+    return code_note(&recorder.recording, key, &code);
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+    struct output output; /* without frames: only the signature is wanted */
+    uint64_t signature;
+};
+
+static void add_frame(struct walk *walk, const void *code, uint64_t instruction, uint64_t place) {
+    if (pointer_at(code, OBJECT_TYPE) != python.code_type) return;
+    uint64_t key = key_of(code);
+    walk->signature = (walk->signature ^ key ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (!walk->output.frames) return;
+    uint32_t number = code_find(key);
+    if (number == CODE_NONE) number = note_code(code, key);
+    output_store(&walk->output,
+        (uint64_t)FRAME_PYTHON << FRAME_KIND_SHIFT | (uint64_t)number << FRAME_CODE_SHIFT |
+            (instruction & FRAME_CODE_MASK),
+        place);
+}
+
+/* Up to 3.10. */
+static void walk_objects(struct walk *walk, const void *thread) {
+    const struct layout *layout = python.layout;
+    const void *cframe = layout->thread.cframe ? pointer_at(thread, layout->thread.cframe) : NULL;
+    const void *frame = pointer_at(thread, layout->thread.top);
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        int64_t instruction = number_at(frame, layout->frame.instruction);
+        if (instruction < 0) instruction = 0;
+        if (layout->minor == 10) instruction *= 2; /* it counts instructions, not bytes */
+        add_frame(walk, pointer_at(frame, layout->frame.code), (uint64_t)instruction, (uintptr_t)cframe);
+        frame = pointer_at(frame, layout->frame.previous);
+        if (cframe) cframe = pointer_at(cframe, layout->cframe.previous);
+    }
+}
+
+/* A frame whose function has not begun yet tells nothing: its caller does. */
+static bool has_begun(const void *frame, const void *code, uint64_t instruction) {
+    const struct layout *layout = python.layout;
+    return *((const uint8_t *)frame + layout->frame.owner) == OWNED_BY_GENERATOR ||
+           (int64_t)instruction >= 2 * (int64_t)number_at(code, layout->code.first_traceable);
+}
+
+static const void *add_interpreter_frame(struct walk *walk, const void *frame, uint64_t place) {
+    const struct layout *layout = python.layout;
+    const void *code = pointer_at(frame, layout->frame.code);
+    uint64_t instruction =
+        (uintptr_t)pointer_at(frame, layout->frame.instruction) - (uintptr_t)code - layout->code.instructions;
+    if (has_begun(frame, code, instruction)) add_frame(walk, code, instruction, place);
+    return pointer_at(frame, layout->frame.previous);
+}
+
+/* 3.11. */
+static void walk_entries(struct walk *walk, const void *thread) {
+    const struct layout *layout = python.layout;
+    const void *cframe = pointer_at(thread, layout->thread.top);
+    const void *frame = cframe ? pointer_at(cframe, layout->cframe.frame) : NULL;
+    for (int i = 0; frame && cframe && i < FRAMES_WALKED; i++) {
+        bool is_entry = *((const uint8_t *)frame + layout->frame.is_entry);
+        frame = add_interpreter_frame(walk, frame, (uintptr_t)cframe);
+        if (is_entry) cframe = pointer_at(cframe, layout->cframe.previous);
+    }
+}
+
+static bool is_shim(const void *frame) {
+    return *((const uint8_t *)frame + python.layout->frame.owner) >= OWNED_BY_C_STACK;
+}
+
+/* From 3.12 on. The shim behind a run tells where the run belongs. */
+static const void *shim_of(const void *frame) {
+    for (int i = 0; frame && !is_shim(frame) && i < FRAMES_WALKED; i++)
+        frame = pointer_at(frame, python.layout->frame.previous);
+    return frame;
+}
+
+static void walk_shims(struct walk *walk, const void *thread) {
+    const struct layout *layout = python.layout;
+    const void *frame = pointer_at(thread, layout->thread.top), *shim = NULL;
+    if (layout->minor == 12) frame = frame ? pointer_at(frame, layout->cframe.frame) : NULL;
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        if (is_shim(frame)) {
+            frame = pointer_at(frame, layout->frame.previous);
+            shim = NULL;
+            continue;
+        }
+        if (!shim) shim = shim_of(frame);
+        frame = add_interpreter_frame(walk, frame, (uintptr_t)shim);
+    }
+}
+
+static uint64_t walk_python(struct python_stack *stack) {
+    const void *thread = python.thread_state();
+    /* Up to 3.11 this is whoever holds the lock. */
+    if (!thread || pointer_at(thread, python.layout->thread.thread_id) != (const void *)pthread_self())
+        return 0;
+    struct walk walk = {.signature = 1};
+    if (stack)
+        walk.output = (struct output){.frames = stack->frames, .places = stack->places, .max = stack->max};
+    switch (python.layout->shape) {
+    case SHAPE_OBJECTS:
+    case SHAPE_OBJECTS_CFRAME:
+        walk_objects(&walk, thread);
+        break;
+    case SHAPE_ENTRIES:
+        walk_entries(&walk, thread);
+        break;
+    case SHAPE_SHIMS:
+        walk_shims(&walk, thread);
+        break;
+    }
+    if (stack) stack->count = output_finish(&walk.output, true);
+    return walk.signature;
+}
+
+/* ---- merging ---- */
+
+static void emit(struct native_stack *merged, uint64_t frame, uint64_t place) {
+    merged->frames[merged->count] = frame;
+    merged->places[merged->count++] = place;
+}
+
+/* Whether a native frame is that of the C function in which something at `place` lies. */
+static bool interprets(const struct native_stack *native, uint32_t i, uint64_t place) {
+    if (!place) return native->frames[i] - python.interpreter < python.interpreter_end - python.interpreter;
+    if (i + 1 == native->count) return native->places[i] <= place;
+    return native->places[i] <= place && place < native->places[i + 1] && native->places[i + 1] != UINT64_MAX;
+}
+
+/* Its part of the C stack is not among the native frames: it was cut out. */
+static bool is_passed(const struct native_stack *native, uint32_t i, uint64_t place) {
+    return place && place < native->places[i] && native->places[i] != UINT64_MAX;
+}
+
+static uint32_t merge(
+    const struct python_stack *stack, const struct native_stack *native, struct native_stack *merged) {
+    uint32_t next = 0;
+    merged->count = 0;
+    for (uint32_t i = 0; i < native->count; i++) {
+        while (next < stack->count && is_passed(native, i, stack->places[next]))
+            emit(merged, stack->frames[next++], native->places[i]);
+        bool here = next < stack->count && interprets(native, i, stack->places[next]);
+        if (!here) {
+            emit(merged, native->frames[i], native->places[i]);
+            continue;
+        }
+        uint64_t run = stack->places[next];
+        do emit(merged, stack->frames[next++], native->places[i]);
+        while (run && next < stack->count && stack->places[next] == run);
+    }
+    uint64_t outermost = native->count ? native->places[native->count - 1] : 0;
+    while (next < stack->count) emit(merged, stack->frames[next++], outermost);
+    return merged->count;
+}
+
+/* ---- the beginning ---- */
+
+static int minor_version(void) {
+    const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
+    if (version) return *version >> 24 == 3 ? (int)(*version >> 16 & 0xff) : -1;
+    const char *(*describe)(void);
+    *(void **)&describe = dlsym(RTLD_DEFAULT, "Py_GetVersion");
+    if (!describe) return -1;
+    const char *text = describe();
+    return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
+}
+
+void python_start(void) {
+    int minor = minor_version();
+    for (unsigned i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].minor == minor) python.layout = &layouts[i];
+    *(const void **)&python.thread_state =
+        dlsym(RTLD_DEFAULT, minor < 13 ? "_PyThreadState_UncheckedGet" : "PyThreadState_GetUnchecked");
+    python.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    const void *interpreter = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
+    Dl_info info;
+    const ElfW(Sym) * symbol;
+    if (!python.layout || !python.thread_state || !python.code_type || !interpreter ||
+        !dladdr1(interpreter, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) {
+        dlerror(); /* the program must not find ours */
+        return;
+    }
+    python.interpreter = (uintptr_t)interpreter;
+    python.interpreter_end = python.interpreter + symbol->st_size;
+    hook_python_merge = merge;
+    hook_python_walk = walk_python;
+}

@@ -1,0 +1,43 @@
+/* Python: the interpreter's frames, for samples that are taken inside CPython.
+ *
+ * A thread that holds the interpreter's lock can read its own interpreter state as it is, as tracemalloc
+ * does: the thread is inside an allocation, and nobody else changes the state. The frames are merged into the
+ * native stack in the place of the C function that interprets them (_PyEval_EvalFrameDefault):
+ *
+ *     native   main ─ ... ─ PyEval ─ list_sort ─ PyEval ─ malloc
+ *     merged   main ─ ... ─ app.py:main ─ app.py:rank ─ list_sort ─ app.py:key ─ malloc
+ *
+ * From 3.11 on one such function interprets a run of frames. Which function a run belongs to is told by an
+ * address: something of the run lies in the function's part of the C stack. */
+#ifndef MALLOSCOPE_HOOK_PYTHON_H
+#define MALLOSCOPE_HOOK_PYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Looks whether this process has an interpreter. To be called once, before threads begin. */
+void python_start(void);
+
+/* Frames of the calling thread, innermost first. */
+struct native_stack {
+    uint64_t *frames; /* frame words */
+    uint64_t *places; /* the stack pointer of each (unwind.h) */
+    uint32_t count;
+};
+
+struct python_stack {
+    uint64_t *frames;
+    uint64_t
+        *places; /* where on the C stack the run of each was begun; 0: in the next interpreting function */
+    uint32_t max, count;
+};
+
+/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds; 0 if there is
+ * nothing. NULL where there is no interpreter. */
+extern uint64_t (*hook_python_walk)(struct python_stack *stack);
+
+/* Puts the Python frames among the native ones. There is room for both. Returns how many they are. */
+extern uint32_t (*hook_python_merge)(
+    const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
+
+#endif

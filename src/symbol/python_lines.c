@@ -1,0 +1,78 @@
+#include "symbol/python_lines.h"
+
+/* 3.8 and 3.9: pairs of bytes. So many bytes further on, the line changes by so many. */
+static int by_pairs_of_steps(const struct model_code *code, uint32_t offset) {
+    uint32_t at = 0;
+    int64_t line = code->first_line;
+    for (size_t i = 0; i + 1 < code->lines_size; i += 2) {
+        at += code->lines[i];
+        if (at > offset) break;
+        line += (int8_t)code->lines[i + 1];
+    }
+    return (int)line;
+}
+
+/* 3.10: pairs of bytes. The next so many bytes are on a line that differs by so much from the last. */
+static int by_pairs_of_ranges(const struct model_code *code, uint32_t offset) {
+    uint32_t end = 0;
+    int64_t line = code->first_line;
+    for (size_t i = 0; i + 1 < code->lines_size; i += 2) {
+        int8_t step = (int8_t)code->lines[i + 1];
+        end += code->lines[i];
+        if (step != INT8_MIN) line += step;
+        if (offset < end) return step == INT8_MIN ? 0 : (int)line;
+    }
+    return 0;
+}
+
+struct reader {
+    const uint8_t *at, *end;
+};
+
+/* Six bits a byte, the lowest first; a bit says that more follow. */
+static uint64_t read_number(struct reader *reader) {
+    uint64_t number = 0;
+    for (unsigned shift = 0; reader->at < reader->end && shift < 60; shift += 6) {
+        uint8_t byte = *reader->at++;
+        number |= (uint64_t)(byte & 0x3f) << shift;
+        if (!(byte & 0x40)) break;
+    }
+    return number;
+}
+
+static int64_t read_signed(struct reader *reader) {
+    uint64_t number = read_number(reader);
+    return number & 1 ? -(int64_t)(number >> 1) : (int64_t)(number >> 1);
+}
+
+/* 3.11 and later: entries for stretches of instructions, with columns, which are passed over. */
+enum entry { ENTRY_ONE_LINE = 10, ENTRY_NO_COLUMNS = 13, ENTRY_LONG = 14, ENTRY_NONE = 15 };
+
+static int by_entries(const struct model_code *code, uint32_t offset) {
+    struct reader reader = {code->lines, code->lines + code->lines_size};
+    uint64_t end = 0;
+    int64_t line = code->first_line;
+    while (reader.at < reader.end) {
+        uint8_t first = *reader.at++;
+        unsigned kind = first >> 3 & 15;
+        end += ((first & 7) + 1u) * 2;
+        if (kind < ENTRY_ONE_LINE) {
+            reader.at += 1;
+        } else if (kind < ENTRY_NO_COLUMNS) {
+            line += kind - ENTRY_ONE_LINE;
+            reader.at += 2;
+        } else if (kind != ENTRY_NONE) {
+            line += read_signed(&reader);
+            for (int i = 0; i < 3 && kind == ENTRY_LONG; i++) read_number(&reader);
+        }
+        if (offset < end) return kind == ENTRY_NONE ? 0 : (int)line;
+    }
+    return 0;
+}
+
+int python_line(const struct model_code *code, uint32_t offset) {
+    int line = code->format <= 9    ? by_pairs_of_steps(code, offset)
+               : code->format == 10 ? by_pairs_of_ranges(code, offset)
+                                    : by_entries(code, offset);
+    return line > 0 ? line : 0;
+}
