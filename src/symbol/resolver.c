@@ -209,6 +209,7 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
         frame->file = code->file;
         frame->line = python_line(code, (uint32_t)(word->word & FRAME_CODE_MASK));
         frame->function_line = (int)code->first_line;
+        frame->interpreted = true;
         return NULL;
     }
     if (kind != FRAME_NATIVE && !place.address) {

@@ -19,6 +19,7 @@ struct symbol {
     int line;             /* 0 = unknown */
     int function_line;    /* where the function starts, 0 = unknown */
     bool inlined;         /* this frame was inlined into the next one */
+    bool interpreted;     /* a function of the Python interpreter's program */
     /* NULL for code. Of what the program named itself, that name: `function` is then "[scope load level]". */
     const char *given;
 };

@@ -105,10 +105,19 @@ static size_t find_scope_without_calls(const struct source_frames *frames) {
     return scope;
 }
 
+/* What an interpreter and its libraries allocate, the line that they work on asks for. */
+static size_t find_interpreted(const struct source_frames *frames) {
+    size_t i = frames->first;
+    while (i < frames->end && !frames->frames[i].symbol->interpreted) i++;
+    return i;
+}
+
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     if (raw_sites) return source_frames_innermost(frames);
     size_t scope = find_scope_without_calls(frames);
     if (scope < frames->end) return scope;
+    size_t interpreted = find_interpreted(frames);
+    if (interpreted < frames->end) return interpreted;
 
     size_t none = frames->count, wrapper = none, library = none;
     for (size_t i = frames->first; i < frames->end; i++) {
