@@ -22,7 +22,7 @@
 
 struct run {
     const char *output;
-    bool force, quiet, exact, follow, thread_frames;
+    bool force, quiet, exact, follow, thread_frames, python_objects;
     int stacks;                     /* of stack_choices */
     uint64_t rate, depth, size_max; /* 0 = the recorder's default */
     char **arguments;               /* of the program, ends with NULL */
@@ -71,6 +71,7 @@ static void set_environment(void *context) {
     if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
     setenv("MALLOSCOPE_STACKS", stack_choices[run->stacks], 1);
     if (run->thread_frames) setenv("MALLOSCOPE_THREAD_FRAMES", "1", 1);
+    if (run->python_objects) setenv("MALLOSCOPE_PYTHON_OBJECTS", "1", 1);
     if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
     dump_wishes_set_environment(&run->dumps);
     set_number("MALLOSCOPE_ROOT", (uint64_t)getpid());
@@ -174,6 +175,9 @@ int command_run(int argc, char **argv) {
         {0, "thread-frames", OPTION_ON, &run.thread_frames, NULL,
             .help = "make the thread's name the root of every stack",
             .environment = "MALLOSCOPE_THREAD_FRAMES"},
+        {0, "python-objects", OPTION_ON, &run.python_objects, NULL,
+            .help = "see every object of a Python program, not only the large ones",
+            .environment = "MALLOSCOPE_PYTHON_OBJECTS"},
         {0, "max-size", OPTION_SIZE, &run.size_max, "N",
             .help = "let the recording grow up to N bytes (default 4G, at least 2M,\nwith --exact 16M)",
             .environment = "MALLOSCOPE_MAX_SIZE"},

@@ -92,6 +92,7 @@ bool options_read(struct options *ret_options) {
         .dump_at = text_of("MALLOSCOPE_DUMP_AT"),
         .dump_signal = text_of("MALLOSCOPE_SIGNAL"),
         .thread_frames = number("MALLOSCOPE_THREAD_FRAMES", 0) != 0,
+        .python_objects = number("MALLOSCOPE_PYTHON_OBJECTS", 0) != 0,
     };
     if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
     if (options.rate == 0) options.rate = 1;

@@ -29,6 +29,7 @@ struct options {
     const char *dump_format; /* MALLOSCOPE_DUMP_FORMAT */
     const char *dump_at;     /* MALLOSCOPE_DUMP_AT */
     const char *dump_signal; /* MALLOSCOPE_SIGNAL */
+    bool python_objects;     /* MALLOSCOPE_PYTHON_OBJECTS */
     bool thread_frames;      /* MALLOSCOPE_THREAD_FRAMES: the thread's name is the root of every stack */
 };
 

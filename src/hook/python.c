@@ -3,6 +3,7 @@
 #include "core/codes.h"
 #include "core/names.h"
 #include "core/unnoticed.h"
+#include "hook/python_objects.h"
 #include "hook/state.h"
 #include "unwind/output.h"
 
@@ -322,7 +323,7 @@ static int minor_version(void) {
     return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
 }
 
-void python_start(void) {
+void python_start(bool objects) {
     int minor = minor_version();
     for (unsigned i = 0; i < sizeof layouts / sizeof *layouts; i++)
         if (layouts[i].minor == minor) python.layout = &layouts[i];
@@ -341,4 +342,5 @@ void python_start(void) {
     python.interpreter_end = python.interpreter + symbol->st_size;
     hook_python_merge = merge;
     hook_python_walk = walk_python;
+    if (objects) python_objects_start();
 }

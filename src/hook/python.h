@@ -15,8 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Looks whether this process has an interpreter. To be called once, before threads begin. */
-void python_start(void);
+/* Looks whether this process has an interpreter. To be called once, before threads begin. `objects`: every
+ * object is to be seen (python_objects.h). */
+void python_start(bool objects);
 
 /* Frames of the calling thread, innermost first. */
 struct native_stack {

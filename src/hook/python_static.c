@@ -5,4 +5,6 @@ uint64_t (*hook_python_walk)(struct python_stack *stack);
 uint32_t (*hook_python_merge)(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
 
-void python_start(void) {}
+void python_start(bool objects) {
+    (void)objects;
+}

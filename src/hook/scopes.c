@@ -14,8 +14,9 @@
 /* That of the caller, at its call. */
 #define STACK_POINTER ((uintptr_t)__builtin_dwarf_cfa())
 
-#define WRAPPER_ROOM 4096u /* bytes of stack that the callers of mscope_scope_begin in other languages take  \
-                            */
+#define WRAPPER_ROOM                                                                                         \
+    4096u /* bytes of stack that the callers of mscope_scope_begin in other languages take                   \
+           */
 
 #define ASKED_ALWAYS 8u  /* a thread is often named a little after it began */
 #define ASKED_EACH   64u /* and seldom after that */
