@@ -1,8 +1,9 @@
 /* The model as one JSON object: totals and health as in the contract, then everything they were made from.
  *
  * `frames` holds each frame once; `stacks[].frames` are indices into it, leaf first. Addresses are text
- * ("0x7f…"), since they do not fit the numbers of most JSON readers. Frames that are no code but a scope or a
- * thread have a `kind`, and as `name` what the program calls it. */
+ * ("0x7f…"), since they do not fit the numbers of most JSON readers. Python's frames have the `kind`
+ * "python"; those that are no code but a scope or a thread have that as `kind`, and as `name` what the
+ * program calls it. */
 #include "format/contract.h"
 #include "format/intern.h"
 #include "format/json.h"
@@ -106,6 +107,7 @@ static void write_frame(struct json *json, const struct symbol *symbol, const st
         json_key_string(json, "address", NULL);
     }
     write_flag(json, "inlined", symbol->inlined);
+    if (symbol->interpreted) json_key_string(json, "kind", "python");
     if (symbol->given) {
         json_key_string(json, "kind", kind == FRAME_SCOPE ? "scope" : "thread");
         json_key_string(json, "name", symbol->given);

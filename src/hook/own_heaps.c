@@ -255,6 +255,13 @@ EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     return MSCOPE_UNKNOWN;
 }
 
+void own_heap_forget(uint32_t heap, const void *address) {
+    uint64_t key = key_of(heap, address);
+    struct own_heap *own;
+    if (!atomic_load_explicit(filter_of(key), memory_order_relaxed)) return;
+    if (check(heap, &own) == MSCOPE_OK && own) end_block(own, key);
+}
+
 mscope_result hook_heap_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at) {
     struct own_heap *own;

@@ -18,6 +18,9 @@ void own_heaps_start(void);
 
 bool own_heap_exists(uint32_t heap);
 
+/* A block is freed, which need not have been reported. */
+void own_heap_forget(uint32_t heap, const void *address);
+
 /* The allocators that keep their own books tell what is live. */
 void own_heaps_enumerate(void);
 

@@ -1,6 +1,7 @@
 #define MSCOPE_LINKED
 #include "hook/python_objects.h"
 
+#include "hook/own_heaps.h"
 #include "malloscope.h"
 
 #include <dlfcn.h>
@@ -46,7 +47,7 @@ static void *object_calloc(void *context, size_t count, size_t size) {
  * resize that fails leaves it alive and uncounted, which is rare. */
 static void *object_realloc(void *context, void *block, size_t size) {
     const struct allocator *next = context;
-    if (block) mscope_heap_free(heap, block);
+    own_heap_forget(heap, block);
     void *resized = next->realloc(next->context, block, size);
     if (resized && is_small(size)) mscope_heap_alloc(heap, resized, size);
     return resized;
@@ -54,7 +55,7 @@ static void *object_realloc(void *context, void *block, size_t size) {
 
 static void object_free(void *context, void *block) {
     const struct allocator *next = context;
-    if (block) mscope_heap_free(heap, block);
+    own_heap_forget(heap, block);
     next->free(next->context, block);
 }
 
