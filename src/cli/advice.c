@@ -16,6 +16,7 @@ struct tally {
     double *nameless; /* by module: bytes whose site has no name */
     double generated; /* the same of code in no file */
     double python_bytes, python_objects;
+    bool interpreted; /* there are Python frames */
 };
 
 static bool is_nameless(const struct source_frame *site) {
@@ -72,17 +73,32 @@ static bool is_python(const char *path) {
            strncmp(name, "python3", 7) == 0 || strcmp(name, "python") == 0;
 }
 
+static bool sees_objects(const struct model *model) {
+    for (size_t i = 0; i < model->heap_count; i++)
+        if (strcmp(model->heaps[i].name, HEAP_PYTHON) == 0) return true;
+    return false;
+}
+
 /* With PYTHONMALLOC=malloc most of what comes from Python is small. */
 static void advise_python(FILE *out, const struct tally *tally) {
-    if (tally->python_objects <= 0 || tally->python_bytes / tally->python_objects < PYTHON_SMALL) return;
-    summary_wrap(out, "note:",
-        "Python's own allocator takes most objects' memory directly from the kernel (mmap): record with "
-        "PYTHONMALLOC=malloc to see them");
+    if (tally->python_objects <= 0) return;
+    if (!tally->interpreted)
+        summary_wrap(out, "note:",
+            "this interpreter's own frames could not be read, so only native ones are shown: CPython 3.8 to "
+            "3.13 is known");
+    if (!tally->interpreted) return;
+    if (sees_objects(tally->model))
+        summary_wrap(
+            out, "note:", "every Python object is shown: small ones are in the heap '" HEAP_PYTHON "'");
+    else if (tally->python_bytes / tally->python_objects >= PYTHON_SMALL)
+        summary_wrap(out, "note:",
+            "of Python's objects, those over 512 bytes and the interpreter's tables are shown; "
+            "--python-objects shows all");
 }
 
 void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
     const struct model *model = loaded->model;
-    struct tally tally = {model, allocate((model->module_count + 1) * sizeof(double)), 0, 0, 0};
+    struct tally tally = {.model = model, .nameless = allocate((model->module_count + 1) * sizeof(double))};
     struct source_frames frames = {0};
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
@@ -92,6 +108,7 @@ void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
             tally.generated += view_sort_value(&stack->figures, sort);
         else if (is_nameless(site) && site->module->path[0] == '/')
             tally.nameless[first_of_file(model, site->module)] += view_sort_value(&stack->figures, sort);
+        tally.interpreted |= site->symbol->interpreted;
         const struct model_module *caller = frames.frames[source_frames_innermost(&frames)].module;
         if (caller && is_python(caller->path)) {
             tally.python_bytes += stack->figures.total_bytes.value;

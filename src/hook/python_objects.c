@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PYTHON_HEAP "python objects"
+#define PYTHON_HEAP "python objects" /* HEAP_PYTHON of the model */
 #define SMALL_MOST  512 /* the interpreter leaves larger ones to malloc, where they are seen anyway */
 
 /* What the interpreter calls for each of its domains (PyMemAllocatorEx). */

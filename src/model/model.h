@@ -78,7 +78,8 @@ struct model_module {
     uint64_t reach; /* largest `end` up to here of those that addresses lie in: how far a search looks back */
 };
 
-#define HEAP_MALLOC "malloc" /* name of the heap that malloc and its family serve */
+#define HEAP_MALLOC "malloc"         /* name of the heap that malloc and its family serve */
+#define HEAP_PYTHON "python objects" /* and of that of a Python interpreter, if it is watched */
 
 /* malloc's heap, or one that the program manages itself and told us about. */
 struct model_heap {

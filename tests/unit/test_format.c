@@ -28,14 +28,14 @@ static struct model_module modules[] = {
         .reach = 0x7f0000010000},
 };
 
-static const struct symbol main_symbol[] = {{"main", "main", "/src/demo.c", 30, 28, false, NULL}};
+static const struct symbol main_symbol[] = {{"main", "main", "/src/demo.c", 30, 28, false, false, NULL}};
 static const struct symbol grow_symbols[] = {
-    {"reserve(int)", "_Z7reservei", "/src/demo.h", 5, 4, true, NULL},
-    {"grow", "grow", "/src/demo.c", 12, 10, false, NULL},
+    {"reserve(int)", "_Z7reservei", "/src/demo.h", 5, 4, true, false, NULL},
+    {"grow", "grow", "/src/demo.c", 12, 10, false, false, NULL},
 };
-static const struct symbol odd_symbol[] = {{"odd;\n\xff\"name", NULL, NULL, 0, 0, false, NULL}};
-static const struct symbol bare_symbol[] = {{"[libx.so.1+0x300]", NULL, NULL, 0, 0, false, NULL}};
-static const struct symbol cut_symbol[] = {{"[cut]", NULL, NULL, 0, 0, false, NULL}};
+static const struct symbol odd_symbol[] = {{"odd;\n\xff\"name", NULL, NULL, 0, 0, false, false, NULL}};
+static const struct symbol bare_symbol[] = {{"[libx.so.1+0x300]", NULL, NULL, 0, 0, false, false, NULL}};
+static const struct symbol cut_symbol[] = {{"[cut]", NULL, NULL, 0, 0, false, false, NULL}};
 
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index) {
