@@ -55,7 +55,7 @@ static uint64_t monotonic_now(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static struct target *target_of(struct session *session, uint32_t pid) {
+static struct target *target_of(const struct session *session, uint32_t pid) {
     struct target *target = session->targets;
     while (target && target->pid != (int)pid) target = target->next;
     return target;
@@ -388,6 +388,12 @@ const char *session_path(const struct session *session) {
 
 enum probe_method session_method(const struct session *session) {
     return probe_method(session->probes);
+}
+
+const struct plan_note *session_warnings(const struct session *session, size_t *ret_count) {
+    const struct target *target = target_of(session, (uint32_t)session->options.pid);
+    *ret_count = target ? target->plan->warning_count : 0;
+    return target ? target->plan->warnings : NULL;
 }
 
 void session_close(struct session *session) {

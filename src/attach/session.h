@@ -51,6 +51,9 @@ struct session_status session_status(struct session *session);
 const char *session_path(const struct session *session);
 enum probe_method session_method(const struct session *session);
 
+/* Allocations of that program that are not seen; NULL when it has ended. */
+const struct plan_note *session_warnings(const struct session *session, size_t *ret_count);
+
 /* Detaches: the program runs on as before. Takes what has come until then, and finishes the recordings. */
 void session_close(struct session *session);
 

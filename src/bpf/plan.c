@@ -32,12 +32,6 @@ void plan_warn_text(struct plan *plan, char *what, char *why) {
     add_note(&plan->warnings, &plan->warning_count, what, why);
 }
 
-static const struct module *find_program(const struct builder *builder) {
-    for (size_t i = 0; i < builder->module_count; i++)
-        if (builder->modules[i].file->is_program) return &builder->modules[i];
-    return NULL;
-}
-
 /* ---- layers ---- */
 
 static const char *family_name(enum function_family family) {
@@ -100,9 +94,8 @@ static size_t layer_of(const struct builder *builder, const struct candidate *ca
         return add_layer(builder->plan, text_format("%s (%s)", server_name(module), module_name(module)),
             server_why(builder, module));
     return add_layer(builder->plan, text_format("%s (%s)", family_name(family), module_name(module)),
-        xstrdup(family == FAMILY_RUST
-                    ? "the last resort: it does not hand everything on to an allocator that is known"
-                    : "its functions are in the file"));
+        xstrdup(family == FAMILY_RUST ? "it does not hand everything on to an allocator that is known"
+                                      : "its functions are in the file"));
 }
 
 /* ---- the probes ---- */
@@ -178,80 +171,6 @@ static void add_probe(struct builder *builder, const struct candidate *candidate
     };
 }
 
-/* ---- what will not be seen ---- */
-
-static bool has_family(const struct builder *builder, enum function_family family) {
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (builder->candidates[i].kind->family == family && builder->candidates[i].state != STATE_REFUSED)
-            return true;
-    return false;
-}
-
-/* Whether the program imports or holds a function that allocates. */
-static bool calls_an_allocator(const struct builder *builder, const struct module *program) {
-    size_t count;
-    const struct image_slot *slots = image_slots(program->image, &count);
-    for (size_t i = 0; i < count; i++) {
-        const struct function_kind *kind = slots[i].name ? function_find(slots[i].name) : NULL;
-        if (kind && kind->role <= ROLE_RESIZE) return true;
-    }
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (&builder->modules[builder->candidates[i].module] == program &&
-            builder->candidates[i].kind->role <= ROLE_RESIZE)
-            return true;
-    return false;
-}
-
-static void warn_of_hidden_allocators(struct builder *builder, const struct module *program) {
-    static const struct {
-        enum function_family family;
-        const char *text, *name;
-    } signs[] = {{FAMILY_JEMALLOC, "<jemalloc>: ", "jemalloc"}, {FAMILY_MIMALLOC, "mimalloc: ", "mimalloc"},
-        {FAMILY_TCMALLOC, "TCMALLOC_", "tcmalloc"}};
-    struct plan *plan = builder->plan;
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (!image_has_symbols(program->image) && !has_family(builder, signs[i].family) &&
-            image_has_text(program->image, signs[i].text))
-            plan_warn_text(plan, xstrdup(module_name(program)),
-                text_format(
-                    "holds %s, but its names were stripped: what that allocates is not seen", signs[i].name));
-    if (image_has_section(program->image, ".go.buildinfo"))
-        plan_warn_text(plan, xstrdup(module_name(program)),
-            xstrdup("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *candidate = &builder->candidates[i];
-        if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
-        plan_warn_text(plan, xstrdup(module_name(&builder->modules[candidate->module])),
-            xstrdup(
-                "has a Rust allocator of its own: calls of it that the compiler put inline are not seen"));
-        break;
-    }
-}
-
-static int no_allocator(
-    const struct builder *builder, const struct module *program, struct problem *problem) {
-    const struct plan *plan = builder->plan;
-    for (size_t i = 0; i < plan->warning_count; i++)
-        if (program && strcmp(plan->warnings[i].what, module_name(program)) == 0)
-            return problem_set(problem, PROBLEM_FAILURE,
-                "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                "heap's "
-                "size only: malloscope attach --via smaps",
-                "process %d (%s) %s", (int)plan->pid, plan->program, plan->warnings[i].why);
-    bool is_bare = program && !image_has_symbols(program->image) && !image_is_dynamic(program->image);
-    return problem_set(problem, PROBLEM_FAILURE,
-        is_bare ? "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                  "heap's "
-                  "size only: malloscope attach --via smaps"
-                : "known are malloc of any C library, jemalloc, mimalloc, tcmalloc and Rust's global "
-                  "allocator; poll "
-                  "the heap's size only: malloscope attach --via smaps",
-        is_bare ? "no allocator can be found in process %d (%s): it is statically linked, and its names were "
-                  "stripped"
-                : "no allocator that is known can be found in process %d (%s)",
-        (int)plan->pid, plan->program);
-}
-
 /* ---- all of it ---- */
 
 static void remember_files(struct builder *builder) {
@@ -305,12 +224,8 @@ static int build(struct builder *builder, struct problem *problem) {
         if (builder->candidates[i].state == STATE_KEPT &&
             (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
             add_probe(builder, &builder->candidates[i]);
-    const struct module *program = find_program(builder);
-    if (program) warn_of_hidden_allocators(builder, program);
-    if (!allocates) return no_allocator(builder, program, problem);
-    if (program && !calls_an_allocator(builder, program))
-        plan_warn_text(plan, xstrdup(module_name(program)),
-            xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
+    builder_find_warnings(builder);
+    if (!allocates) return builder_explain_nothing(builder, problem);
     remember_files(builder);
     return 0;
 }

@@ -177,12 +177,20 @@ static char *rest_text(const struct session_status *status, const struct attach 
     return NULL;
 }
 
+static void say_what_is_not_seen(const struct session *session) {
+    size_t count;
+    const struct plan_note *warnings = session_warnings(session, &count);
+    for (size_t i = 0; i < count; i++)
+        message_note("not all allocations are seen: %s %s", warnings[i].what, warnings[i].why);
+}
+
 static int follow(const struct attach *attach, struct session *session) {
     struct screen screen = {.wanted = !attach->quiet && terminal_of(stderr).is_terminal, .start = now()};
     cleanup_text char *path = copy_text(session_path(session));
     if (!attach->quiet)
         message_note("attached to process %d by %s; Ctrl-C to stop", attach->pid,
             probe_method_name(session_method(session)));
+    if (!attach->quiet) say_what_is_not_seen(session);
     bool baseline_due = attach->baseline > 0;
     struct session_status status = {0};
     while (!stopped) {

@@ -27,9 +27,26 @@ static void test_names(void) {
     CHECK(function_find("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc")->role == ROLE_ALLOCATE);
     CHECK(function_find("_RNvCs1234_7___rustc14___rust_realloc")->size == 3);
     CHECK_TEXT(function_find("__rust_alloc_zeroed")->name, "__rust_alloc_zeroed");
-    static const char *const others[] = {"mallocs", "_RNvCs1234_7___rustc26___rust_alloc_error_handler",
-        "_RNvCs1234_7___rustc12___rust_allocx", "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print",
-        "", "_Z", "_R", "__rust_no_alloc_shim_is_unstable"};
+    static const char *const methods[] = {
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E.llvm."
+        "1",
+        "_RNvXs_Cs6xxl1lAjzDf_1aNtB4_5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7dealloc",
+        "_RNvYNtCs6xxl1lAjzDf_1a5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7deallocB4_"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        const struct function_kind *kind = function_find(methods[i]);
+        CHECK(kind && kind->is_method && kind->role == ROLE_FREE && kind->family == FAMILY_RUST);
+    }
+    CHECK(
+        function_find("_ZN4core5alloc6global11GlobalAlloc7realloc17h3ac0394447bc8dbdE")->role == ROLE_RESIZE);
+    static const char *const others[] = {"mallocs",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc28_$u7b$$u7b$closure$u7d$$"
+        "u7d$17h8ebe17ba5ff60160E",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5allot17h8ebe17ba5ff60160E",
+        "_RNCNvXs_Cs6xxl1lAjzDf_1aNtB4_5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc5alloc0B4_",
+        "_RNvCs1234_7___rustc26___rust_alloc_error_handler", "_RNvCs1234_7___rustc12___rust_allocx",
+        "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print", "", "_Z", "_R",
+        "__rust_no_alloc_shim_is_unstable"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(function_find(others[i]) == NULL);
 }
 
