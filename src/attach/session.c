@@ -177,6 +177,13 @@ static int cannot_look(int pid, int error, struct problem *problem) {
         "cannot look into process %d: %s", pid, strerror(-error));
 }
 
+/* Puts those probes of the plan into the process that are not there yet. */
+static int attach_plan(struct session *session, struct target *target, struct problem *problem) {
+    int r = probe_attach(session->probes, target->plan, problem);
+    if (target->plan->warning_count) collector_partial(target->collector);
+    return r;
+}
+
 static int add_target(struct session *session, int pid, struct problem *problem) {
     struct target *target = calloc(1, sizeof *target);
     if (!target) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
@@ -188,7 +195,7 @@ static int add_target(struct session *session, int pid, struct problem *problem)
     if (r == 0) r = begin_recording(session, target, problem);
     if (r == 0) {
         note_modules(target);
-        r = probe_attach(session->probes, target->plan, problem);
+        r = attach_plan(session, target, problem);
     }
     if (r < 0) {
         if (target->collector) unlink(collector_path(target->collector));
@@ -296,7 +303,7 @@ static void handle(void *context, const struct event *event) {
     case EVENT_MODULES:
         remote_refresh(target->remote);
         note_modules(target);
-        if (plan_extend(target->plan, NULL) == 0) probe_attach(session->probes, target->plan, NULL);
+        if (plan_extend(target->plan, NULL) == 0) attach_plan(session, target, NULL);
         break;
     }
 }
