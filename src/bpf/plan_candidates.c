@@ -126,10 +126,22 @@ static bool is_goal_name(const void *context, const char *name) {
     return false;
 }
 
-static struct code_ways walk_candidate(
+/* Whether, and where, every way through a function leads to one with such a role. */
+static struct code_ways always_leads(
     const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {builder, candidate, roles};
-    struct code_goal goal = {is_goal_address, is_goal_name, &context};
+    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
+    struct code_ways ways =
+        code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+    if (ways.returns) ways.reaches = false;
+    return ways;
+}
+
+/* Whether, and where, some way does. */
+static struct code_ways may_lead(
+    const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
+    struct goal context = {builder, candidate, roles};
+    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
     return code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
 }
 
@@ -208,17 +220,13 @@ static struct code_ways find_forward(const struct builder *builder, const struct
         [ROLE_FREE] = 1 << ROLE_FREE,
     };
     const struct function_kind *kind = candidate->kind;
-    struct code_ways ways = walk_candidate(builder, candidate, accepted[kind->role], FORWARD_DEPTH);
+    struct code_ways ways = always_leads(builder, candidate, accepted[kind->role], FORWARD_DEPTH);
     /* reallocarray and its like return early only when the product overflows. */
-    if (ways.returns && kind->role == ROLE_RESIZE && kind->factor >= 0) {
-        ways = walk_candidate(builder, candidate, 1 << ROLE_RESIZE, 0);
-        ways.returns = false;
-    }
-    if (ways.returns) ways.reaches = false;
+    if (!ways.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
+        ways = may_lead(builder, candidate, 1 << ROLE_RESIZE, 0);
     /* One that is put together from alloc and dealloc can be left to them only if both are seen. */
     if (ways.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
-        ways.reaches =
-            walk_candidate(builder, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
+        ways.reaches = may_lead(builder, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
     return ways;
 }
 
@@ -291,7 +299,7 @@ static void follow_frees(struct builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
-        struct code_ways ways = walk_candidate(builder, candidate, roles, FORWARD_DEPTH);
+        struct code_ways ways = may_lead(builder, candidate, roles, FORWARD_DEPTH);
         if (!ways.reaches) continue;
         candidate->state = STATE_FORWARDS;
         refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
@@ -303,7 +311,7 @@ static void find_nesting(struct builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         if (candidate->state == STATE_KEPT && candidate->kind->role <= ROLE_RESIZE)
-            candidate->nests = walk_candidate(builder, candidate, all, NEST_DEPTH).reaches;
+            candidate->nests = may_lead(builder, candidate, all, NEST_DEPTH).reaches;
     }
 }
 
