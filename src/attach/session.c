@@ -12,7 +12,6 @@
 /* How often a process that has just begun is looked at until its allocator is loaded. */
 #define NEWCOMER_MS    5
 #define NEWCOMER_TRIES 400
-#define NEWCOMERS_MOST 256
 
 /* What a hit costs the program in a virtual machine, about (docs/architecture.md); less on bare metal. */
 #define SECONDS_OF_ENTRY  0.6e-6
@@ -32,6 +31,7 @@ struct target {
 /* A child that is to be followed: it may be about to become another program, whose loader takes a moment. */
 struct newcomer {
     int pid;
+    int parent; /* whose copy it is, or 0: it has become another program */
     unsigned tries;
 };
 
@@ -43,7 +43,7 @@ struct session {
     uint64_t recordings;
     bool target_ended, target_changed;
     struct collector_figures ended; /* of targets that are gone */
-    struct newcomer newcomers[NEWCOMERS_MOST];
+    struct newcomer *newcomers;
     size_t newcomer_count;
     uint64_t not_followed; /* children that were to be, and were not */
     uint64_t until;        /* what happens later is not taken; 0 = no end yet */
@@ -184,12 +184,18 @@ static int attach_plan(struct session *session, struct target *target, struct pr
     return r;
 }
 
-static int add_target(struct session *session, int pid, struct problem *problem) {
+/* `parent`: the target that the process is a copy of, or NULL. */
+static int add_target(
+    struct session *session, int pid, const struct target *parent, struct problem *problem) {
     struct target *target = calloc(1, sizeof *target);
     if (!target) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
     target->pid = pid;
     target->frames = calloc(session->options.depth, sizeof *target->frames);
-    int r = plan_make(pid, &target->plan, problem);
+    int r = 0;
+    if (parent)
+        target->plan = plan_of_child(parent->plan, pid);
+    else
+        r = plan_make(pid, &target->plan, problem);
     int looked = r == 0 ? remote_open(pid, &target->remote) : 0;
     if (looked < 0) r = cannot_look(pid, looked, problem);
     if (r == 0) r = begin_recording(session, target, problem);
@@ -210,7 +216,7 @@ static int add_target(struct session *session, int pid, struct problem *problem)
 
 static void note_losses(struct session *session, struct target *target);
 
-static void end_target(struct session *session, struct target *target) {
+static void end_target(struct session *session, struct target *target, bool has_ended) {
     struct target **link = &session->targets;
     while (*link != target) link = &(*link)->next;
     *link = target->next;
@@ -225,33 +231,48 @@ static void end_target(struct session *session, struct target *target) {
         unlink(collector_path(target->collector));
         session->recordings--;
     }
-    probe_detach_process(session->probes, target->pid);
+    if (has_ended)
+        probe_detach_ended(session->probes, target->pid);
+    else
+        probe_detach_process(session->probes, target->pid);
     target_free(target);
 }
 
-static void expect_newcomer(struct session *session, int pid) {
+static void forget_newcomer(struct session *session, int pid) {
+    size_t kept = 0;
+    for (size_t i = 0; i < session->newcomer_count; i++)
+        if (session->newcomers[i].pid != pid) session->newcomers[kept++] = session->newcomers[i];
+    session->newcomer_count = kept;
+}
+
+static void expect_newcomer(struct session *session, int pid, int parent) {
     if (!session->options.follow) return;
-    if (session->newcomer_count == NEWCOMERS_MOST) {
+    forget_newcomer(session, pid);
+    struct newcomer *grown =
+        reallocarray(session->newcomers, session->newcomer_count + 1, sizeof *session->newcomers);
+    if (!grown) {
         session->not_followed++;
         return;
     }
-    session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid};
+    session->newcomers = grown;
+    session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid, .parent = parent};
 }
 
-static void handle_exec(struct session *session, struct target *target) {
-    int pid = target->pid;
-    end_target(session, target);
+/* Without a target it is a child that was not attached to yet. */
+static void handle_exec(struct session *session, struct target *target, int pid) {
+    if (target) end_target(session, target, false);
     if (pid == session->options.pid)
         session->target_changed = true;
     else
-        expect_newcomer(session, pid);
+        expect_newcomer(session, pid, 0);
 }
 
 static void add_newcomers(struct session *session) {
     size_t kept = 0;
     for (size_t i = 0; i < session->newcomer_count; i++) {
         struct newcomer *one = &session->newcomers[i];
-        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, NULL) == 0;
+        const struct target *parent = one->parent ? target_of(session, (uint32_t)one->parent) : NULL;
+        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, parent, NULL) == 0;
         if (is_done) continue;
         if (++one->tries < NEWCOMER_TRIES)
             session->newcomers[kept++] = *one;
@@ -270,6 +291,19 @@ static void handle_free(struct session *session, const struct event_free *event)
             collector_freed(target->collector, event->block, (int32_t)event->event.tid, event->event.time);
 }
 
+/* What becomes of processes, also of those that were not attached to yet: `target` may be NULL. */
+static void handle_process(struct session *session, struct target *target, const struct event *event) {
+    if (event->kind == EVENT_FORK) {
+        const struct event_fork *fork = (const struct event_fork *)event;
+        if (!fork->shares_memory) expect_newcomer(session, (int)fork->child, (int)event->pid);
+    } else if (event->kind == EVENT_EXEC) {
+        handle_exec(session, target, (int)event->pid);
+    } else {
+        forget_newcomer(session, (int)event->pid);
+        if (target) end_target(session, target, true);
+    }
+}
+
 static void handle(void *context, const struct event *event) {
     struct session *session = context;
     if (session->until && event->time > session->until) return;
@@ -278,6 +312,10 @@ static void handle(void *context, const struct event *event) {
         return;
     }
     struct target *target = target_of(session, event->pid);
+    if (event->kind == EVENT_FORK || event->kind == EVENT_EXEC || event->kind == EVENT_PROCESS_END) {
+        handle_process(session, target, event);
+        return;
+    }
     if (!target) return;
     switch ((enum event_kind)event->kind) {
     case EVENT_ALLOCATION:
@@ -292,13 +330,8 @@ static void handle(void *context, const struct event *event) {
         break;
     }
     case EVENT_FORK:
-        expect_newcomer(session, (int)((const struct event_fork *)event)->child);
-        break;
     case EVENT_EXEC:
-        handle_exec(session, target);
-        break;
     case EVENT_PROCESS_END:
-        end_target(session, target);
         break;
     case EVENT_MODULES:
         remote_refresh(target->remote);
@@ -334,8 +367,9 @@ int session_open(const struct session_options *options, struct session **ret_ses
     struct session *session = calloc(1, sizeof *session);
     if (!session) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
     session->options = *options;
-    int r = probe_open(&options->probes, &session->probes, ret_trouble, problem);
-    if (r == 0) r = add_target(session, options->pid, problem);
+    session->options.probes.follow = options->follow;
+    int r = probe_open(&session->options.probes, &session->probes, ret_trouble, problem);
+    if (r == 0) r = add_target(session, options->pid, NULL, problem);
     if (r < 0) {
         probe_close(session->probes);
         free(session->path);
@@ -411,8 +445,9 @@ void session_close(struct session *session) {
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }
-    while (session->targets) end_target(session, session->targets);
+    while (session->targets) end_target(session, session->targets, false);
     probe_close(session->probes);
+    free(session->newcomers);
     free(session->path);
     free(session);
 }

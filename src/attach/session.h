@@ -40,7 +40,7 @@ struct session_status {
     uint64_t recordings;   /* made so far */
     bool target_ended;     /* the program that was attached to is gone */
     bool target_changed;   /* it became another program by exec */
-    uint64_t not_followed; /* children that could not be: too many at once, or no allocator found in time */
+    uint64_t not_followed; /* children that could not be: no allocator was found in time */
     uint64_t lost;         /* allocations that should have been recorded and were not */
     uint64_t older_frees;  /* of blocks that were allocated before, or were not sampled */
     double probe_seconds;  /* of processor time that the probes took in the program, estimated */

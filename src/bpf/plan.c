@@ -247,6 +247,39 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
     return 0;
 }
 
+/* The same place of /proc for another process. */
+static char *path_of_child(const char *path, pid_t parent, pid_t child) {
+    char *prefix = text_format("/proc/%d/", (int)parent);
+    bool has_prefix = strncmp(path, prefix, strlen(prefix)) == 0;
+    char *result = has_prefix ? text_format("/proc/%d/%s", (int)child, path + strlen(prefix)) : xstrdup(path);
+    free(prefix);
+    return result;
+}
+
+struct plan *plan_of_child(const struct plan *plan, pid_t child) {
+    struct plan *copy = xcalloc(1, sizeof *copy);
+    copy->pid = child;
+    copy->program = xstrdup(plan->program);
+    for (size_t i = 0; i < plan->layer_count; i++)
+        add_layer(copy, xstrdup(plan->layers[i].name), xstrdup(plan->layers[i].why));
+    for (size_t i = 0; i < plan->refused_count; i++)
+        plan_refuse_text(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
+    for (size_t i = 0; i < plan->warning_count; i++)
+        plan_warn(copy, plan->warnings[i].what, plan->warnings[i].why);
+    copy->probes = xmemdup(
+        plan->probes, plan->probe_count * sizeof *plan->probes, plan->probe_count * sizeof *plan->probes);
+    copy->probe_count = plan->probe_count;
+    for (size_t i = 0; i < copy->probe_count; i++) {
+        copy->probes[i].path = path_of_child(plan->probes[i].path, plan->pid, child);
+        copy->probes[i].module = xstrdup(plan->probes[i].module);
+        copy->probes[i].function = xstrdup(plan->probes[i].function);
+    }
+    size_t known = 2 * plan->known_count * sizeof *plan->known_files;
+    copy->known_files = xmemdup(plan->known_files, known, known);
+    copy->known_count = plan->known_count;
+    return copy;
+}
+
 int plan_extend(struct plan *plan, struct problem *problem) {
     struct builder builder = {.plan = plan};
     int r = target_open(plan->pid, &builder.target, problem);

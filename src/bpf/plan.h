@@ -65,6 +65,9 @@ struct plan {
 int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem);
 void plan_free(struct plan *plan);
 
+/* The plan of a child that the process has just forked, in a small part of the time that making it takes. */
+struct plan *plan_of_child(const struct plan *plan, pid_t child);
+
 /* Looks again whether files with code have been mapped since, and adds probes for the allocators in them.
  * Probes that are there stay as they are. */
 int plan_extend(struct plan *plan, struct problem *problem);

@@ -213,8 +213,8 @@ static int follow(const struct attach *attach, struct session *session) {
     say_end(attach, &status);
     if (status.not_followed)
         message_note(
-            "%llu of its children could not be followed: too many began at once, or no allocator was "
-            "found in them; attach to such a process by its own number",
+            "%llu of its children could not be followed: no allocator was found in them within 2 seconds; "
+            "attach to such a process by its own number",
             (unsigned long long)status.not_followed);
     cleanup_text char *more = rest_text(&status, attach);
     if (!attach->quiet) outcome_print(path, seconds, more);

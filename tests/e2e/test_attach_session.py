@@ -223,6 +223,59 @@ def test_children_get_their_own_recordings(build, start, folder):
     assert figures_of_site(whole[str(target.pid)], source, "child")["total_objects"] == 0
 
 
+@pytest.fixture
+def family(build, start, folder):
+    """family(mode, …) follows attach_family; returns the tool, its folder of recordings, and the program."""
+
+    def follow(*mode):
+        output = folder / "attached"
+        output.mkdir()
+        command = [build("attach_family.c", "-O1", "-pthread", str(GATE)), *mode]
+        target = Gated(start, folder, command, env={"ALLOCATE": str(folder / "allocate")})
+        attached = Attached(start, folder, target.pid, "--exact", "--follow", "-o", output)
+        target.let_go()
+        return attached, output, target
+
+    return follow
+
+
+def figures_of_family(output, pid, site):
+    [path] = [path for path in output.iterdir() if path.name.split(".")[-2] == str(pid)]
+    found = figures_of_site(report(path)["rows"], PROGRAMS / "attach_family.c", site)
+    return found["total_objects"], found["total_bytes"]
+
+
+def test_a_child_of_a_child_that_was_not_attached_to_yet_is_followed(family):
+    attached, output, target = family("grandchild")
+    grandchild = int(target.wait())
+    attached.wait()
+    assert figures_of_family(output, grandchild, "child") == (10, 10 * 1001)
+    assert "could not be followed" not in attached.said
+
+
+def test_what_a_program_does_while_a_child_shares_its_memory_counts_once(family):
+    attached, output, target = family("vfork")
+    target.wait()
+    attached.wait()
+    assert figures_of_family(output, target.pid, "meanwhile") == (400, 400 * 1002)
+
+
+def test_many_children_at_the_same_time(family, folder):
+    count = 270
+    attached, output, target = family("many", count)
+    wait_until(lambda: len(list(output.iterdir())) == count + 1, target.process)
+    wait_until(lambda: changed_code(int(target.output.read_text().split()[-1])), target.process)
+    (folder / "allocate").touch()
+    children = target.wait().split()
+    attached.wait()
+    assert len(children) == count
+    assert figures_of_family(output, children[-1], "child") == (10, 10 * 1003)
+    parent = output / f"malloscope.attach_family.{target.pid}.mscope"
+    all_of_them, own = (stats(path)["totals"]["total_objects"] for path in (output, parent))
+    assert all_of_them - own == 10 * count
+    assert "could not be followed" not in attached.said
+
+
 @pytest.mark.parametrize("output", ["folder", "file"])
 def test_a_child_that_becomes_another_program_is_followed(build, start, folder, output):
     """Each of its programs has a recording of its own; of those that allocated nothing there is none."""
