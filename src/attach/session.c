@@ -35,6 +35,14 @@ struct newcomer {
     unsigned tries;
 };
 
+/* What the kernel was told of a thread's stack. */
+struct known_end {
+    uint32_t thread;
+    uint64_t end; /* UINT64_MAX: it is not to be told again */
+};
+
+#define KNOWN_ENDS 256u
+
 struct session {
     struct session_options options;
     struct probe_set *probes;
@@ -45,8 +53,9 @@ struct session {
     struct collector_figures ended; /* of targets that are gone */
     struct newcomer *newcomers;
     size_t newcomer_count;
-    uint64_t not_followed; /* children that were to be, and were not */
-    uint64_t until;        /* what happens later is not taken; 0 = no end yet */
+    uint64_t not_followed;             /* children that were to be, and were not */
+    uint64_t until;                    /* what happens later is not taken; 0 = no end yet */
+    struct known_end ends[KNOWN_ENDS]; /* by thread; of those that share a place, the last */
 };
 
 static uint64_t monotonic_now(void) {
@@ -106,12 +115,31 @@ static uint32_t walk(
     return count;
 }
 
+/* From then on no more than the frames is copied of the thread's stack. If a walk comes to that end and would
+ * go on, the end was that of another stack that the thread was on, and is taken back. */
+static void note_stack_end(struct session *session, const struct target *target,
+    const struct event_allocation *event, uint32_t flags) {
+    uint32_t thread = event->event.tid;
+    struct known_end *known = &session->ends[thread % KNOWN_ENDS];
+    uint64_t end = remote_stack_end(target->remote), copied = event->registers.sp + event->stack_size;
+    bool is_known = known->thread == thread;
+    if (flags & STACK_COMPLETE) {
+        if ((is_known && end <= known->end) || end <= event->registers.sp) return;
+    } else {
+        if (!is_known || copied != known->end) return;
+        end = UINT64_MAX;
+    }
+    *known = (struct known_end){thread, end};
+    probe_set_stack_end(session->probes, thread, end);
+}
+
 static void handle_allocation(
     struct session *session, struct target *target, const struct event_allocation *event) {
     int32_t thread = (int32_t)event->event.tid;
     if (event->ended) collector_freed(target->collector, event->ended, thread, event->event.time);
     if (event->replaced) collector_freed(target->collector, event->replaced, thread, event->event.time);
     uint32_t flags, count = walk(target, session->options.depth, event, &flags);
+    if (event->stack_kind == EVENT_STACK_COPY) note_stack_end(session, target, event, flags);
     note_modules(target);
     collector_allocated(target->collector, &(struct collected_block){
                                                .number = event->block,
@@ -322,7 +350,9 @@ static void handle(void *context, const struct event *event) {
         handle_allocation(session, target, (const struct event_allocation *)event);
         break;
     case EVENT_FREE:
+        break;
     case EVENT_THREAD:
+        session->ends[event->tid % KNOWN_ENDS] = (struct known_end){0};
         break;
     case EVENT_THREAD_END: {
         const struct event_thread *thread = (const struct event_thread *)event;

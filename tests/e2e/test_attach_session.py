@@ -314,6 +314,32 @@ def test_a_library_that_is_loaded_later_has_names(build, start, folder):
     assert {row["function"] for row in rows if row["file"] and row["file"].endswith("plugin.c")} == {"plugin_allocate"}
 
 
+def told_stack_ends(pid):
+    """What the tool has told the kernel of stacks: thread → end."""
+    maps = json.loads(harness.run(["bpftool", "-j", "map", "list"]).stdout)
+    [number] = [one["id"] for one in maps if one.get("name") == "stack_ends" and one["id"] in kernel_objects("map", pid)]
+    entries = json.loads(harness.run(["bpftool", "-j", "map", "dump", "id", str(number)]).stdout)
+    word = lambda text: int.from_bytes(bytes(int(byte, 16) for byte in text), "little")  # noqa: E731
+    return {word(entry["key"]): word(entry["value"]) for entry in entries}
+
+
+def test_no_more_than_the_frames_is_copied_of_a_stack(build, start, folder):
+    """The kernel is told where the outermost frame ends: between that and the thread-local variables."""
+    target = Gated(start, folder, [build("attach_ends.c", "-O1", "-pthread", "-fno-omit-frame-pointer", str(GATE)), folder / "done"])
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    wait_until((folder / "done").is_symlink, target.process)
+    wait_until(lambda: stats(attached.recording)["totals"]["total_objects"] >= 30, target.process)
+    ends = told_stack_ends(attached.process.pid)
+    threads = [[int(word) for word in line.split()] for line in target.output.read_text().splitlines()]
+    assert len(threads) == 3
+    for thread, frame, local in threads:
+        assert frame < ends[thread] <= local, thread
+    rows = report(attached.stop())["rows"]
+    found = figures_of_site(rows, PROGRAMS / "attach_ends.c", "thread")
+    assert (found["total_objects"], found["total_bytes"]) == (30, 30 * 1234)
+
+
 def test_namespaces(build, start, folder):
     """A program that sees another process number and another root folder has its names all the same."""
     root = folder / "root"
