@@ -55,6 +55,7 @@ struct session {
     size_t newcomer_count;
     uint64_t not_followed;             /* children that were to be, and were not */
     uint64_t until;                    /* what happens later is not taken; 0 = no end yet */
+    uint64_t last_counters[COUNTERS];  /* as they were then */
     struct known_end ends[KNOWN_ENDS]; /* by thread; of those that share a place, the last */
 };
 
@@ -252,7 +253,7 @@ static void end_target(struct session *session, struct target *target, bool has_
     session->ended.samples += figures.samples;
     session->ended.frees += figures.frees;
     if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
-    if (target->pid == session->options.pid) session->target_ended = true;
+    if (target->pid == session->options.pid && has_ended) session->target_ended = true;
     note_losses(session, target);
     /* Children begin as a copy and most become another program at once: nothing to be kept. */
     if (target->pid != session->options.pid && figures.samples == 0) {
@@ -371,11 +372,19 @@ static void handle(void *context, const struct event *event) {
     }
 }
 
+/* What is counted while the probes are taken out belongs to nothing that is recorded. */
+static void read_counters(const struct session *session, uint64_t ret_counters[COUNTERS]) {
+    if (session->until)
+        memcpy(ret_counters, session->last_counters, sizeof session->last_counters);
+    else
+        probe_read_counters(session->probes, ret_counters);
+}
+
 /* The kernel counts for all processes together: with several, the first one's recording has the sum. */
 static void note_losses(struct session *session, struct target *target) {
     uint64_t counters[COUNTERS], lost[DROP_KINDS] = {0};
     if (target->pid != session->options.pid) return;
-    probe_read_counters(session->probes, counters);
+    read_counters(session, counters);
     lost[DROP_RING] = counters[COUNT_LOST_RING];
     lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
     lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
@@ -425,7 +434,7 @@ void session_set_baseline(struct session *session) {
 
 struct session_status session_status(struct session *session) {
     uint64_t counters[COUNTERS];
-    probe_read_counters(session->probes, counters);
+    read_counters(session, counters);
     struct session_status status = {
         .samples = session->ended.samples,
         .frees = session->ended.frees,
@@ -467,15 +476,19 @@ const struct plan_note *session_warnings(const struct session *session, size_t *
     return target ? target->plan->warnings : NULL;
 }
 
-void session_close(struct session *session) {
+void session_detach(struct session *session) {
     probe_each_thread(session->probes, note_thread, session);
     /* Taking the probes out lasts long enough for a busy program to free all it has, while nothing new is
      * tracked: what is live at the end is what is live now. */
+    probe_read_counters(session->probes, session->last_counters);
     session->until = monotonic_now();
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }
     while (session->targets) end_target(session, session->targets, false);
+}
+
+void session_close(struct session *session) {
     probe_close(session->probes);
     free(session->newcomers);
     free(session->path);

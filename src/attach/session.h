@@ -54,7 +54,11 @@ enum probe_method session_method(const struct session *session);
 /* Allocations of that program that are not seen; NULL when it has ended. */
 const struct plan_note *session_warnings(const struct session *session, size_t *ret_count);
 
-/* Detaches: the program runs on as before. Takes what has come until then, and finishes the recordings. */
+/* Detaches: the program runs on as before. Takes what has come until then, and finishes the recordings. The
+ * status is final from then on. */
+void session_detach(struct session *session);
+
+/* After session_detach. */
 void session_close(struct session *session);
 
 #endif

@@ -208,6 +208,7 @@ static int follow(const struct attach *attach, struct session *session) {
     }
     double seconds = now() - screen.start;
     screen_clear(&screen);
+    session_detach(session);
     status = session_status(session);
     session_close(session);
     say_end(attach, &status);

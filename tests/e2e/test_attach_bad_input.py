@@ -83,6 +83,7 @@ def test_without_rights(known, folder):
 def test_without_rights_to_the_kernel_the_size_is_watched(start, folder):
     os.chmod(folder, 0o777)
     own = start([*AS_NOBODY, "sleep", "60"])
+    wait_until(lambda: harness.Path(f"/proc/{own.pid}/comm").read_text() == "sleep\n", own)
     command = [*AS_NOBODY, MALLOSCOPE, "attach", "-d", "300ms", "-o", folder / "nobody.mscope"]
     result = harness.run([*command, own.pid])
     assert_explained(result, "no permission", "without attribution")

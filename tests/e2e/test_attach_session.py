@@ -134,6 +134,18 @@ def test_stopped_at_full_load_the_live_blocks_are_those_of_the_program(busy, sta
     assert_ends_well(process)
 
 
+def test_frees_of_older_blocks_are_counted_the_same_everywhere(busy, start, folder):
+    """At full load many more happen while the probes are taken out."""
+    process, counters = busy
+    for _ in range(3):
+        attached = Attached(start, folder, process.pid, "--exact")
+        recording = attached.stop()
+        said = re.search(r"([\d,]+) frees? of blocks that were allocated before", attached.said)
+        shown = re.search(r"unknown frees +([\d,]+), of", harness.malloscope("info", recording).stdout.decode())
+        assert said.group(1) == shown.group(1)
+    assert_ends_well(process)
+
+
 def test_two_at_the_same_time_see_the_same(build, start, folder):
     target = Gated(start, folder, [build("attach_exchange.c", "-O1", str(GATE))])
     first = Attached(start, folder, target.pid, "--exact")
