@@ -62,7 +62,9 @@ static const char *server_name(const struct module *module) {
     if (strncmp(module_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (module_find(module, signs[i].function)) return signs[i].name;
-    if (strstr(module_name(module), "musl") || module_find(module, "__malloc_replaced")) return "musl";
+    bool is_musl = module->file->is_program ? module_find(module, "__libc_malloc_impl") != NULL
+                                            : strstr(module->file->path, "musl") != NULL;
+    if (is_musl) return "musl";
     return "a malloc of its own";
 }
 
@@ -224,7 +226,7 @@ static int build(struct builder *builder, struct problem *problem) {
         if (builder->candidates[i].state == STATE_KEPT &&
             (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
             add_probe(builder, &builder->candidates[i]);
-    builder_find_warnings(builder);
+    builder_find_warnings(builder, allocates);
     if (!allocates) return builder_explain_nothing(builder, problem);
     remember_files(builder);
     return 0;

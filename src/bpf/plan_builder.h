@@ -56,8 +56,8 @@ void builder_find_servers(struct builder *builder);
 /* Lists the functions and settles their state; notes what is left out. */
 void builder_find_candidates(struct builder *builder);
 
-/* Warns of allocators that are there and cannot be probed. */
-void builder_find_warnings(struct builder *builder);
+/* Warns of allocators that are there and cannot be probed; `allocates`: another one is. */
+void builder_find_warnings(struct builder *builder, bool allocates);
 
 /* Nothing that allocates can be probed. */
 int builder_explain_nothing(const struct builder *builder, struct problem *problem);

@@ -271,19 +271,23 @@ static bool learn_arguments(const struct builder *builder, struct candidate *can
     return true;
 }
 
-static void learn_all_arguments(struct builder *builder) {
+/* False if there are none to be learnt. */
+static bool learn_all_arguments(struct builder *builder) {
+    bool learns = false;
     for (size_t i = 0; i < builder->candidate_count; i++)
         if (builder->candidates[i].kind->family == FAMILY_RUST && builder->candidates[i].state == STATE_KEPT)
-            learn_arguments(builder, &builder->candidates[i]);
+            learns |= learn_arguments(builder, &builder->candidates[i]);
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         if (candidate->state != STATE_UNCLEAR) continue;
+        learns = true;
         bool is_known = learn_arguments(builder, candidate);
         candidate->state = is_known ? STATE_KEPT : STATE_REFUSED;
         if (!is_known)
             plan_refuse_text(builder->plan, candidate_name(candidate, DMGL_NO_OPTS),
                 xstrdup("which registers hold its arguments is not known"));
     }
+    return learns;
 }
 
 /* A Rust allocator that hands every free on to another allocator gives out that one's blocks, perhaps with
@@ -319,8 +323,11 @@ void builder_find_candidates(struct builder *builder) {
     list_candidates(builder);
     refuse_half_families(builder);
     drop_forwarders(builder, STATE_UNCLEAR);
-    learn_all_arguments(builder);
     drop_forwarders(builder, STATE_KEPT);
-    follow_frees(builder);
+    /* Few programs come so far: what is built on a known allocator is settled. */
+    if (learn_all_arguments(builder)) {
+        drop_forwarders(builder, STATE_KEPT);
+        follow_frees(builder);
+    }
     find_nesting(builder);
 }

@@ -157,11 +157,11 @@ static void warn_of_unknown_allocator(struct builder *builder, const struct modu
             : xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
 }
 
-void builder_find_warnings(struct builder *builder) {
+void builder_find_warnings(struct builder *builder, bool allocates) {
     const struct module *program = find_program(builder);
     if (program) warn_of_hidden_allocators(builder, program);
     for (size_t i = 0; i < builder->module_count; i++) warn_of_rust(builder, i);
-    if (program) warn_of_unknown_allocator(builder, program);
+    if (program && allocates) warn_of_unknown_allocator(builder, program);
 }
 
 int builder_explain_nothing(const struct builder *builder, struct problem *problem) {

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -63,6 +66,24 @@ def test_cpp(build, start, folder, flags):
     nothing["total_bytes"] = nothing["live_bytes"] = nothing["total_objects"]
     assert_ledger(ledger, whole["rows"], PROGRAMS / "truth_cpp.cpp")
     assert_adds_up(whole)
+
+
+@pytest.mark.parametrize("flags", [(), ("-static",)], ids=["dynamic", "static"])
+def test_musl(start, folder, flags):
+    """Another C library. Its start has no unwind information, so stacks end there."""
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc here (Debian: apt install musl-tools)")
+    program = folder / "known"
+    harness.run(["musl-gcc", "-g", "-O1", *flags, "-o", program, PROGRAMS / "attach_known.c"])
+    process = start([program, folder / "go", folder / "done"], stdout=subprocess.PIPE)
+    allocated, live = (int(word) for word in process.stdout.readline().split())
+    attached = Attached(start, folder, process.pid, "--exact")
+    (folder / "go").touch()
+    harness.wait_until((folder / "done").is_symlink, process)
+    whole = report(attached.stop())
+    assert (whole["totals"]["total_bytes"], whole["totals"]["live_bytes"]) == (allocated, live)
+    assert {row["function"] for row in whole["rows"]} >= {"by_malloc", "by_calloc", "by_realloc", "by_memalign"}
+    assert "musl (" in harness.malloscope("info", attached.recording).stdout.decode()
 
 
 # ---- exact figures: Rust ----
