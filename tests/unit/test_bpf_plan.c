@@ -1,6 +1,7 @@
 /* The probe plan of running programs, starting with this one. */
 #include "bpf/cookie.h"
 #include "bpf/plan.h"
+#include "bpf/rust_arguments.h"
 #include "check.h"
 
 #include <dlfcn.h>
@@ -92,6 +93,59 @@ static void test_this_program(void) {
 }
 #endif
 
+#if defined(__x86_64__)
+/* As rustc makes them: one that hands on with its arguments exchanged, one that calls two methods, one whose
+ * argument could be in two places. */
+__asm__(".text\n"
+        ".type hands_on, @function\nhands_on:\n"
+        "mov %rdi, %rax\nmov %rsi, %rdi\nmov %rax, %rsi\njmp method\n.size hands_on, . - hands_on\n"
+        ".type resizes, @function\nresizes:\n"
+        "push %r14\npush %rbx\nmov %rcx, %rbx\nmov %rdi, %r14\nmov %rdx, %rdi\nmov %rcx, %rsi\ncall method\n"
+        "test %rax, %rax\nje 1f\nmov %r14, %rdi\ncall other_method\n"
+        "1: pop %rbx\npop %r14\nret\n.size resizes, . - resizes\n"
+        ".type leaves_open, @function\nleaves_open:\n"
+        "mov %rdi, %rsi\njmp method\n.size leaves_open, . - leaves_open\n"
+        ".type method, @function\nmethod: ret\n.size method, . - method\n"
+        ".type other_method, @function\nother_method: ret\n.size other_method, . - other_method\n");
+
+static const struct image_function *function_named(const struct image *image, const char *name) {
+    size_t count;
+    const struct image_function *functions = image_functions(image, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(functions[i].name, name) == 0) return &functions[i];
+    return NULL;
+}
+
+/* The kind of `method` with what `caller`, which is Rust's `rust_name`, tells of its arguments. */
+static bool learn(const struct image *image, const char *caller, const char *rust_name, const char *method,
+    struct function_kind *kind) {
+    struct rust_hints hints = rust_hints_start(kind);
+    rust_hints_follow(&hints, image, function_named(image, caller), function_find(rust_name),
+        function_named(image, method)->address);
+    return rust_arguments_by_hints(&hints, kind);
+}
+
+static void test_arguments_of_methods_follow_from_their_callers(void) {
+    struct problem problem = {0};
+    struct image *image;
+    if (!CHECK(image_open("/proc/self/exe", "", false, &image, &problem) == 0)) return;
+    const struct function_kind *alloc =
+        function_find("_ZN4core5alloc6global11GlobalAlloc5alloc17h3ac0394447bc8dbdE");
+    const struct function_kind *dealloc =
+        function_find("_ZN4core5alloc6global11GlobalAlloc7dealloc17h3ac0394447bc8dbdE");
+    struct function_kind kind = *alloc;
+    CHECK(learn(image, "hands_on", "__rust_alloc", "method", &kind) && kind.size == 1);
+    kind = *alloc;
+    CHECK(learn(image, "resizes", "__rust_realloc", "method", &kind) && kind.size == 1);
+    kind = *dealloc;
+    CHECK(learn(image, "resizes", "__rust_realloc", "other_method", &kind) && kind.old == 0);
+    kind = *alloc;
+    CHECK(!learn(image, "leaves_open", "__rust_alloc", "method", &kind) && kind.size == alloc->size);
+    CHECK(!learn(image, "hands_on", "__rust_alloc", "other_method", &kind)); /* it does not call it */
+    image_close(image);
+}
+#endif
+
 static void check_refused(pid_t pid, enum problem_kind kind, const char *what) {
     struct plan *plan = NULL;
     struct problem problem = {0};
@@ -113,6 +167,9 @@ static void test_what_cannot_be_attached_to(void) {
 
 int main(void) {
     test_names();
+#if defined(__x86_64__)
+    test_arguments_of_methods_follow_from_their_callers();
+#endif
 #ifndef __SANITIZE_ADDRESS__
     test_this_program();
 #endif
