@@ -209,7 +209,7 @@ static int cannot_look(int pid, int error, struct problem *problem) {
 /* Puts those probes of the plan into the process that are not there yet. */
 static int attach_plan(struct session *session, struct target *target, struct problem *problem) {
     int r = probe_attach(session->probes, target->plan, problem);
-    if (target->plan->warning_count) collector_partial(target->collector);
+    if (plan_misses(target->plan)) collector_partial(target->collector);
     return r;
 }
 

@@ -21,7 +21,7 @@ char *text_format(const char *format, ...) {
 
 static void add_note(struct plan_note **notes, size_t *count, char *what, char *why) {
     *notes = xrealloc(*notes, (*count + 1) * sizeof **notes);
-    (*notes)[(*count)++] = (struct plan_note){what, why};
+    (*notes)[(*count)++] = (struct plan_note){what, why, false};
 }
 
 void plan_refuse_text(struct plan *plan, char *what, char *why) {
@@ -266,8 +266,10 @@ struct plan *plan_of_child(const struct plan *plan, pid_t child) {
         add_layer(copy, xstrdup(plan->layers[i].name), xstrdup(plan->layers[i].why));
     for (size_t i = 0; i < plan->refused_count; i++)
         plan_refuse_text(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
-    for (size_t i = 0; i < plan->warning_count; i++)
+    for (size_t i = 0; i < plan->warning_count; i++) {
         plan_warn(copy, plan->warnings[i].what, plan->warnings[i].why);
+        copy->warnings[i].is_doubt = plan->warnings[i].is_doubt;
+    }
     copy->probes = xmemdup(
         plan->probes, plan->probe_count * sizeof *plan->probes, plan->probe_count * sizeof *plan->probes);
     copy->probe_count = plan->probe_count;
@@ -289,6 +291,12 @@ int plan_extend(struct plan *plan, struct problem *problem) {
     if (has_new_files(&builder)) r = build(&builder, problem);
     builder_close(&builder);
     return r;
+}
+
+bool plan_misses(const struct plan *plan) {
+    for (size_t i = 0; i < plan->warning_count; i++)
+        if (!plan->warnings[i].is_doubt) return true;
+    return false;
 }
 
 bool plan_throws(const struct plan *plan) {

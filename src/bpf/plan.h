@@ -43,6 +43,7 @@ struct plan_layer {
 /* What is not probed, or only in part, and why. */
 struct plan_note {
     char *what, *why;
+    bool is_doubt; /* nothing need be missing */
 };
 
 struct plan {
@@ -74,6 +75,9 @@ int plan_extend(struct plan *plan, struct problem *problem);
 
 /* Whether an exception may pass through one of its functions: C++ operators that are not built on malloc. */
 bool plan_throws(const struct plan *plan);
+
+/* Whether there are warnings that are no mere doubts. */
+bool plan_misses(const struct plan *plan);
 
 /* Adds to the warnings. */
 void plan_warn(struct plan *plan, const char *what, const char *why);

@@ -146,15 +146,20 @@ static bool is_rust(const struct module *module) {
     return false;
 }
 
+/* Most programs of which that can be said leave it to their libraries to allocate. Rust's do not. */
 static void warn_of_unknown_allocator(struct builder *builder, const struct module *program) {
+    struct plan *plan = builder->plan;
     if (calls_an_allocator(builder, program)) return;
-    plan_warn_text(builder->plan, xstrdup(module_name(program)),
-        is_rust(program)
-            ? text_format(
-                  "is a Rust program that calls none of these allocators: its #[global_allocator] was "
-                  "put inline and is not seen; %s",
-                  remedy)
-            : xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
+    if (is_rust(program)) {
+        plan_warn_text(plan, xstrdup(module_name(program)),
+            text_format("is a Rust program that calls none of these allocators, and the functions of its "
+                        "#[global_allocator] were put inline: it is not seen; %s",
+                remedy));
+        return;
+    }
+    plan_warn_text(plan, xstrdup(module_name(program)),
+        xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
+    plan->warnings[plan->warning_count - 1].is_doubt = true;
 }
 
 void builder_find_warnings(struct builder *builder, bool allocates) {

@@ -181,7 +181,8 @@ static void say_what_is_not_seen(const struct session *session) {
     size_t count;
     const struct plan_note *warnings = session_warnings(session, &count);
     for (size_t i = 0; i < count; i++)
-        message_note("not all allocations are seen: %s %s", warnings[i].what, warnings[i].why);
+        if (!warnings[i].is_doubt)
+            message_note("not all allocations are seen: %s %s", warnings[i].what, warnings[i].why);
 }
 
 static int follow(const struct attach *attach, struct session *session) {

@@ -211,3 +211,16 @@ def test_rust_with_an_allocator_put_inline(rust, start, folder, kind, inlining):
     for said, mark in ((attached.said, "not all allocations are seen"), (attached.said, "INCOMPLETE"), (shown, "INCOMPLETE")):
         assert (mark in said) == (not is_right)
     assert ("every allocation recorded" in shown) == is_right
+
+
+def test_a_program_whose_libraries_allocate_is_seen_whole(build, start, folder):
+    """That it does not call an allocator itself is worth a line in the plan and no alarm."""
+    library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
+    target = Gated(start, folder, [build("attach_indirect.c", "-Wl,--no-as-needed", str(GATE), str(library))])
+    assert "calls none of these allocators itself" in harness.malloscope("attach", "--plan", target.pid).stdout.decode()
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    target.wait()
+    found = figures_of_site(report(attached.wait())["rows"], PROGRAMS / "plugin.c", "plugin")
+    assert (found["total_objects"], found["total_bytes"]) == (10, 10 * 321)
+    assert "not all allocations" not in attached.said and "INCOMPLETE" not in attached.said

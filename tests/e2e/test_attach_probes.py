@@ -505,7 +505,7 @@ def test_tool_in_a_pid_namespace_tells_the_numbers_it_sees(build):
     """The kernel knows other numbers than the ones in this /proc."""
     attach.require_ebpf()
     script = f'{build("attach_churn.c")} < /dev/zero > /dev/null & sleep 0.3; echo $!; ls /proc/$!/task | tr "\\n" " "; echo;'
-    script += f' sleep 0.5 | {attach.DRIVER} --quiet $!; kill $!'
+    script += f' sleep 2 | {attach.DRIVER} --quiet $!; kill $!'
     lines = harness.run(["unshare", "--pid", "--mount-proc", "--fork", "sh", "-c", script]).stdout.decode().splitlines()
     pid, tasks, events = int(lines[0]), {int(task) for task in lines[1].split()}, map(json.loads, lines[2:])
     threads = [event for event in events if event["kind"] == "thread"]
