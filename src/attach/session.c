@@ -260,10 +260,7 @@ static void end_target(struct session *session, struct target *target, bool has_
         unlink(collector_path(target->collector));
         session->recordings--;
     }
-    if (has_ended)
-        probe_detach_ended(session->probes, target->pid);
-    else
-        probe_detach_process(session->probes, target->pid);
+    probe_detach_process(session->probes, target->pid);
     target_free(target);
 }
 

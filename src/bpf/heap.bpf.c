@@ -340,11 +340,16 @@ static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
     return true;
 }
 
+/* True if the probe was meant for a program that the process does not run any more. */
+static __always_inline bool is_stale(__u64 cookie, const struct thread *thread) {
+    return ((cookie >> COOKIE_IMAGE) & COOKIE_IMAGE_MAX) != (thread->image & COOKIE_IMAGE_MAX);
+}
+
 /* True if the return of this call must be seen. */
 static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
     count(COUNT_ENTRIES);
-    if (!thread || is_nested(thread, ctx->sp)) return false;
+    if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return false;
 
     struct call call = {.sp = ctx->sp, .size = register_of(ctx, cookie, COOKIE_SIZE)};
     if (cookie_register(cookie, COOKIE_COUNT) != COOKIE_NONE) {
@@ -460,7 +465,7 @@ int heap_free(struct pt_regs *ctx) {
     count(COUNT_ENTRIES);
     if (!address) return 0;
     struct thread *thread = current_thread();
-    if (!thread || is_nested(thread, ctx->sp)) return 0;
+    if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return 0;
     __u64 block = withdraw(thread, address);
     if (!block && is_own_business(ctx, cookie)) return 0;
     thread->figures.frees++;
@@ -476,7 +481,7 @@ int heap_free(struct pt_regs *ctx) {
 SEC("uprobe")
 int modules_changed(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
-    if (!thread) return 0;
+    if (!thread || is_stale(bpf_get_attach_cookie(ctx), thread)) return 0;
     struct event told;
     head_of(&told, EVENT_MODULES, thread);
     tell_notice(&told, sizeof told);

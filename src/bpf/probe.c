@@ -32,6 +32,7 @@ struct probe_set {
     struct ring_buffer *ring;
     enum probe_method method;
     bool avoids_throwing; /* during probe_attach: what may throw is left out */
+    uint32_t image;       /* during probe_attach: which of its programs the process runs */
     struct attached_link *links;
     size_t link_count;
     struct link_closer closer;
@@ -221,7 +222,8 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
 
 /* Where every return is caught, every call that may throw must be remembered, to be put right. */
 static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
-    return probe->throws && set->method != METHOD_SESSION ? probe->cookie | COOKIE_NESTS : probe->cookie;
+    uint64_t cookie = probe->cookie | (set->image & COOKIE_IMAGE_MAX) << COOKIE_IMAGE;
+    return probe->throws && set->method != METHOD_SESSION ? cookie | COOKIE_NESTS : cookie;
 }
 
 /* All probes of a group in one file, from `first` on, as one link. */
@@ -346,6 +348,8 @@ int probe_attach(struct probe_set *set, struct plan *plan, struct problem *probl
         return problem_set(problem, PROBLEM_FAILURE, "attach to fewer processes at once",
             "no room to follow process %u: %s", pid, strerror(-r));
     bool is_new = r == 0;
+    set->image = 0;
+    bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &set->image, sizeof set->image, 0);
     static const enum link_group order[] = {
         GROUP_FREES, GROUP_UNWINDS, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
     bool can_repair = plan_throws(plan) && load_exceptions(set);
@@ -474,11 +478,6 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
 }
 
 void probe_detach_process(struct probe_set *set, pid_t pid) {
-    drop_links(set, 0, pid);
-    forget_blocks(set, (uint32_t)pid);
-}
-
-void probe_detach_ended(struct probe_set *set, pid_t pid) {
     link_closer_take(&set->closer, withdraw_links(set, 0, pid));
     forget_blocks(set, (uint32_t)pid);
 }

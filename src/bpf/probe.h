@@ -72,12 +72,9 @@ void probe_each_thread(const struct probe_set *set, probe_thread_handler handler
  * else. */
 void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address);
 
-/* Takes the probes of one process out: when it runs another program (EVENT_EXEC), for which a new plan is to
- * be attached. */
+/* Takes the probes of one process out: when it has ended, or runs another program (EVENT_EXEC) for which a
+ * new plan is to be attached. The kernel takes its time for it, and nobody waits. */
 void probe_detach_process(struct probe_set *set, pid_t pid);
-
-/* The same when it has ended. The kernel takes its time for it, and nobody waits. */
-void probe_detach_ended(struct probe_set *set, pid_t pid);
 
 /* Takes all probes out. The targets run on as before; what was told before can still be polled. */
 void probe_detach(struct probe_set *set);

@@ -139,6 +139,7 @@ def test_frees_of_older_blocks_are_counted_the_same_everywhere(busy, start, fold
     process, counters = busy
     for _ in range(3):
         attached = Attached(start, folder, process.pid, "--exact")
+        assert_at_work(process, counters)
         recording = attached.stop()
         said = re.search(r"([\d,]+) frees? of blocks that were allocated before", attached.said)
         shown = re.search(r"unknown frees +([\d,]+), of", harness.malloscope("info", recording).stdout.decode())
