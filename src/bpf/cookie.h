@@ -6,9 +6,10 @@
  *          15–19  register that holds where the result is stored   posix_memalign
  *          20     may call another probed function: its return is awaited even if it is not sampled
  *          21     may throw
- *          22–23  of which of the process's programs, the last two bits of struct event's `image`: the kernel
- * may still be taking out the former program's probes while the next one runs 24–43  ┐ bytes before and
- * behind the probe that are the allocator's own code: 44–63  ┘ frees called from there are its own business
+ *          22–23  the last two bits of `image` in struct event: for which program it was made. The kernel may
+ *                 still be taking out the former program's probes while the next one runs.
+ *          24–43  ┐ bytes before and behind the probe that are the allocator's own code:
+ *          44–63  ┘ frees called from there are its own business
  *
  * A register is named by its place in the kernel's struct pt_regs. */
 #ifndef MALLOSCOPE_BPF_COOKIE_H

@@ -9,10 +9,11 @@
  *     free         a tracked block ended: freed, or resized without the new one being sampled.
  *     thread       first allocation or free of a thread
  *     thread end   with the thread's exact figures
- *     fork         the target started a child process. Until it calls exec, one that shares the target's
- * memory (vfork) must not be attached to: its probes would be hit by the target too. exec         the target
- * runs another program from here on: all blocks told so far are gone process end  the last thread of the
- * target is gone modules      the target loaded or closed libraries
+ *     fork         the target started a child process. One that shares the target's memory (vfork) must not
+ *                  be attached to before it calls exec: its probes would be hit by the target too.
+ *     exec         the target runs another program from here on: all blocks told so far are gone
+ *     process end  the last thread of the target is gone
+ *     modules      the target loaded or closed libraries
  *
  * All times are nanoseconds of CLOCK_MONOTONIC, process and thread numbers those that the tool's own /proc
  * shows. */

@@ -234,8 +234,8 @@ static void find_unwind_header(struct image *image, const struct headers *header
     }
 }
 
-void remote_image_open(struct image *image, const struct remote_process *process,
-    const struct maps_line *line, uint64_t base, struct remote_module *module) {
+void remote_image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
+    uint64_t base, struct remote_module *module) {
     *image = (struct image){.process = process,
         .module = {.start = line->start,
             .end = line->end,

@@ -41,8 +41,8 @@ struct image {
 
 /* `base` is where the file's first page is mapped, 0 = nowhere. Fills in the build-id of `module` too. An
  * image of which nothing can be read is one without unwind information. It must stay where it is. */
-void remote_image_open(struct image *image, const struct remote_process *process,
-    const struct maps_line *line, uint64_t base, struct remote_module *module);
+void remote_image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
+    uint64_t base, struct remote_module *module);
 void remote_image_close(struct image *image);
 
 /* Gives a part `size` bytes of private memory for the addresses from `low` on. NULL if there is none. */

@@ -1,9 +1,8 @@
 /* Starts processes in ways that are hard to follow, and prints their numbers:
  *
  *     grandchild   a child that starts another one at once; that one allocates
- *     vfork        a child that shares the memory of a program that goes on allocating, and then becomes
- * another one many N       N children that are there at the same time, and allocate when the file ALLOCATE
- * appears */
+ *     vfork        a child that shares the program's memory, which goes on allocating, and then calls exec
+ *     many N       N children at the same time, which allocate when the file $ALLOCATE appears */
 #include "ledger.h"
 
 #include <pthread.h>
