@@ -321,6 +321,10 @@ void collector_module(struct collector *collector, const struct module_record *m
     atomic_store_explicit(&record->complete, 1, memory_order_release);
 }
 
+void collector_partial(struct collector *collector) {
+    collector->recording.header->flags |= RECORDING_PARTIAL;
+}
+
 void collector_losses(struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees) {
     struct recording_header *header = collector->recording.header;
     for (int kind = 0; kind < DROP_KINDS; kind++) {

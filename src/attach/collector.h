@@ -54,6 +54,9 @@ void collector_module(struct collector *collector, const struct module_record *m
 void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes);
 void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time);
 
+/* Not all of the program's allocators are seen. */
+void collector_partial(struct collector *collector);
+
 /* What was lost before it came here; the figures replace those of the last call. */
 void collector_losses(struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees);
 

@@ -12,7 +12,6 @@
 /* How often a process that has just begun is looked at until its allocator is loaded. */
 #define NEWCOMER_MS    5
 #define NEWCOMER_TRIES 400
-#define NEWCOMERS_MOST 256
 
 /* What a hit costs the program in a virtual machine, about (docs/architecture.md); less on bare metal. */
 #define SECONDS_OF_ENTRY  0.6e-6
@@ -32,8 +31,17 @@ struct target {
 /* A child that is to be followed: it may be about to become another program, whose loader takes a moment. */
 struct newcomer {
     int pid;
+    int parent; /* whose copy it is, or 0: it has become another program */
     unsigned tries;
 };
+
+/* What the kernel was told of a thread's stack. */
+struct known_end {
+    uint32_t thread;
+    uint64_t end; /* UINT64_MAX: it is not to be told again */
+};
+
+#define KNOWN_ENDS 256u
 
 struct session {
     struct session_options options;
@@ -43,10 +51,12 @@ struct session {
     uint64_t recordings;
     bool target_ended, target_changed;
     struct collector_figures ended; /* of targets that are gone */
-    struct newcomer newcomers[NEWCOMERS_MOST];
+    struct newcomer *newcomers;
     size_t newcomer_count;
-    uint64_t not_followed; /* children that were to be, and were not */
-    uint64_t until;        /* what happens later is not taken; 0 = no end yet */
+    uint64_t not_followed;             /* children that were to be, and were not */
+    uint64_t until;                    /* what happens later is not taken; 0 = no end yet */
+    uint64_t last_counters[COUNTERS];  /* as they were then */
+    struct known_end ends[KNOWN_ENDS]; /* by thread; of those that share a place, the last */
 };
 
 static uint64_t monotonic_now(void) {
@@ -55,7 +65,7 @@ static uint64_t monotonic_now(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static struct target *target_of(struct session *session, uint32_t pid) {
+static struct target *target_of(const struct session *session, uint32_t pid) {
     struct target *target = session->targets;
     while (target && target->pid != (int)pid) target = target->next;
     return target;
@@ -106,12 +116,31 @@ static uint32_t walk(
     return count;
 }
 
+/* From then on no more than the frames is copied of the thread's stack. If a walk comes to that end and would
+ * go on, the end was that of another stack that the thread was on, and is taken back. */
+static void note_stack_end(struct session *session, const struct target *target,
+    const struct event_allocation *event, uint32_t flags) {
+    uint32_t thread = event->event.tid;
+    struct known_end *known = &session->ends[thread % KNOWN_ENDS];
+    uint64_t end = remote_stack_end(target->remote), copied = event->registers.sp + event->stack_size;
+    bool is_known = known->thread == thread;
+    if (flags & STACK_COMPLETE) {
+        if ((is_known && end <= known->end) || end <= event->registers.sp) return;
+    } else {
+        if (!is_known || copied != known->end) return;
+        end = UINT64_MAX;
+    }
+    *known = (struct known_end){thread, end};
+    probe_set_stack_end(session->probes, thread, end);
+}
+
 static void handle_allocation(
     struct session *session, struct target *target, const struct event_allocation *event) {
     int32_t thread = (int32_t)event->event.tid;
     if (event->ended) collector_freed(target->collector, event->ended, thread, event->event.time);
     if (event->replaced) collector_freed(target->collector, event->replaced, thread, event->event.time);
     uint32_t flags, count = walk(target, session->options.depth, event, &flags);
+    if (event->stack_kind == EVENT_STACK_COPY) note_stack_end(session, target, event, flags);
     note_modules(target);
     collector_allocated(target->collector, &(struct collected_block){
                                                .number = event->block,
@@ -177,18 +206,31 @@ static int cannot_look(int pid, int error, struct problem *problem) {
         "cannot look into process %d: %s", pid, strerror(-error));
 }
 
-static int add_target(struct session *session, int pid, struct problem *problem) {
+/* Puts those probes of the plan into the process that are not there yet. */
+static int attach_plan(struct session *session, struct target *target, struct problem *problem) {
+    int r = probe_attach(session->probes, target->plan, problem);
+    if (plan_misses(target->plan)) collector_partial(target->collector);
+    return r;
+}
+
+/* `parent`: the target that the process is a copy of, or NULL. */
+static int add_target(
+    struct session *session, int pid, const struct target *parent, struct problem *problem) {
     struct target *target = calloc(1, sizeof *target);
     if (!target) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
     target->pid = pid;
     target->frames = calloc(session->options.depth, sizeof *target->frames);
-    int r = plan_make(pid, &target->plan, problem);
+    int r = 0;
+    if (parent)
+        target->plan = plan_of_child(parent->plan, pid);
+    else
+        r = plan_make(pid, &target->plan, problem);
     int looked = r == 0 ? remote_open(pid, &target->remote) : 0;
     if (looked < 0) r = cannot_look(pid, looked, problem);
     if (r == 0) r = begin_recording(session, target, problem);
     if (r == 0) {
         note_modules(target);
-        r = probe_attach(session->probes, target->plan, problem);
+        r = attach_plan(session, target, problem);
     }
     if (r < 0) {
         if (target->collector) unlink(collector_path(target->collector));
@@ -203,7 +245,7 @@ static int add_target(struct session *session, int pid, struct problem *problem)
 
 static void note_losses(struct session *session, struct target *target);
 
-static void end_target(struct session *session, struct target *target) {
+static void end_target(struct session *session, struct target *target, bool has_ended) {
     struct target **link = &session->targets;
     while (*link != target) link = &(*link)->next;
     *link = target->next;
@@ -211,7 +253,7 @@ static void end_target(struct session *session, struct target *target) {
     session->ended.samples += figures.samples;
     session->ended.frees += figures.frees;
     if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
-    if (target->pid == session->options.pid) session->target_ended = true;
+    if (target->pid == session->options.pid && has_ended) session->target_ended = true;
     note_losses(session, target);
     /* Children begin as a copy and most become another program at once: nothing to be kept. */
     if (target->pid != session->options.pid && figures.samples == 0) {
@@ -222,29 +264,41 @@ static void end_target(struct session *session, struct target *target) {
     target_free(target);
 }
 
-static void expect_newcomer(struct session *session, int pid) {
+static void forget_newcomer(struct session *session, int pid) {
+    size_t kept = 0;
+    for (size_t i = 0; i < session->newcomer_count; i++)
+        if (session->newcomers[i].pid != pid) session->newcomers[kept++] = session->newcomers[i];
+    session->newcomer_count = kept;
+}
+
+static void expect_newcomer(struct session *session, int pid, int parent) {
     if (!session->options.follow) return;
-    if (session->newcomer_count == NEWCOMERS_MOST) {
+    forget_newcomer(session, pid);
+    struct newcomer *grown =
+        reallocarray(session->newcomers, session->newcomer_count + 1, sizeof *session->newcomers);
+    if (!grown) {
         session->not_followed++;
         return;
     }
-    session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid};
+    session->newcomers = grown;
+    session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid, .parent = parent};
 }
 
-static void handle_exec(struct session *session, struct target *target) {
-    int pid = target->pid;
-    end_target(session, target);
+/* Without a target it is a child that was not attached to yet. */
+static void handle_exec(struct session *session, struct target *target, int pid) {
+    if (target) end_target(session, target, false);
     if (pid == session->options.pid)
         session->target_changed = true;
     else
-        expect_newcomer(session, pid);
+        expect_newcomer(session, pid, 0);
 }
 
 static void add_newcomers(struct session *session) {
     size_t kept = 0;
     for (size_t i = 0; i < session->newcomer_count; i++) {
         struct newcomer *one = &session->newcomers[i];
-        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, NULL) == 0;
+        const struct target *parent = one->parent ? target_of(session, (uint32_t)one->parent) : NULL;
+        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, parent, NULL) == 0;
         if (is_done) continue;
         if (++one->tries < NEWCOMER_TRIES)
             session->newcomers[kept++] = *one;
@@ -263,6 +317,19 @@ static void handle_free(struct session *session, const struct event_free *event)
             collector_freed(target->collector, event->block, (int32_t)event->event.tid, event->event.time);
 }
 
+/* What becomes of processes, also of those that were not attached to yet: `target` may be NULL. */
+static void handle_process(struct session *session, struct target *target, const struct event *event) {
+    if (event->kind == EVENT_FORK) {
+        const struct event_fork *fork = (const struct event_fork *)event;
+        if (!fork->shares_memory) expect_newcomer(session, (int)fork->child, (int)event->pid);
+    } else if (event->kind == EVENT_EXEC) {
+        handle_exec(session, target, (int)event->pid);
+    } else {
+        forget_newcomer(session, (int)event->pid);
+        if (target) end_target(session, target, true);
+    }
+}
+
 static void handle(void *context, const struct event *event) {
     struct session *session = context;
     if (session->until && event->time > session->until) return;
@@ -271,13 +338,19 @@ static void handle(void *context, const struct event *event) {
         return;
     }
     struct target *target = target_of(session, event->pid);
+    if (event->kind == EVENT_FORK || event->kind == EVENT_EXEC || event->kind == EVENT_PROCESS_END) {
+        handle_process(session, target, event);
+        return;
+    }
     if (!target) return;
     switch ((enum event_kind)event->kind) {
     case EVENT_ALLOCATION:
         handle_allocation(session, target, (const struct event_allocation *)event);
         break;
     case EVENT_FREE:
+        break;
     case EVENT_THREAD:
+        session->ends[event->tid % KNOWN_ENDS] = (struct known_end){0};
         break;
     case EVENT_THREAD_END: {
         const struct event_thread *thread = (const struct event_thread *)event;
@@ -285,27 +358,30 @@ static void handle(void *context, const struct event *event) {
         break;
     }
     case EVENT_FORK:
-        expect_newcomer(session, (int)((const struct event_fork *)event)->child);
-        break;
     case EVENT_EXEC:
-        handle_exec(session, target);
-        break;
     case EVENT_PROCESS_END:
-        end_target(session, target);
         break;
     case EVENT_MODULES:
         remote_refresh(target->remote);
         note_modules(target);
-        if (plan_extend(target->plan, NULL) == 0) probe_attach(session->probes, target->plan, NULL);
+        if (plan_extend(target->plan, NULL) == 0) attach_plan(session, target, NULL);
         break;
     }
+}
+
+/* What is counted while the probes are taken out belongs to nothing that is recorded. */
+static void read_counters(const struct session *session, uint64_t ret_counters[COUNTERS]) {
+    if (session->until)
+        memcpy(ret_counters, session->last_counters, sizeof session->last_counters);
+    else
+        probe_read_counters(session->probes, ret_counters);
 }
 
 /* The kernel counts for all processes together: with several, the first one's recording has the sum. */
 static void note_losses(struct session *session, struct target *target) {
     uint64_t counters[COUNTERS], lost[DROP_KINDS] = {0};
     if (target->pid != session->options.pid) return;
-    probe_read_counters(session->probes, counters);
+    read_counters(session, counters);
     lost[DROP_RING] = counters[COUNT_LOST_RING];
     lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
     lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
@@ -327,8 +403,9 @@ int session_open(const struct session_options *options, struct session **ret_ses
     struct session *session = calloc(1, sizeof *session);
     if (!session) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
     session->options = *options;
-    int r = probe_open(&options->probes, &session->probes, ret_trouble, problem);
-    if (r == 0) r = add_target(session, options->pid, problem);
+    session->options.probes.follow = options->follow;
+    int r = probe_open(&session->options.probes, &session->probes, ret_trouble, problem);
+    if (r == 0) r = add_target(session, options->pid, NULL, problem);
     if (r < 0) {
         probe_close(session->probes);
         free(session->path);
@@ -354,7 +431,7 @@ void session_set_baseline(struct session *session) {
 
 struct session_status session_status(struct session *session) {
     uint64_t counters[COUNTERS];
-    probe_read_counters(session->probes, counters);
+    read_counters(session, counters);
     struct session_status status = {
         .samples = session->ended.samples,
         .frees = session->ended.frees,
@@ -390,16 +467,27 @@ enum probe_method session_method(const struct session *session) {
     return probe_method(session->probes);
 }
 
-void session_close(struct session *session) {
+const struct plan_note *session_warnings(const struct session *session, size_t *ret_count) {
+    const struct target *target = target_of(session, (uint32_t)session->options.pid);
+    *ret_count = target ? target->plan->warning_count : 0;
+    return target ? target->plan->warnings : NULL;
+}
+
+void session_detach(struct session *session) {
     probe_each_thread(session->probes, note_thread, session);
     /* Taking the probes out lasts long enough for a busy program to free all it has, while nothing new is
      * tracked: what is live at the end is what is live now. */
+    probe_read_counters(session->probes, session->last_counters);
     session->until = monotonic_now();
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }
-    while (session->targets) end_target(session, session->targets);
+    while (session->targets) end_target(session, session->targets, false);
+}
+
+void session_close(struct session *session) {
     probe_close(session->probes);
+    free(session->newcomers);
     free(session->path);
     free(session);
 }

@@ -40,7 +40,7 @@ struct session_status {
     uint64_t recordings;   /* made so far */
     bool target_ended;     /* the program that was attached to is gone */
     bool target_changed;   /* it became another program by exec */
-    uint64_t not_followed; /* children that could not be: too many at once, or no allocator found in time */
+    uint64_t not_followed; /* children that could not be: no allocator was found in time */
     uint64_t lost;         /* allocations that should have been recorded and were not */
     uint64_t older_frees;  /* of blocks that were allocated before, or were not sampled */
     double probe_seconds;  /* of processor time that the probes took in the program, estimated */
@@ -51,7 +51,14 @@ struct session_status session_status(struct session *session);
 const char *session_path(const struct session *session);
 enum probe_method session_method(const struct session *session);
 
-/* Detaches: the program runs on as before. Takes what has come until then, and finishes the recordings. */
+/* Allocations of that program that are not seen; NULL when it has ended. */
+const struct plan_note *session_warnings(const struct session *session, size_t *ret_count);
+
+/* Detaches: the program runs on as before. Takes what has come until then, and finishes the recordings. The
+ * status is final from then on. */
+void session_detach(struct session *session);
+
+/* After session_detach. */
 void session_close(struct session *session);
 
 #endif

@@ -156,7 +156,7 @@ static bool walk_function(struct walk *walk, uint64_t start, int depth) {
     if (function) trail.end = function->address + function->size;
     bool returns = false;
     open_address(&trail, start);
-    while (trail.open_count > 0 && !(returns && walk->ways.reaches)) {
+    while (trail.open_count > 0 && !(returns && (walk->ways.reaches || walk->goal->stops_at_return))) {
         uint64_t address = trail.open[--trail.open_count];
         if (walk_run(walk, &trail, address, depth)) returns = true;
     }

@@ -18,6 +18,7 @@ struct code_goal {
     bool (*is_address)(const void *context, uint64_t address);
     bool (*is_name)(const void *context, const char *name);
     const void *context;
+    bool stops_at_return; /* nothing more is asked for once a way to the end was found */
 };
 
 struct code_ways {

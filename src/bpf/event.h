@@ -9,7 +9,8 @@
  *     free         a tracked block ended: freed, or resized without the new one being sampled.
  *     thread       first allocation or free of a thread
  *     thread end   with the thread's exact figures
- *     fork         the target started a child process
+ *     fork         the target started a child process. One that shares the target's memory (vfork) must not
+ *                  be attached to before it calls exec: its probes would be hit by the target too.
  *     exec         the target runs another program from here on: all blocks told so far are gone
  *     process end  the last thread of the target is gone
  *     modules      the target loaded or closed libraries
@@ -88,7 +89,7 @@ struct event_thread {
 struct event_fork {
     struct event event;
     __u32 child;
-    __u32 unused;
+    __u32 shares_memory;
 };
 
 /* Counted in the kernel, summed by probe_read_counters. */

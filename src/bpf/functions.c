@@ -4,15 +4,15 @@
 #include <string.h>
 
 #define ALLOCATES(family, name, size, factor)                                                                \
-    { name, family, ROLE_ALLOCATE, size, factor, -1, -1, false }
+    { name, family, ROLE_ALLOCATE, size, factor, -1, -1, false, false }
 #define THROWS(family, name, size, factor)                                                                   \
-    { name, family, ROLE_ALLOCATE, size, factor, -1, -1, true }
+    { name, family, ROLE_ALLOCATE, size, factor, -1, -1, true, false }
 #define STORES(family, name, size, out)                                                                      \
-    { name, family, ROLE_ALLOCATE, size, -1, -1, out, false }
+    { name, family, ROLE_ALLOCATE, size, -1, -1, out, false, false }
 #define RESIZES(family, name, old, size, factor)                                                             \
-    { name, family, ROLE_RESIZE, size, factor, old, -1, false }
+    { name, family, ROLE_RESIZE, size, factor, old, -1, false, false }
 #define FREES(family, name, old)                                                                             \
-    { name, family, ROLE_FREE, -1, -1, old, -1, false }
+    { name, family, ROLE_FREE, -1, -1, old, -1, false, false }
 
 /* The C library's names. jemalloc has them too, after a prefix. */
 #define PLAIN(family)                                                                                        \
@@ -167,10 +167,22 @@ static const struct function_kind rust[] = {
     FREES(FAMILY_RUST, "__rust_dealloc", 0),
 };
 
+/* GlobalAlloc's methods: alloc(self, layout), dealloc(self, block, layout), realloc(self, block, layout,
+ * size). A layout is a pair of words, and the size one of them. */
+#define METHOD(name, role, size, old)                                                                        \
+    { name, FAMILY_RUST, role, size, -1, old, -1, false, true }
+
+static const struct function_kind methods[] = {
+    METHOD("alloc", ROLE_ALLOCATE, 1, -1),
+    METHOD("alloc_zeroed", ROLE_ALLOCATE, 1, -1),
+    METHOD("realloc", ROLE_RESIZE, 3, 1),
+    METHOD("dealloc", ROLE_FREE, -1, 1),
+};
+
 static const struct function_kind others[] = {
-    {"_dl_debug_state", FAMILY_SYSTEM, ROLE_MODULES, -1, -1, -1, -1, false},
-    {"_Unwind_RaiseException", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false},
-    {"_Unwind_ForcedUnwind", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false},
+    {"_dl_debug_state", FAMILY_SYSTEM, ROLE_MODULES, -1, -1, -1, -1, false, false},
+    {"_Unwind_RaiseException", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false, false},
+    {"_Unwind_ForcedUnwind", FAMILY_SYSTEM, ROLE_UNWIND, -1, -1, -1, -1, false, false},
 };
 
 static const struct function_kind *find_in(
@@ -193,13 +205,41 @@ static const char *rust_name(const char *name) {
     return *end == '_' && strlen(end + 1) == length ? end + 1 : NULL;
 }
 
+/* A method of core::alloc::GlobalAlloc, of whatever type:
+ *
+ *     _ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc17h…E     old names, of a type
+ *     _ZN4core5alloc6global11GlobalAlloc7realloc17h…E                                   the trait's own
+ *     _RNvXs_Cs…_1aNtB4_5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc5alloc           new names, of a type
+ *     _RNvYNtCs…_1a5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc7reallocB4_           the trait's own */
+static const struct function_kind *find_method(const char *name) {
+    static const char *const forms[][2] = {{"_ZN", "core..alloc..global..GlobalAlloc$GT$"},
+        {"_ZN4core5alloc6global11GlobalAlloc", "11GlobalAlloc"}, {"_RNvX", "11GlobalAlloc"},
+        {"_RNvY", "11GlobalAlloc"}};
+    const char *method = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && !method; i++)
+        if (strncmp(name, forms[i][0], strlen(forms[i][0])) == 0 && (method = strstr(name, forms[i][1])))
+            method += strlen(forms[i][1]);
+    if (!method) return NULL;
+    char *start;
+    unsigned long length = strtoul(method, &start, 10);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (strlen(methods[i].name) != length || strncmp(start, methods[i].name, length) != 0) continue;
+        /* Behind it come the old scheme's hash, or the crate that it was made for, but no further name. */
+        bool is_old = name[1] == 'Z';
+        return is_old == (strncmp(start + length, "17h", 3) == 0) ? &methods[i] : NULL;
+    }
+    return NULL;
+}
+
 const struct function_kind *function_find(const char *name) {
     const struct function_kind *kind = NULL;
+    if (strncmp(name, "_ZN", 3) == 0) return find_method(name);
     if (strncmp(name, "_Z", 2) == 0) return FIND_IN(operators, name);
     if (strncmp(name, "mi_", 3) == 0) return FIND_IN(mimalloc, name);
     if (strncmp(name, "tc_", 3) == 0) return FIND_IN(tcmalloc, name);
     if (strncmp(name, "__rust_", 7) == 0) return FIND_IN(rust, name);
-    if (strncmp(name, "_R", 2) == 0) return rust_name(name) ? FIND_IN(rust, rust_name(name)) : NULL;
+    if (strncmp(name, "_R", 2) == 0)
+        return rust_name(name) ? FIND_IN(rust, rust_name(name)) : find_method(name);
     if (name[0] == '_' && (kind = FIND_IN(others, name))) return kind;
     if ((kind = FIND_IN(plain, name)) || (kind = FIND_IN(jemalloc, name))) return kind;
     for (size_t i = 0; i < sizeof jemalloc_prefixes / sizeof *jemalloc_prefixes; i++) {

@@ -22,17 +22,18 @@ enum function_family {
     FAMILY_JEMALLOC,  /* mallocx, …, and everything with a prefix */
     FAMILY_MIMALLOC,
     FAMILY_TCMALLOC,
-    FAMILY_RUST, /* __rust_alloc, …: whatever the program's global allocator is */
+    FAMILY_RUST, /* __rust_alloc, … and GlobalAlloc's methods: whatever the program's global allocator is */
     FAMILY_SYSTEM,
 };
 
-/* Arguments are numbered from 0; -1 = there is none. */
+/* Arguments are numbered from 0 as in the source; -1 = there is none. */
 struct function_kind {
     const char *name; /* without prefix */
     enum function_family family;
     enum function_role role;
     signed char size, factor, old, out;
-    bool throws; /* an exception may pass through it */
+    bool throws;    /* an exception may pass through it */
+    bool is_method; /* of a Rust trait: which registers hold its arguments is to be found out */
 };
 
 /* What the function of this (linker's) name is; NULL if it is none of these. */

@@ -31,6 +31,7 @@ const volatile __u64 rate = 1;             /* mean bytes between samples; 1 = al
 const volatile __u64 stack_limit = 16384;  /* bytes of stack to copy */
 const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead */
 const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when this much waits in the ring */
+const volatile __u64 follows_children = 0; /* tell what becomes of them, also before they are attached to */
 
 /* Which of a task's numbers the tool's /proc shows: the depth of its pid namespace. Found by running
  * find_level in the tool. */
@@ -87,6 +88,15 @@ struct {
     __type(key, __u32);
     __type(value, __u32);
 } processes SEC(".maps");
+
+/* Children that the tool has been told of and has not attached to yet. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, __u32);
+} expected SEC(".maps");
 
 /* ---- telling ---- */
 
@@ -330,11 +340,16 @@ static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
     return true;
 }
 
+/* True if the probe was meant for a program that the process does not run any more. */
+static __always_inline bool is_stale(__u64 cookie, const struct thread *thread) {
+    return ((cookie >> COOKIE_IMAGE) & COOKIE_IMAGE_MAX) != (thread->image & COOKIE_IMAGE_MAX);
+}
+
 /* True if the return of this call must be seen. */
 static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
     count(COUNT_ENTRIES);
-    if (!thread || is_nested(thread, ctx->sp)) return false;
+    if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return false;
 
     struct call call = {.sp = ctx->sp, .size = register_of(ctx, cookie, COOKIE_SIZE)};
     if (cookie_register(cookie, COOKIE_COUNT) != COOKIE_NONE) {
@@ -450,7 +465,7 @@ int heap_free(struct pt_regs *ctx) {
     count(COUNT_ENTRIES);
     if (!address) return 0;
     struct thread *thread = current_thread();
-    if (!thread || is_nested(thread, ctx->sp)) return 0;
+    if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return 0;
     __u64 block = withdraw(thread, address);
     if (!block && is_own_business(ctx, cookie)) return 0;
     thread->figures.frees++;
@@ -466,7 +481,7 @@ int heap_free(struct pt_regs *ctx) {
 SEC("uprobe")
 int modules_changed(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
-    if (!thread) return 0;
+    if (!thread || is_stale(bpf_get_attach_cookie(ctx), thread)) return 0;
     struct event told;
     head_of(&told, EVENT_MODULES, thread);
     tell_notice(&told, sizeof told);
@@ -475,17 +490,26 @@ int modules_changed(struct pt_regs *ctx) {
 
 /* ---- what becomes of the target ---- */
 
+/* The entry of a process that is profiled or is going to be, or NULL. */
+static __always_inline __u32 *image_of(__u32 pid) {
+    __u32 *image = bpf_map_lookup_elem(&processes, &pid);
+    return image ? image : bpf_map_lookup_elem(&expected, &pid);
+}
+
 SEC("raw_tp/sched_process_fork")
 int process_forked(struct bpf_raw_tracepoint_args *ctx) {
     struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
     if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid)) return 0; /* a thread */
     struct event_fork told = {.event = {.kind = EVENT_FORK, .time = bpf_ktime_get_ns()}};
     told.event.pid = number_of(BPF_CORE_READ(parent, group_leader));
-    __u32 *image = bpf_map_lookup_elem(&processes, &told.event.pid);
+    __u32 *image = image_of(told.event.pid), zero = 0;
     if (!image) return 0;
     told.event.tid = number_of(parent);
     told.event.image = *image;
     told.child = number_of(child);
+    told.shares_memory = BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm);
+    if (follows_children && bpf_map_update_elem(&expected, &told.child, &zero, BPF_ANY))
+        count(COUNT_LOST_NOTICES);
     tell_notice(&told, sizeof told);
     return 0;
 }
@@ -495,7 +519,7 @@ int process_replaced(struct bpf_raw_tracepoint_args *ctx) {
     struct task_struct *task = (void *)ctx->args[0];
     struct event told = {.kind = EVENT_EXEC, .time = bpf_ktime_get_ns()};
     told.pid = told.tid = number_of(task);
-    __u32 *image = bpf_map_lookup_elem(&processes, &told.pid);
+    __u32 *image = image_of(told.pid);
     if (!image) return 0;
     told.image = ++*image;
     __u32 tid = BPF_CORE_READ(task, pid), former = (__u32)ctx->args[1];
@@ -510,7 +534,7 @@ SEC("raw_tp/sched_process_exit")
 int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
     struct task_struct *task = (void *)ctx->args[0];
     __u32 tid = BPF_CORE_READ(task, pid), pid = number_of(BPF_CORE_READ(task, group_leader));
-    __u32 *image = bpf_map_lookup_elem(&processes, &pid);
+    __u32 *image = image_of(pid);
     if (!image) return 0;
     struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
     if (thread) {
@@ -525,6 +549,7 @@ int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
         .image = *image,
         .time = bpf_ktime_get_ns()};
     bpf_map_delete_elem(&processes, &pid);
+    bpf_map_delete_elem(&expected, &pid);
     tell_notice(&told, sizeof told);
     return 0;
 }

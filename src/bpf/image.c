@@ -31,8 +31,12 @@ struct image {
     size_t slot_count, slot_room;
     bool is_dynamic, has_symbols;
     Dwfl *debug; /* owns the names that came from a separate debug file */
+    Dwfl_Module *debug_module;
     Dwfl_Callbacks debug_callbacks;
     char *debug_path;
+    Dwarf *dwarf; /* read when it is first asked for */
+    bool is_dwarf_read;
+    struct dwarf_units units;
 };
 
 /* ---- reading ---- */
@@ -140,6 +144,7 @@ static void read_debug_symbols(struct image *image, const char *path, const char
     dwfl_report_end(image->debug, NULL, NULL);
     GElf_Addr bias = 0;
     if (!module || !dwfl_module_getelf(module, &bias)) return;
+    image->debug_module = module;
     int count = dwfl_module_getsymtab(module);
     size_t before = image->function_count;
     for (int i = 0; i < count; i++) {
@@ -176,6 +181,8 @@ int image_open(const char *path, const char *root, bool search_debug, struct ima
 
 void image_close(struct image *image) {
     if (!image) return;
+    dwarf_units_clear(&image->units);
+    if (!image->debug_module) dwarf_end(image->dwarf);
     if (image->debug) dwfl_end(image->debug);
     free(image->debug_path);
     free(image->segments);
@@ -221,6 +228,36 @@ const struct image_function *image_function_at(const struct image *image, uint64
         if (function->address != image->functions[low - 1].address) break;
     }
     return NULL;
+}
+
+static void read_dwarf(struct image *image) {
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        if (!segment->has_code) continue;
+        if (segment->address < low) low = segment->address;
+        if (segment->address + segment->size > high) high = segment->address + segment->size;
+    }
+    Dwarf_Addr bias;
+    image->is_dwarf_read = true;
+    image->dwarf = image->debug_module ? dwfl_module_getdwarf(image->debug_module, &bias)
+                                       : dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+    if (image->dwarf) dwarf_units_read(&image->units, image->dwarf, low, high);
+}
+
+struct dwarf_units *image_debug(struct image *image) {
+    if (!image->is_dwarf_read) read_dwarf(image);
+    return &image->units;
+}
+
+bool image_describe(struct image *image, uint64_t address, Dwarf_Die *ret_function) {
+    struct dwarf_unit *unit = dwarf_units_find(image_debug(image), address);
+    const struct dwarf_scope *scope = unit ? dwarf_unit_find_scope(unit, address) : NULL;
+    while (scope && scope->caller != SCOPE_NONE) scope = &unit->scopes[scope->caller];
+    if (!scope) return false;
+    *ret_function = (Dwarf_Die){.addr = scope->die, .cu = unit->code_die.cu};
+    Dwarf_Addr entry;
+    return dwarf_entrypc(ret_function, &entry) == 0 && entry == address;
 }
 
 const struct image_slot *image_slots(const struct image *image, size_t *ret_count) {

@@ -4,6 +4,7 @@
 #define MALLOSCOPE_BPF_IMAGE_H
 
 #include "model/problem.h"
+#include "symbol/dwarf_units.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,11 @@ const struct image_function *image_functions(const struct image *image, size_t *
 
 /* The function that covers `address`, or NULL. */
 const struct image_function *image_function_at(const struct image *image, uint64_t address);
+
+/* The debug information, which is read when it is first asked for. Empty if there is none. */
+struct dwarf_units *image_debug(struct image *image);
+/* What it says of the function that starts at `address`. False if it says nothing. */
+bool image_describe(struct image *image, uint64_t address, Dwarf_Die *ret_function);
 
 /* Sorted by address. */
 const struct image_slot *image_slots(const struct image *image, size_t *ret_count);

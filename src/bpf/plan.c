@@ -21,7 +21,7 @@ char *text_format(const char *format, ...) {
 
 static void add_note(struct plan_note **notes, size_t *count, char *what, char *why) {
     *notes = xrealloc(*notes, (*count + 1) * sizeof **notes);
-    (*notes)[(*count)++] = (struct plan_note){what, why};
+    (*notes)[(*count)++] = (struct plan_note){what, why, false};
 }
 
 void plan_refuse_text(struct plan *plan, char *what, char *why) {
@@ -30,12 +30,6 @@ void plan_refuse_text(struct plan *plan, char *what, char *why) {
 
 void plan_warn_text(struct plan *plan, char *what, char *why) {
     add_note(&plan->warnings, &plan->warning_count, what, why);
-}
-
-static const struct module *find_program(const struct builder *builder) {
-    for (size_t i = 0; i < builder->module_count; i++)
-        if (builder->modules[i].file->is_program) return &builder->modules[i];
-    return NULL;
 }
 
 /* ---- layers ---- */
@@ -68,7 +62,9 @@ static const char *server_name(const struct module *module) {
     if (strncmp(module_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (module_find(module, signs[i].function)) return signs[i].name;
-    if (strstr(module_name(module), "musl") || module_find(module, "__malloc_replaced")) return "musl";
+    bool is_musl = module->file->is_program ? module_find(module, "__libc_malloc_impl") != NULL
+                                            : strstr(module->file->path, "musl") != NULL;
+    if (is_musl) return "musl";
     return "a malloc of its own";
 }
 
@@ -100,9 +96,8 @@ static size_t layer_of(const struct builder *builder, const struct candidate *ca
         return add_layer(builder->plan, text_format("%s (%s)", server_name(module), module_name(module)),
             server_why(builder, module));
     return add_layer(builder->plan, text_format("%s (%s)", family_name(family), module_name(module)),
-        xstrdup(family == FAMILY_RUST
-                    ? "the last resort: it does not hand everything on to an allocator that is known"
-                    : "its functions are in the file"));
+        xstrdup(family == FAMILY_RUST ? "it does not hand everything on to an allocator that is known"
+                                      : "its functions are in the file"));
 }
 
 /* ---- the probes ---- */
@@ -178,80 +173,6 @@ static void add_probe(struct builder *builder, const struct candidate *candidate
     };
 }
 
-/* ---- what will not be seen ---- */
-
-static bool has_family(const struct builder *builder, enum function_family family) {
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (builder->candidates[i].kind->family == family && builder->candidates[i].state != STATE_REFUSED)
-            return true;
-    return false;
-}
-
-/* Whether the program imports or holds a function that allocates. */
-static bool calls_an_allocator(const struct builder *builder, const struct module *program) {
-    size_t count;
-    const struct image_slot *slots = image_slots(program->image, &count);
-    for (size_t i = 0; i < count; i++) {
-        const struct function_kind *kind = slots[i].name ? function_find(slots[i].name) : NULL;
-        if (kind && kind->role <= ROLE_RESIZE) return true;
-    }
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (&builder->modules[builder->candidates[i].module] == program &&
-            builder->candidates[i].kind->role <= ROLE_RESIZE)
-            return true;
-    return false;
-}
-
-static void warn_of_hidden_allocators(struct builder *builder, const struct module *program) {
-    static const struct {
-        enum function_family family;
-        const char *text, *name;
-    } signs[] = {{FAMILY_JEMALLOC, "<jemalloc>: ", "jemalloc"}, {FAMILY_MIMALLOC, "mimalloc: ", "mimalloc"},
-        {FAMILY_TCMALLOC, "TCMALLOC_", "tcmalloc"}};
-    struct plan *plan = builder->plan;
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (!image_has_symbols(program->image) && !has_family(builder, signs[i].family) &&
-            image_has_text(program->image, signs[i].text))
-            plan_warn_text(plan, xstrdup(module_name(program)),
-                text_format(
-                    "holds %s, but its names were stripped: what that allocates is not seen", signs[i].name));
-    if (image_has_section(program->image, ".go.buildinfo"))
-        plan_warn_text(plan, xstrdup(module_name(program)),
-            xstrdup("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *candidate = &builder->candidates[i];
-        if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
-        plan_warn_text(plan, xstrdup(module_name(&builder->modules[candidate->module])),
-            xstrdup(
-                "has a Rust allocator of its own: calls of it that the compiler put inline are not seen"));
-        break;
-    }
-}
-
-static int no_allocator(
-    const struct builder *builder, const struct module *program, struct problem *problem) {
-    const struct plan *plan = builder->plan;
-    for (size_t i = 0; i < plan->warning_count; i++)
-        if (program && strcmp(plan->warnings[i].what, module_name(program)) == 0)
-            return problem_set(problem, PROBLEM_FAILURE,
-                "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                "heap's "
-                "size only: malloscope attach --via smaps",
-                "process %d (%s) %s", (int)plan->pid, plan->program, plan->warnings[i].why);
-    bool is_bare = program && !image_has_symbols(program->image) && !image_is_dynamic(program->image);
-    return problem_set(problem, PROBLEM_FAILURE,
-        is_bare ? "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                  "heap's "
-                  "size only: malloscope attach --via smaps"
-                : "known are malloc of any C library, jemalloc, mimalloc, tcmalloc and Rust's global "
-                  "allocator; poll "
-                  "the heap's size only: malloscope attach --via smaps",
-        is_bare ? "no allocator can be found in process %d (%s): it is statically linked, and its names were "
-                  "stripped"
-                : "no allocator that is known can be found in process %d (%s)",
-        (int)plan->pid, plan->program);
-}
-
 /* ---- all of it ---- */
 
 static void remember_files(struct builder *builder) {
@@ -305,12 +226,8 @@ static int build(struct builder *builder, struct problem *problem) {
         if (builder->candidates[i].state == STATE_KEPT &&
             (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
             add_probe(builder, &builder->candidates[i]);
-    const struct module *program = find_program(builder);
-    if (program) warn_of_hidden_allocators(builder, program);
-    if (!allocates) return no_allocator(builder, program, problem);
-    if (program && !calls_an_allocator(builder, program))
-        plan_warn_text(plan, xstrdup(module_name(program)),
-            xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
+    builder_find_warnings(builder, allocates);
+    if (!allocates) return builder_explain_nothing(builder, problem);
     remember_files(builder);
     return 0;
 }
@@ -332,6 +249,41 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
     return 0;
 }
 
+/* The same place of /proc for another process. */
+static char *path_of_child(const char *path, pid_t parent, pid_t child) {
+    char *prefix = text_format("/proc/%d/", (int)parent);
+    bool has_prefix = strncmp(path, prefix, strlen(prefix)) == 0;
+    char *result = has_prefix ? text_format("/proc/%d/%s", (int)child, path + strlen(prefix)) : xstrdup(path);
+    free(prefix);
+    return result;
+}
+
+struct plan *plan_of_child(const struct plan *plan, pid_t child) {
+    struct plan *copy = xcalloc(1, sizeof *copy);
+    copy->pid = child;
+    copy->program = xstrdup(plan->program);
+    for (size_t i = 0; i < plan->layer_count; i++)
+        add_layer(copy, xstrdup(plan->layers[i].name), xstrdup(plan->layers[i].why));
+    for (size_t i = 0; i < plan->refused_count; i++)
+        plan_refuse_text(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
+    for (size_t i = 0; i < plan->warning_count; i++) {
+        plan_warn(copy, plan->warnings[i].what, plan->warnings[i].why);
+        copy->warnings[i].is_doubt = plan->warnings[i].is_doubt;
+    }
+    copy->probes = xmemdup(
+        plan->probes, plan->probe_count * sizeof *plan->probes, plan->probe_count * sizeof *plan->probes);
+    copy->probe_count = plan->probe_count;
+    for (size_t i = 0; i < copy->probe_count; i++) {
+        copy->probes[i].path = path_of_child(plan->probes[i].path, plan->pid, child);
+        copy->probes[i].module = xstrdup(plan->probes[i].module);
+        copy->probes[i].function = xstrdup(plan->probes[i].function);
+    }
+    size_t known = 2 * plan->known_count * sizeof *plan->known_files;
+    copy->known_files = xmemdup(plan->known_files, known, known);
+    copy->known_count = plan->known_count;
+    return copy;
+}
+
 int plan_extend(struct plan *plan, struct problem *problem) {
     struct builder builder = {.plan = plan};
     int r = target_open(plan->pid, &builder.target, problem);
@@ -339,6 +291,12 @@ int plan_extend(struct plan *plan, struct problem *problem) {
     if (has_new_files(&builder)) r = build(&builder, problem);
     builder_close(&builder);
     return r;
+}
+
+bool plan_misses(const struct plan *plan) {
+    for (size_t i = 0; i < plan->warning_count; i++)
+        if (!plan->warnings[i].is_doubt) return true;
+    return false;
 }
 
 bool plan_throws(const struct plan *plan) {

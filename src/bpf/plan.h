@@ -43,6 +43,7 @@ struct plan_layer {
 /* What is not probed, or only in part, and why. */
 struct plan_note {
     char *what, *why;
+    bool is_doubt; /* nothing need be missing */
 };
 
 struct plan {
@@ -65,12 +66,18 @@ struct plan {
 int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem);
 void plan_free(struct plan *plan);
 
+/* The plan of a child that the process has just forked, in a small part of the time that making it takes. */
+struct plan *plan_of_child(const struct plan *plan, pid_t child);
+
 /* Looks again whether files with code have been mapped since, and adds probes for the allocators in them.
  * Probes that are there stay as they are. */
 int plan_extend(struct plan *plan, struct problem *problem);
 
 /* Whether an exception may pass through one of its functions: C++ operators that are not built on malloc. */
 bool plan_throws(const struct plan *plan);
+
+/* Whether there are warnings that are no mere doubts. */
+bool plan_misses(const struct plan *plan);
 
 /* Adds to the warnings. */
 void plan_warn(struct plan *plan, const char *what, const char *why);

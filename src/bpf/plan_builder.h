@@ -2,7 +2,8 @@
  *
  *     plan_modules.c       which files are mapped, and whose malloc is called
  *     plan_candidates.c    which of their functions allocate, and which of those only call another one
- *     plan.c               layers, probes, warnings
+ *     plan.c               layers and probes
+ *     plan_warnings.c      what will not be seen
  */
 #ifndef MALLOSCOPE_BPF_PLAN_BUILDER_H
 #define MALLOSCOPE_BPF_PLAN_BUILDER_H
@@ -20,6 +21,7 @@ struct module {
 
 enum candidate_state {
     STATE_KEPT,
+    STATE_UNCLEAR,  /* a method whose arguments are not known yet */
     STATE_ALIAS,    /* another name for one that comes before */
     STATE_FORWARDS, /* always calls another one */
     STATE_REFUSED,
@@ -31,6 +33,7 @@ struct candidate {
     const struct image_function *function;
     enum candidate_state state;
     bool nests;
+    struct function_kind learnt; /* what `kind` points to if its arguments were found out */
 };
 
 struct builder {
@@ -52,6 +55,12 @@ void builder_find_servers(struct builder *builder);
 
 /* Lists the functions and settles their state; notes what is left out. */
 void builder_find_candidates(struct builder *builder);
+
+/* Warns of allocators that are there and cannot be probed; `allocates`: another one is. */
+void builder_find_warnings(struct builder *builder, bool allocates);
+
+/* Nothing that allocates can be probed. */
+int builder_explain_nothing(const struct builder *builder, struct problem *problem);
 
 /* ---- small things ---- */
 

@@ -7,6 +7,7 @@
 #include <libiberty/libiberty.h>
 
 #include "bpf/code_walk.h"
+#include "bpf/rust_arguments.h"
 
 /* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
  * an allocator three times), and that it may do so in the end. Further down there are only the ways that end
@@ -36,8 +37,10 @@ static void add_candidates(struct builder *builder, size_t index) {
             builder->candidates =
                 xrealloc(builder->candidates, builder->candidate_room * sizeof *builder->candidates);
         }
-        builder->candidates[builder->candidate_count++] =
-            (struct candidate){.module = index, .kind = kind, .function = &functions[i]};
+        builder->candidates[builder->candidate_count++] = (struct candidate){.module = index,
+            .kind = kind,
+            .function = &functions[i],
+            .state = kind->is_method ? STATE_UNCLEAR : STATE_KEPT};
     }
 }
 
@@ -52,6 +55,7 @@ static int by_place(const void *a, const void *b) {
     if (x->function->address != y->function->address)
         return x->function->address < y->function->address ? -1 : 1;
     if (x->kind->family != y->kind->family) return x->kind->family < y->kind->family ? -1 : 1;
+    if (x->kind->is_method != y->kind->is_method) return x->kind->is_method ? 1 : -1;
     size_t long_x = strlen(x->function->name), long_y = strlen(y->function->name);
     if (long_x != long_y) return long_x < long_y ? -1 : 1;
     return strcmp(x->function->name, y->function->name);
@@ -98,8 +102,8 @@ struct goal {
 };
 
 static bool is_goal(const struct goal *goal, const struct candidate *candidate) {
-    return candidate->state != STATE_REFUSED && (goal->roles >> candidate->kind->role & 1) &&
-           !is_same_code(candidate, goal->self);
+    return candidate->state != STATE_REFUSED && candidate->state != STATE_UNCLEAR &&
+           (goal->roles >> candidate->kind->role & 1) && !is_same_code(candidate, goal->self);
 }
 
 static bool is_goal_address(const void *context, uint64_t address) {
@@ -122,15 +126,38 @@ static bool is_goal_name(const void *context, const char *name) {
     return false;
 }
 
-static struct code_ways walk_candidate(
+/* Whether, and where, every way through a function leads to one with such a role. */
+static struct code_ways always_leads(
     const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {builder, candidate, roles};
-    struct code_goal goal = {is_goal_address, is_goal_name, &context};
+    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
+    struct code_ways ways =
+        code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+    if (ways.returns) ways.reaches = false;
+    return ways;
+}
+
+/* Whether, and where, some way does. */
+static struct code_ways may_lead(
+    const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
+    struct goal context = {builder, candidate, roles};
+    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
     return code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+}
+
+/* "<shop::Shelf as GlobalAlloc>::alloc" */
+static char *method_name(const struct candidate *candidate) {
+    static const char trait[] = "core::alloc::global::";
+    char *name = cplus_demangle(candidate->function->name, DMGL_AUTO | DMGL_NO_OPTS);
+    if (!name) return text_format("GlobalAlloc::%s", candidate->kind->name);
+    char *path = strstr(name, trait);
+    if (path) memmove(path, path + strlen(trait), strlen(path + strlen(trait)) + 1);
+    return name;
 }
 
 /* How people know the function. Freed by the caller. */
 char *candidate_name(const struct candidate *candidate, int demangle_options) {
+    if (candidate->kind->is_method) return method_name(candidate);
     if (candidate->kind->family == FAMILY_RUST) return xstrdup(candidate->kind->name);
     char *name = candidate->kind->family == FAMILY_OPERATORS
                      ? cplus_demangle(candidate->function->name, demangle_options)
@@ -185,24 +212,99 @@ static char *name_of_way(
     return xstrdup("?");
 }
 
-/* Leaves out what only calls another one. */
-static void drop_forwarders(struct builder *builder) {
+/* The way on which a function always leads to another one; its `reaches` is false if there is none. */
+static struct code_ways find_forward(const struct builder *builder, const struct candidate *candidate) {
     static const unsigned accepted[] = {
         [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
         [ROLE_RESIZE] = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE,
         [ROLE_FREE] = 1 << ROLE_FREE,
     };
+    const struct function_kind *kind = candidate->kind;
+    struct code_ways ways = always_leads(builder, candidate, accepted[kind->role], FORWARD_DEPTH);
+    /* reallocarray and its like return early only when the product overflows. */
+    if (!ways.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
+        ways = may_lead(builder, candidate, 1 << ROLE_RESIZE, 0);
+    /* One that is put together from alloc and dealloc can be left to them only if both are seen. */
+    if (ways.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
+        ways.reaches = may_lead(builder, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
+    return ways;
+}
+
+/* Leaves out what only calls another one, of those in the given state. */
+static void drop_forwarders(struct builder *builder, enum candidate_state state) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
-        if (candidate->state != STATE_KEPT || candidate->kind->family == FAMILY_SYSTEM) continue;
-        unsigned roles = accepted[candidate->kind->role];
-        struct code_ways ways = walk_candidate(builder, candidate, roles, FORWARD_DEPTH);
-        /* reallocarray and its like return early only when the product overflows. */
-        if (ways.returns && candidate->kind->role == ROLE_RESIZE && candidate->kind->factor >= 0) {
-            ways = walk_candidate(builder, candidate, 1 << ROLE_RESIZE, 0);
-            ways.returns = false;
-        }
-        if (!ways.reaches || ways.returns) continue;
+        if (candidate->state != state || candidate->kind->family == FAMILY_SYSTEM) continue;
+        struct code_ways ways = find_forward(builder, candidate);
+        if (!ways.reaches) continue;
+        candidate->state = STATE_FORWARDS;
+        refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
+    }
+}
+
+/* ---- Rust's methods ---- */
+
+/* By the functions that call it, as far as their own arguments are known. */
+static bool learn_by_callers(
+    const struct builder *builder, const struct candidate *method, struct function_kind *kind) {
+    struct rust_hints hints = rust_hints_start(kind);
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        const struct candidate *caller = &builder->candidates[i];
+        if (caller->module == method->module && caller->kind->family == FAMILY_RUST &&
+            caller->state == STATE_KEPT)
+            rust_hints_follow(&hints, builder->modules[caller->module].image, caller->function, caller->kind,
+                method->function->address);
+    }
+    return rust_arguments_by_hints(&hints, kind);
+}
+
+/* Finds out which registers hold the arguments. What Rust itself calls by name has them where the source has
+ * them, unless the debug information says otherwise. */
+static bool learn_arguments(const struct builder *builder, struct candidate *candidate) {
+    struct function_kind kind = *candidate->kind;
+    if (!rust_arguments_by_debug(
+            builder->modules[candidate->module].image, candidate->function->address, &kind) &&
+        kind.is_method && !learn_by_callers(builder, candidate, &kind))
+        return false;
+    candidate->learnt = kind;
+    candidate->kind = &candidate->learnt;
+    return true;
+}
+
+/* False if there are none to be learnt. */
+static bool learn_all_arguments(struct builder *builder) {
+    bool learns = false;
+    for (size_t i = 0; i < builder->candidate_count; i++)
+        if (builder->candidates[i].kind->family == FAMILY_RUST && builder->candidates[i].state == STATE_KEPT)
+            learns |= learn_arguments(builder, &builder->candidates[i]);
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        struct candidate *candidate = &builder->candidates[i];
+        if (candidate->state != STATE_UNCLEAR) continue;
+        learns = true;
+        bool is_known = learn_arguments(builder, candidate);
+        candidate->state = is_known ? STATE_KEPT : STATE_REFUSED;
+        if (!is_known)
+            plan_refuse_text(builder->plan, candidate_name(candidate, DMGL_NO_OPTS),
+                xstrdup("which registers hold its arguments is not known"));
+    }
+    return learns;
+}
+
+/* A Rust allocator that hands every free on to another allocator gives out that one's blocks, perhaps with
+ * something in front of them: then that one is watched, for allocations too. */
+static void follow_frees(struct builder *builder) {
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        const struct candidate *free = &builder->candidates[i];
+        if (free->kind->family == FAMILY_RUST && free->kind->role == ROLE_FREE &&
+            free->state != STATE_FORWARDS && free->state != STATE_ALIAS)
+            return;
+    }
+    unsigned roles = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE;
+    for (size_t i = 0; i < builder->candidate_count; i++) {
+        struct candidate *candidate = &builder->candidates[i];
+        if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
+        struct code_ways ways = may_lead(builder, candidate, roles, FORWARD_DEPTH);
+        if (!ways.reaches) continue;
         candidate->state = STATE_FORWARDS;
         refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
     }
@@ -213,13 +315,19 @@ static void find_nesting(struct builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         if (candidate->state == STATE_KEPT && candidate->kind->role <= ROLE_RESIZE)
-            candidate->nests = walk_candidate(builder, candidate, all, NEST_DEPTH).reaches;
+            candidate->nests = may_lead(builder, candidate, all, NEST_DEPTH).reaches;
     }
 }
 
 void builder_find_candidates(struct builder *builder) {
     list_candidates(builder);
     refuse_half_families(builder);
-    drop_forwarders(builder);
+    drop_forwarders(builder, STATE_UNCLEAR);
+    drop_forwarders(builder, STATE_KEPT);
+    /* Few programs come so far: what is built on a known allocator is settled. */
+    if (learn_all_arguments(builder)) {
+        drop_forwarders(builder, STATE_KEPT);
+        follow_frees(builder);
+    }
     find_nesting(builder);
 }

@@ -26,7 +26,10 @@ int builder_open_modules(struct builder *builder, struct problem *problem) {
         module->file = file;
         builder->module_count++;
         if (file->is_program && !image_is_64_bit(module->image))
-            r = problem_set(problem, PROBLEM_FAILURE, "attach is for 64-bit x86 programs; record it with run",
+            r = problem_set(problem, PROBLEM_FAILURE,
+                "attach is for 64-bit x86 programs; its size over time can be recorded: malloscope attach "
+                "--via "
+                "smaps",
                 "process %d (%s) is not a 64-bit x86 program", (int)builder->target.pid,
                 builder->target.name);
     }

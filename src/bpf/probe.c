@@ -16,6 +16,7 @@
 #include "bpf/draw.h"
 #include "bpf/exception.skel.h"
 #include "bpf/heap.skel.h"
+#include "bpf/links.h"
 #include "bpf/state.h"
 
 const struct probe_options probe_options_default = {
@@ -25,25 +26,16 @@ const struct probe_options probe_options_default = {
     .ring_bytes = 1 << 20,
 };
 
-/* What is taken out first comes first: from then on nothing new is tracked. Frees are watched before and
- * after everything else, so that no tracked block can go unseen. */
-enum link_group { GROUP_CALLS, GROUP_RETURNS, GROUP_FREES, GROUP_UNWINDS, GROUP_OTHERS, GROUPS };
-
-struct attached_link {
-    enum link_group group;
-    pid_t pid;             /* 0: it serves all processes */
-    int fd;                /* a multi link, or -1 */
-    struct bpf_link *link; /* or one of libbpf's */
-};
-
 struct probe_set {
     struct heap_bpf *skeleton;
     struct exception_bpf *exceptions; /* loaded when it is first needed */
     struct ring_buffer *ring;
     enum probe_method method;
     bool avoids_throwing; /* during probe_attach: what may throw is left out */
+    uint32_t image;       /* during probe_attach: which of its programs the process runs */
     struct attached_link *links;
     size_t link_count;
+    struct link_closer closer;
     probe_handler handler; /* during probe_poll */
     void *context;
 };
@@ -100,6 +92,7 @@ static void configure(struct probe_set *set, const struct probe_options *options
     skeleton->rodata->stack_limit = options->stack_bytes;
     skeleton->rodata->stack_by_frames = options->frame_pointers;
     skeleton->rodata->wake_bytes = options->ring_bytes / 8;
+    skeleton->rodata->follows_children = options->follow;
     skeleton->bss->throw_limit = machine_memory();
     bpf_map__set_max_entries(skeleton->maps.ring, options->ring_bytes);
     bpf_map__set_max_entries(skeleton->maps.live, options->live_blocks);
@@ -229,7 +222,8 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
 
 /* Where every return is caught, every call that may throw must be remembered, to be put right. */
 static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
-    return probe->throws && set->method != METHOD_SESSION ? probe->cookie | COOKIE_NESTS : probe->cookie;
+    uint64_t cookie = probe->cookie | (set->image & COOKIE_IMAGE_MAX) << COOKIE_IMAGE;
+    return probe->throws && set->method != METHOD_SESSION ? cookie | COOKIE_NESTS : cookie;
 }
 
 /* All probes of a group in one file, from `first` on, as one link. */
@@ -288,22 +282,23 @@ static int attach_group(
     return 0;
 }
 
-/* Takes out the links of a process, or with pid 0 all, from the given one on. */
-static void drop_links(struct probe_set *set, size_t from, pid_t pid) {
-    for (int group = 0; group < GROUPS; group++) {
-        for (size_t i = from; i < set->link_count; i++) {
-            struct attached_link *attached = &set->links[i];
-            if (attached->group != (enum link_group)group || (pid && attached->pid != pid)) continue;
-            if (attached->fd >= 0) close(attached->fd);
-            if (attached->link) bpf_link__destroy(attached->link);
-            attached->fd = -1;
-            attached->link = NULL;
-        }
-    }
+/* Moves the links of a process, or with pid 0 all, from the given one on, out of the set. */
+static struct link_list withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
+    struct link_list list = {.links = xcalloc(set->link_count + 1, sizeof *list.links)};
     size_t kept = from;
+    for (int group = 0; group < GROUPS; group++)
+        for (size_t i = from; i < set->link_count; i++)
+            if (set->links[i].group == (enum link_group)group && (!pid || set->links[i].pid == pid))
+                list.links[list.count++] = set->links[i];
     for (size_t i = from; i < set->link_count; i++)
-        if (set->links[i].fd >= 0 || set->links[i].link) set->links[kept++] = set->links[i];
+        if (pid && set->links[i].pid != pid) set->links[kept++] = set->links[i];
     set->link_count = kept;
+    return list;
+}
+
+static void drop_links(struct probe_set *set, size_t from, pid_t pid) {
+    struct link_list list = withdraw_links(set, from, pid);
+    link_list_close(&list);
 }
 
 /* Whether requests for memory may fail before the machine's is used up. */
@@ -353,6 +348,8 @@ int probe_attach(struct probe_set *set, struct plan *plan, struct problem *probl
         return problem_set(problem, PROBLEM_FAILURE, "attach to fewer processes at once",
             "no room to follow process %u: %s", pid, strerror(-r));
     bool is_new = r == 0;
+    set->image = 0;
+    bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &set->image, sizeof set->image, 0);
     static const enum link_group order[] = {
         GROUP_FREES, GROUP_UNWINDS, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
     bool can_repair = plan_throws(plan) && load_exceptions(set);
@@ -365,6 +362,7 @@ int probe_attach(struct probe_set *set, struct plan *plan, struct problem *probl
     if (r >= 0) {
         if (set->avoids_throwing) warn_of_throwing(plan);
         plan->attached = plan->probe_count;
+        bpf_map__delete_elem(set->skeleton->maps.expected, &pid, sizeof pid, 0);
         return 0;
     }
     drop_links(set, links_before, plan->pid);
@@ -454,6 +452,8 @@ void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) 
 
 /* ---- ending ---- */
 
+#define FORGOTTEN_AT_ONCE 4096
+
 /* Takes the blocks of a process's former program out of the table, so that they take no room. They are not
  * touched by anybody else any more. */
 static void forget_blocks(struct probe_set *set, uint32_t pid) {
@@ -461,17 +461,24 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
     bool is_running =
         bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &image, sizeof image, 0) == 0;
     int map = bpf_map__fd(set->skeleton->maps.live);
-    struct live_key key, next;
-    int r = bpf_map_get_next_key(map, NULL, &key);
-    while (r == 0) {
-        r = bpf_map_get_next_key(map, &key, &next);
-        if (key.pid == pid && (!is_running || key.image != image)) bpf_map_delete_elem(map, &key);
-        key = next;
+    struct live_key *keys = xcalloc(FORGOTTEN_AT_ONCE, sizeof *keys);
+    uint64_t *blocks = xcalloc(FORGOTTEN_AT_ONCE, sizeof *blocks), place;
+    uint32_t count = FORGOTTEN_AT_ONCE;
+    int r = bpf_map_lookup_batch(map, NULL, &place, keys, blocks, &count, NULL);
+    while (r == 0 || (r == -ENOENT && count > 0)) {
+        for (uint32_t i = 0; i < count; i++)
+            if (keys[i].pid == pid && (!is_running || keys[i].image != image))
+                bpf_map_delete_elem(map, &keys[i]);
+        if (r == -ENOENT) break; /* these were the last */
+        count = FORGOTTEN_AT_ONCE;
+        r = bpf_map_lookup_batch(map, &place, &place, keys, blocks, &count, NULL);
     }
+    free(keys);
+    free(blocks);
 }
 
 void probe_detach_process(struct probe_set *set, pid_t pid) {
-    drop_links(set, 0, pid);
+    link_closer_take(&set->closer, withdraw_links(set, 0, pid));
     forget_blocks(set, (uint32_t)pid);
 }
 
@@ -483,6 +490,7 @@ void probe_detach(struct probe_set *set) {
 void probe_close(struct probe_set *set) {
     if (!set) return;
     probe_detach(set);
+    link_closer_wait(&set->closer);
     free(set->links);
     ring_buffer__free(set->ring);
     exception_bpf__destroy(set->exceptions);

@@ -24,6 +24,7 @@ struct probe_options {
     bool frame_pointers;  /* follow frame pointers in the kernel instead of copying: cheaper, often short */
     uint32_t live_blocks; /* how many blocks can be tracked at once; about 110 bytes of kernel memory each */
     uint32_t ring_bytes;  /* a power of two; holds what the tool has not fetched yet */
+    bool follow;          /* tell also of children's forks, execs and ends before they are attached to */
     bool exceptions;      /* plan_throws: exceptions must find their way; takes CAP_SYS_ADMIN */
     enum probe_method method; /* METHOD_BEST, or one to be used whatever the kernel could do better */
 };
@@ -72,7 +73,7 @@ void probe_each_thread(const struct probe_set *set, probe_thread_handler handler
 void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address);
 
 /* Takes the probes of one process out: when it has ended, or runs another program (EVENT_EXEC) for which a
- * new plan is to be attached. */
+ * new plan is to be attached. The kernel takes its time for it, and nobody waits. */
 void probe_detach_process(struct probe_set *set, pid_t pid);
 
 /* Takes all probes out. The targets run on as before; what was told before can still be polled. */

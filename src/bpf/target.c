@@ -63,14 +63,20 @@ static int check_process(pid_t pid, struct problem *problem) {
 /* ---- its files ---- */
 
 /* A path that leads to the file that is mapped, not to one that has taken its name since. */
+static bool is_file(const char *path, const struct target_file *file) {
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_ino == file->inode &&
+           makedev(file->device >> 32, file->device & UINT32_MAX) == status.st_dev;
+}
+
+/* As the process sees it; as the tool does, who may not always look into the process; or what is mapped. */
 static char *find_open_path(pid_t pid, const struct target_file *file, uint64_t start, uint64_t end) {
     char *path = NULL;
     struct stat status;
     if (asprintf(&path, "/proc/%d/root%s", (int)pid, file->path) < 0) return NULL;
-    if (stat(path, &status) == 0 && status.st_ino == file->inode &&
-        makedev(file->device >> 32, file->device & UINT32_MAX) == status.st_dev)
-        return path;
+    if (is_file(path, file)) return path;
     free(path);
+    if (is_file(file->path, file)) return xstrdup(file->path);
     if (asprintf(&path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end) < 0) return NULL;
     if (stat(path, &status) == 0) return path;
     free(path);

@@ -177,12 +177,21 @@ static char *rest_text(const struct session_status *status, const struct attach 
     return NULL;
 }
 
+static void say_what_is_not_seen(const struct session *session) {
+    size_t count;
+    const struct plan_note *warnings = session_warnings(session, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!warnings[i].is_doubt)
+            message_note("not all allocations are seen: %s %s", warnings[i].what, warnings[i].why);
+}
+
 static int follow(const struct attach *attach, struct session *session) {
     struct screen screen = {.wanted = !attach->quiet && terminal_of(stderr).is_terminal, .start = now()};
     cleanup_text char *path = copy_text(session_path(session));
     if (!attach->quiet)
         message_note("attached to process %d by %s; Ctrl-C to stop", attach->pid,
             probe_method_name(session_method(session)));
+    if (!attach->quiet) say_what_is_not_seen(session);
     bool baseline_due = attach->baseline > 0;
     struct session_status status = {0};
     while (!stopped) {
@@ -200,13 +209,14 @@ static int follow(const struct attach *attach, struct session *session) {
     }
     double seconds = now() - screen.start;
     screen_clear(&screen);
+    session_detach(session);
     status = session_status(session);
     session_close(session);
     say_end(attach, &status);
     if (status.not_followed)
         message_note(
-            "%llu of its children could not be followed: too many began at once, or no allocator was "
-            "found in them; attach to such a process by its own number",
+            "%llu of its children could not be followed: no allocator was found in them within 2 seconds; "
+            "attach to such a process by its own number",
             (unsigned long long)status.not_followed);
     cleanup_text char *more = rest_text(&status, attach);
     if (!attach->quiet) outcome_print(path, seconds, more);

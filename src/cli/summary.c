@@ -257,16 +257,24 @@ static const struct {
     {DROP_CALL, "returns not seen", ""},
 };
 
-bool summary_is_incomplete(const struct model *model) {
+static bool has_losses(const struct model *model) {
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (model->totals.drops[losses[i].drop]) return true;
     return false;
 }
 
+bool summary_is_incomplete(const struct model *model) {
+    return model->is_partial || has_losses(model);
+}
+
 /* The share of the bytes is known of exact recordings, whose threads count what is dropped as well; of others
  * the share of the samples. */
 static void note_incomplete(FILE *out, const struct model *model) {
-    if (!summary_is_incomplete(model)) return;
+    if (model->is_partial)
+        summary_wrap(out, "INCOMPLETE:",
+            "allocations may be missing (not every allocation function could be probed): 'malloscope attach "
+            "--plan' says which");
+    if (!has_losses(model)) return;
     const struct totals *totals = &model->totals;
     size_t largest = 0;
     double lost = 0;

@@ -77,7 +77,8 @@ enum recording_flag {
     RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
     RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
     RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
-    RECORDING_LEVELS = 1 << 5, /* only the size of the memory over time is known: nothing of single blocks */
+    RECORDING_LEVELS = 1 << 5,  /* only the size of the memory over time is known: nothing of single blocks */
+    RECORDING_PARTIAL = 1 << 6, /* attached: some allocators of the program, or part of one, have no probes */
 };
 
 /* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */

@@ -406,5 +406,6 @@ int load_recording(
         if (model->heaps[i].rate != 1) model->exact = false;
     }
     if (header->flags & RECORDING_LEVELS) model->levels_only = true;
+    if (header->flags & RECORDING_PARTIAL) model->is_partial = true;
     return 0;
 }

@@ -196,6 +196,7 @@ struct model {
     struct health health;
     bool exact;            /* every allocation was recorded */
     bool levels_only;      /* nothing is known of single blocks: only the size of the memory over time */
+    bool is_partial;       /* what some allocators of the program hand out was not seen */
     uint64_t rate;         /* largest of the heaps' rates */
     uint64_t *frame_store; /* what stacks[].frames point into */
     /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A

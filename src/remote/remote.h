@@ -49,6 +49,9 @@ enum remote_end {
 uint32_t remote_unwind(struct remote *remote, const struct unwind_registers *registers, const void *stack,
     uint32_t stack_size, uint64_t *frames, uint32_t max, enum remote_end *ret_end);
 
+/* Where the outermost frame of the last walk ends, if that was complete: what lies above is no frame's. */
+uint64_t remote_stack_end(const struct remote *remote);
+
 /* Reads the memory map now: to be called when the process has opened or closed a library or has executed
  * another program. It is also done by itself, a limited number of times, when a walk comes to an address that
  * no module covers. Returns 0 or a negative errno; what was known stays known then. */

@@ -11,6 +11,7 @@ struct remote {
     struct remote_process process;
     struct space space;
     struct remote_figures figures;
+    uint64_t stack_end; /* of the last walk */
     struct budget {
         uint32_t used;    /* times that something was done in vain, less what was forgiven since */
         uint64_t since;   /* ms */

@@ -240,7 +240,12 @@ uint32_t remote_unwind(struct remote *remote, const struct unwind_registers *reg
         struct output output = {.frames = frames, .max = max};
         uint64_t newest = remote_newest_module(remote);
         *ret_end = walk_run(&walk, &output);
+        remote->stack_end = walk.base[BASE_SP];
         if (again || *ret_end != REMOTE_LOST || !remote_changed(remote, newest))
             return finish(&output, *ret_end);
     }
+}
+
+uint64_t remote_stack_end(const struct remote *remote) {
+    return remote->stack_end;
 }

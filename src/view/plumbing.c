@@ -127,10 +127,10 @@ static bool has_path(const char *type, const char *end) {
     return false;
 }
 
-/* Rust's "<Type as Trait>::method": which of the two names where the code lives. Generic parameters and
- * built-in types have no path of their own. Returns the text to go on with inside the bracket, ending at
- * `*ret_end`; NULL for methods of a built-in type, "<str>::repeat", which only the standard library can have.
- */
+/* Rust's "<Type as Trait>::method": which of the two names what the code is. Generic parameters and built-in
+ * types have no path of their own, and what makes a type an allocator is an allocation function. Returns the
+ * text to go on with inside the bracket, ending at `*ret_end`; NULL for methods of a built-in type,
+ * "<str>::repeat", which only the standard library can have. */
 static const char *choose_implementation(const char *inside, const char *close, const char **ret_end) {
     const char *as = NULL;
     int depth = 0;
@@ -143,7 +143,9 @@ static const char *choose_implementation(const char *inside, const char *close, 
         }
     }
     *ret_end = as ? as : close;
-    if (*inside == '<' || has_path(inside, *ret_end)) return inside;
+    static const char allocator[] = " as core::alloc::global::GlobalAlloc";
+    bool allocates = as && strncmp(as, allocator, strlen(allocator)) == 0;
+    if (!allocates && (*inside == '<' || has_path(inside, *ret_end))) return inside;
     *ret_end = close;
     return as ? as + 4 : NULL;
 }

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 
 import attaching
 import harness
-from attaching import GATE, record_gated
+from attaching import GATE, Attached, Gated, record_gated
 from harness import PROGRAMS, figures_of_site, report
 from test_ground_truth import COUNTED, assert_adds_up, assert_ledger
 
@@ -63,6 +65,24 @@ def test_cpp(build, start, folder, flags):
     nothing["total_bytes"] = nothing["live_bytes"] = nothing["total_objects"]
     assert_ledger(ledger, whole["rows"], PROGRAMS / "truth_cpp.cpp")
     assert_adds_up(whole)
+
+
+@pytest.mark.parametrize("flags", [(), ("-static",)], ids=["dynamic", "static"])
+def test_musl(start, folder, flags):
+    """Another C library. Its start has no unwind information, so stacks end there."""
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc here (Debian: apt install musl-tools)")
+    program = folder / "known"
+    harness.run(["musl-gcc", "-g", "-O1", *flags, "-o", program, PROGRAMS / "attach_known.c"])
+    process = start([program, folder / "go", folder / "done"], stdout=subprocess.PIPE)
+    allocated, live = (int(word) for word in process.stdout.readline().split())
+    attached = Attached(start, folder, process.pid, "--exact")
+    (folder / "go").touch()
+    harness.wait_until((folder / "done").is_symlink, process)
+    whole = report(attached.stop())
+    assert (whole["totals"]["total_bytes"], whole["totals"]["live_bytes"]) == (allocated, live)
+    assert {row["function"] for row in whole["rows"]} >= {"by_malloc", "by_calloc", "by_realloc", "by_memalign"}
+    assert "musl (" in harness.malloscope("info", attached.recording).stdout.decode()
 
 
 # ---- exact figures: Rust ----
@@ -130,14 +150,76 @@ def test_rust_with_jemalloc(rust, rust_truth, start, folder, kind, how):
     assert "jemalloc" in harness.malloscope("info", recording).stdout.decode()
 
 
-INLINED = pytest.mark.xfail(strict=True, reason="__rust_alloc is put inline, and what it calls is not probed")
+OWN = PROGRAMS / "attach_own_allocator.rs"
+OWN_SITES = {  # objects, bytes, and of these live
+    "kept": (100, 20000, 100, 20000),
+    "dropped": (100, 30000, 0, 0),
+    "zeroed": (10, 10000, 10, 10000),
+    "made": (1, 80, 0, 0),
+    "grown": (3, 8 * (20 + 60 + 180), 1, 8 * 180),
+}
 
 
-@pytest.mark.parametrize("kind", ["debug", pytest.param("release", marks=INLINED)])
+def figures_of_own_allocator(recording):
+    rows = report(recording)["rows"]
+    sites = {name: figures_of_site(rows, OWN, name) for name in OWN_SITES}
+    figures = ("total_objects", "total_bytes", "live_objects", "live_bytes")
+    return {name: tuple(site[figure] for figure in figures) for name, site in sites.items()}
+
+
+NEW_NAMES = {"new-names": ("-O", "-C", "symbol-mangling-version=v0")}
+
+
+@pytest.mark.parametrize("kind", [*RUST, *NEW_NAMES])
 def test_rust_with_an_allocator_of_its_own(rust, start, folder, kind):
-    recording, _ = record_gated(start, folder, [rust("attach_own_allocator.rs", *RUST[kind])])
-    rows, source = report(recording)["rows"], PROGRAMS / "attach_own_allocator.rs"
-    for site, objects, size, live in (("kept", 100, 200, 100), ("dropped", 100, 300, 0), ("zeroed", 10, 1000, 10)):
-        found = figures_of_site(rows, source, site)
-        assert (found["total_objects"], found["total_bytes"]) == (objects, objects * size), site
-        assert (found["live_objects"], found["live_bytes"]) == (live, live * size), site
+    """Nothing below it sees these blocks, and the compiler has changed its functions' arguments."""
+    target = Gated(start, folder, [rust("attach_own_allocator.rs", *{**RUST, **NEW_NAMES}[kind])])
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    target.wait()
+    assert figures_of_own_allocator(attached.wait()) == OWN_SITES
+    assert "not all allocations are seen" not in attached.said
+
+
+@pytest.mark.parametrize("kind", RUST)
+def test_rust_with_an_allocator_of_its_own_and_without_debug_information(rust, start, folder, kind):
+    """Where its arguments are follows from the code that calls it."""
+    program = rust("attach_own_allocator.rs", *RUST[kind])
+    bare = folder / "bare"
+    harness.run(["strip", "--strip-debug", "-o", bare, program])
+    wanted, found = (report(record_gated(start, folder, [command])[0])["totals"] for command in (program, bare))
+    assert {figure: found[figure] for figure in COUNTED} == {figure: wanted[figure] for figure in COUNTED}
+    assert found["total_objects"] >= sum(site[0] for site in OWN_SITES.values())
+
+
+@pytest.mark.parametrize("kind", RUST)
+@pytest.mark.parametrize("inlining", ["free", "always"])
+def test_rust_with_an_allocator_put_inline(rust, start, folder, kind, inlining):
+    """Either it is seen, with the right figures, or it is said that it is not, and what to do."""
+    program = rust("attach_own_allocator.rs", "--cfg", inlining, *RUST[kind])
+    target = Gated(start, folder, [program])
+    plan = harness.malloscope("attach", "--plan", target.pid).stdout.decode()
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    target.wait()
+    is_right = figures_of_own_allocator(attached.wait()) == OWN_SITES
+    assert is_right == (kind == "debug")  # there Rust's own functions call it, which are not put inline
+    for said in (plan[plan.find("not seen") :], attached.said):
+        assert is_right or ("inline" in said and "#[inline(never)]" in said)
+    shown = harness.malloscope("report", attached.recording).stdout.decode()
+    for said, mark in ((attached.said, "not all allocations are seen"), (attached.said, "INCOMPLETE"), (shown, "INCOMPLETE")):
+        assert (mark in said) == (not is_right)
+    assert ("every allocation recorded" in shown) == is_right
+
+
+def test_a_program_whose_libraries_allocate_is_seen_whole(build, start, folder):
+    """That it does not call an allocator itself is worth a line in the plan and no alarm."""
+    library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
+    target = Gated(start, folder, [build("attach_indirect.c", "-Wl,--no-as-needed", str(GATE), str(library))])
+    assert "calls none of these allocators itself" in harness.malloscope("attach", "--plan", target.pid).stdout.decode()
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    target.wait()
+    found = figures_of_site(report(attached.wait())["rows"], PROGRAMS / "plugin.c", "plugin")
+    assert (found["total_objects"], found["total_bytes"]) == (10, 10 * 321)
+    assert "not all allocations" not in attached.said and "INCOMPLETE" not in attached.said

@@ -83,11 +83,77 @@ def test_without_rights(known, folder):
 def test_without_rights_to_the_kernel_the_size_is_watched(start, folder):
     os.chmod(folder, 0o777)
     own = start([*AS_NOBODY, "sleep", "60"])
+    wait_until(lambda: harness.Path(f"/proc/{own.pid}/comm").read_text() == "sleep\n", own)
     command = [*AS_NOBODY, MALLOSCOPE, "attach", "-d", "300ms", "-o", folder / "nobody.mscope"]
     result = harness.run([*command, own.pid])
     assert_explained(result, "no permission", "without attribution")
     assert timeline(folder / "nobody.mscope")
     harness.run([*command, "-f", "--via", "bpf", own.pid], expect=PERMISSION)
+
+
+WITH_TWO_RIGHTS = [*AS_NOBODY, "--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"]
+
+
+@pytest.fixture
+def of_nobody(build, start, folder):
+    """attach_known as another user, and the tool with the rights for eBPF alone."""
+    if harness.run([*WITH_TWO_RIGHTS, "true"], expect=None).returncode:
+        pytest.skip("setpriv does not know these rights")
+    folder.chmod(0o777)
+    process = start([*AS_NOBODY, build("attach_known.c", "-O1"), folder / "go", folder / "done"], stdout=subprocess.PIPE)
+    assert process.stdout.readline()
+    return process, [*WITH_TWO_RIGHTS, MALLOSCOPE, "attach", "--exact", "-d", "2s", "-o", folder / "of.mscope"]
+
+
+def test_with_the_rights_for_probes_and_no_others(of_nobody, start, folder):
+    """CAP_BPF and CAP_PERFMON are enough for the user's own programs, where the kernel has multi links."""
+    process, command = of_nobody
+    best = json.loads(harness.run([harness.BUILD / "tests" / "attach_events", "--check"]).stdout)["method"]
+    if best == "perf events":
+        pytest.skip("perf events need more rights")
+    tool = start([*command, process.pid], stderr=subprocess.PIPE)
+    assert b"attached to process" in tool.stderr.readline()
+    (folder / "go").touch()
+    assert tool.wait(harness.PATIENCE) == 0
+    totals = stats(folder / "of.mscope")["totals"]
+    assert totals["total_objects"] == 700 and totals["drops"] == 0
+    assert {row["function"] for row in report(folder / "of.mscope")["rows"]} >= {"by_malloc", "by_calloc"}
+
+
+def test_with_the_rights_for_probes_another_user_s_program_is_not_looked_into(known, of_nobody, folder):
+    _, command = of_nobody
+    result = harness.run([*command, known.pid], expect=PERMISSION)
+    assert_explained(result, f"process {known.pid}", "Permission denied", "root")
+    assert not (folder / "of.mscope").exists()
+
+
+def test_a_kernel_that_does_not_describe_its_types(known, folder):
+    """As without BTF, whose place is covered for the tool alone: the size is watched, unless eBPF was asked for."""
+    hidden = f'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", hidden, "sh", MALLOSCOPE, "attach", "-d", "300ms"]
+    result = harness.run([*command, "-o", folder / "size.mscope", known.pid])
+    assert_explained(result, "does not describe its types", "CONFIG_DEBUG_INFO_BTF", "without attribution")
+    assert timeline(folder / "size.mscope")
+    result = harness.run([*command, "--via", "bpf", "-o", folder / "none.mscope", known.pid], expect=FAILURE)
+    assert_explained(result, "does not describe its types")
+    assert not (folder / "none.mscope").exists()
+
+
+def test_a_32_bit_program(start, folder):
+    """One that calls pause(2) for ever."""
+    (folder / "pause.s").write_text(".globl _start\n_start: movl $29, %eax\nint $0x80\njmp _start\n")
+    harness.run(["as", "--32", "-o", folder / "pause.o", folder / "pause.s"])
+    harness.run(["ld", "-m", "elf_i386", "-o", folder / "pause", folder / "pause.o"])
+    try:
+        process = start([folder / "pause"])
+    except OSError as error:
+        pytest.skip(f"this kernel does not run 32-bit programs: {error}")
+    for options in ([], ["--plan"], ["--via", "bpf"]):
+        result = attach(*options, "-o", folder / "none.mscope", process.pid, expect=FAILURE)
+        assert_explained(result, f"process {process.pid} (pause) is not a 64-bit x86 program", "--via smaps")
+        assert not (folder / "none.mscope").exists()
+    attach("--via", "smaps", "-q", "-d", "200ms", "-o", folder / "size.mscope", process.pid)
+    assert process.poll() is None and timeline(folder / "size.mscope")
 
 
 # ---- options ----

@@ -134,6 +134,19 @@ def test_stopped_at_full_load_the_live_blocks_are_those_of_the_program(busy, sta
     assert_ends_well(process)
 
 
+def test_frees_of_older_blocks_are_counted_the_same_everywhere(busy, start, folder):
+    """At full load many more happen while the probes are taken out."""
+    process, counters = busy
+    for _ in range(3):
+        attached = Attached(start, folder, process.pid, "--exact")
+        assert_at_work(process, counters)
+        recording = attached.stop()
+        said = re.search(r"([\d,]+) frees? of blocks that were allocated before", attached.said)
+        shown = re.search(r"unknown frees +([\d,]+), of", harness.malloscope("info", recording).stdout.decode())
+        assert said.group(1) == shown.group(1)
+    assert_ends_well(process)
+
+
 def test_two_at_the_same_time_see_the_same(build, start, folder):
     target = Gated(start, folder, [build("attach_exchange.c", "-O1", str(GATE))])
     first = Attached(start, folder, target.pid, "--exact")
@@ -223,6 +236,59 @@ def test_children_get_their_own_recordings(build, start, folder):
     assert figures_of_site(whole[str(target.pid)], source, "child")["total_objects"] == 0
 
 
+@pytest.fixture
+def family(build, start, folder):
+    """family(mode, …) follows attach_family; returns the tool, its folder of recordings, and the program."""
+
+    def follow(*mode):
+        output = folder / "attached"
+        output.mkdir()
+        command = [build("attach_family.c", "-O1", "-pthread", str(GATE)), *mode]
+        target = Gated(start, folder, command, env={"ALLOCATE": str(folder / "allocate")})
+        attached = Attached(start, folder, target.pid, "--exact", "--follow", "-o", output)
+        target.let_go()
+        return attached, output, target
+
+    return follow
+
+
+def figures_of_family(output, pid, site):
+    [path] = [path for path in output.iterdir() if path.name.split(".")[-2] == str(pid)]
+    found = figures_of_site(report(path)["rows"], PROGRAMS / "attach_family.c", site)
+    return found["total_objects"], found["total_bytes"]
+
+
+def test_a_child_of_a_child_that_was_not_attached_to_yet_is_followed(family):
+    attached, output, target = family("grandchild")
+    grandchild = int(target.wait())
+    attached.wait()
+    assert figures_of_family(output, grandchild, "child") == (10, 10 * 1001)
+    assert "could not be followed" not in attached.said
+
+
+def test_what_a_program_does_while_a_child_shares_its_memory_counts_once(family):
+    attached, output, target = family("vfork")
+    target.wait()
+    attached.wait()
+    assert figures_of_family(output, target.pid, "meanwhile") == (400, 400 * 1002)
+
+
+def test_many_children_at_the_same_time(family, folder):
+    count = 270
+    attached, output, target = family("many", count)
+    wait_until(lambda: len(list(output.iterdir())) == count + 1, target.process)
+    wait_until(lambda: changed_code(int(target.output.read_text().split()[-1])), target.process)
+    (folder / "allocate").touch()
+    children = target.wait().split()
+    attached.wait()
+    assert len(children) == count
+    assert figures_of_family(output, children[-1], "child") == (10, 10 * 1003)
+    parent = output / f"malloscope.attach_family.{target.pid}.mscope"
+    all_of_them, own = (stats(path)["totals"]["total_objects"] for path in (output, parent))
+    assert all_of_them - own == 10 * count
+    assert "could not be followed" not in attached.said
+
+
 @pytest.mark.parametrize("output", ["folder", "file"])
 def test_a_child_that_becomes_another_program_is_followed(build, start, folder, output):
     """Each of its programs has a recording of its own; of those that allocated nothing there is none."""
@@ -259,6 +325,32 @@ def test_a_library_that_is_loaded_later_has_names(build, start, folder):
     found = figures_of_site(rows, PROGRAMS / "plugin.c", "plugin")
     assert (found["total_objects"], found["total_bytes"], found["live_objects"]) == (20, 20 * 321, 10)
     assert {row["function"] for row in rows if row["file"] and row["file"].endswith("plugin.c")} == {"plugin_allocate"}
+
+
+def told_stack_ends(pid):
+    """What the tool has told the kernel of stacks: thread → end."""
+    maps = json.loads(harness.run(["bpftool", "-j", "map", "list"]).stdout)
+    [number] = [one["id"] for one in maps if one.get("name") == "stack_ends" and one["id"] in kernel_objects("map", pid)]
+    entries = json.loads(harness.run(["bpftool", "-j", "map", "dump", "id", str(number)]).stdout)
+    word = lambda text: int.from_bytes(bytes(int(byte, 16) for byte in text), "little")  # noqa: E731
+    return {word(entry["key"]): word(entry["value"]) for entry in entries}
+
+
+def test_no_more_than_the_frames_is_copied_of_a_stack(build, start, folder):
+    """The kernel is told where the outermost frame ends: between that and the thread-local variables."""
+    target = Gated(start, folder, [build("attach_ends.c", "-O1", "-pthread", "-fno-omit-frame-pointer", str(GATE)), folder / "done"])
+    attached = Attached(start, folder, target.pid, "--exact")
+    target.let_go()
+    wait_until((folder / "done").is_symlink, target.process)
+    wait_until(lambda: stats(attached.recording)["totals"]["total_objects"] >= 30, target.process)
+    ends = told_stack_ends(attached.process.pid)
+    threads = [[int(word) for word in line.split()] for line in target.output.read_text().splitlines()]
+    assert len(threads) == 3
+    for thread, frame, local in threads:
+        assert frame < ends[thread] <= local, thread
+    rows = report(attached.stop())["rows"]
+    found = figures_of_site(rows, PROGRAMS / "attach_ends.c", "thread")
+    assert (found["total_objects"], found["total_bytes"]) == (30, 30 * 1234)
 
 
 def test_namespaces(build, start, folder):

@@ -158,7 +158,8 @@ static void on_event(void *context, const struct event *event) {
         driver.processes--;
         break;
     case EVENT_FORK:
-        if (driver.follow) attach((int)((const struct event_fork *)event)->child);
+        if (driver.follow && !((const struct event_fork *)event)->shares_memory)
+            attach((int)((const struct event_fork *)event)->child);
         break;
     case EVENT_EXEC:
         if (!driver.follow) break;
@@ -193,8 +194,8 @@ static void print_totals(void) {
         "\"live_bytes\": %lu, \"strange_frees\": %lu, \"ended\": %lu, \"replaced\": %lu, "
         "\"estimated_bytes\": %.1f, \"estimated_objects\": %.3f, \"variance\": %.1f, \"threads\": [",
         driver.allocations, driver.bytes, driver.frees, driver.live_blocks, driver.live_bytes,
-        driver.strange_frees, driver.ended, driver.replaced, driver.estimated_bytes,
-        driver.estimated_objects, driver.variance);
+        driver.strange_frees, driver.ended, driver.replaced, driver.estimated_bytes, driver.estimated_objects,
+        driver.variance);
     const char *between = "";
     probe_each_thread(driver.set, print_thread, &between);
     printf("], \"counters\": {");
@@ -306,7 +307,7 @@ int main(int argc, char **argv) {
             times = atoi(optarg);
             break;
         case 'F':
-            driver.follow = true;
+            driver.follow = options.follow = true;
             break;
         case 'q':
             driver.quiet = true;

@@ -1,5 +1,6 @@
-// A global allocator of its own: blocks are cut from one large array, and freed ones of the same size are used
-// again. No libc allocator is asked for what this program's code allocates.
+// A global allocator of its own: blocks are cut from one large array, and the last one can be given back. No libc
+// allocator is asked for what this program's code allocates. With --cfg free the compiler decides what it puts
+// inline, with --cfg always it has no choice.
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,8 @@ struct Shelf {
 unsafe impl Sync for Shelf {}
 
 unsafe impl GlobalAlloc for Shelf {
-    #[inline(never)]
+    #[cfg_attr(always, inline(always))]
+    #[cfg_attr(not(any(free, always)), inline(never))]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.room.get() as usize;
         let mut seen = self.used.load(Ordering::Relaxed);
@@ -29,7 +31,8 @@ unsafe impl GlobalAlloc for Shelf {
             }
         }
     }
-    #[inline(never)]
+    #[cfg_attr(always, inline(always))]
+    #[cfg_attr(not(any(free, always)), inline(never))]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // Only the block that was cut last can be given back.
         let end = block as usize + layout.size() - self.room.get() as usize;
@@ -57,5 +60,11 @@ fn main() {
     for _ in 0..10 {
         std::mem::forget(used(vec![0u8; 1000])); // @site zeroed
     }
+    let mut grown = Vec::<u64>::with_capacity(10); // @site made
+    for _ in 0..3 {
+        grown.reserve_exact(2 * grown.capacity()); // @site grown
+        unsafe { grown.set_len(grown.capacity()) };
+    }
+    std::mem::forget(used(grown));
     std::process::exit(0)
 }

@@ -1,6 +1,7 @@
 // Allocations of the standard library with known sizes; each is logged as it is made. The allocator is chosen
 // with --cfg: none for the system's, `jemalloc` for mallocx and its like, `counting` for one that counts and
-// hands on, `arena` for one that has nothing to do with malloc.
+// hands on, `limited` for one that has a limit and keeps the size in front of each block, `arena` for one that
+// has nothing to do with malloc.
 use std::alloc::Layout;
 use std::io::{Read, Write};
 
@@ -57,6 +58,40 @@ mod own {
         }
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
             System.realloc(block, layout, size)
+        }
+    }
+    #[global_allocator]
+    static OWN: Own = Own;
+}
+
+#[cfg(limited)]
+mod own {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static USED: AtomicUsize = AtomicUsize::new(0);
+    const LIMIT: usize = 1 << 30;
+    pub struct Own;
+    fn with_front(layout: Layout) -> (Layout, usize) {
+        let front = layout.align().max(16);
+        (unsafe { Layout::from_size_align_unchecked(layout.size() + front, layout.align()) }, front)
+    }
+    unsafe impl GlobalAlloc for Own {
+        #[inline(never)]
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            let (whole, front) = with_front(layout);
+            if USED.fetch_add(layout.size(), Ordering::Relaxed) > LIMIT {
+                return std::ptr::null_mut();
+            }
+            let block = System.alloc(whole);
+            *(block as *mut usize) = layout.size();
+            block.add(front)
+        }
+        #[inline(never)]
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            let (whole, front) = with_front(layout);
+            let block = block.sub(front);
+            USED.fetch_sub(*(block as *mut usize), Ordering::Relaxed);
+            System.dealloc(block, whole)
         }
     }
     #[global_allocator]

@@ -1,6 +1,7 @@
 /* The probe plan of running programs, starting with this one. */
 #include "bpf/cookie.h"
 #include "bpf/plan.h"
+#include "bpf/rust_arguments.h"
 #include "check.h"
 
 #include <dlfcn.h>
@@ -27,9 +28,26 @@ static void test_names(void) {
     CHECK(function_find("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc")->role == ROLE_ALLOCATE);
     CHECK(function_find("_RNvCs1234_7___rustc14___rust_realloc")->size == 3);
     CHECK_TEXT(function_find("__rust_alloc_zeroed")->name, "__rust_alloc_zeroed");
-    static const char *const others[] = {"mallocs", "_RNvCs1234_7___rustc26___rust_alloc_error_handler",
-        "_RNvCs1234_7___rustc12___rust_allocx", "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print",
-        "", "_Z", "_R", "__rust_no_alloc_shim_is_unstable"};
+    static const char *const methods[] = {
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E.llvm."
+        "1",
+        "_RNvXs_Cs6xxl1lAjzDf_1aNtB4_5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7dealloc",
+        "_RNvYNtCs6xxl1lAjzDf_1a5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7deallocB4_"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        const struct function_kind *kind = function_find(methods[i]);
+        CHECK(kind && kind->is_method && kind->role == ROLE_FREE && kind->family == FAMILY_RUST);
+    }
+    CHECK(
+        function_find("_ZN4core5alloc6global11GlobalAlloc7realloc17h3ac0394447bc8dbdE")->role == ROLE_RESIZE);
+    static const char *const others[] = {"mallocs",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc28_$u7b$$u7b$closure$u7d$$"
+        "u7d$17h8ebe17ba5ff60160E",
+        "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5allot17h8ebe17ba5ff60160E",
+        "_RNCNvXs_Cs6xxl1lAjzDf_1aNtB4_5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc5alloc0B4_",
+        "_RNvCs1234_7___rustc26___rust_alloc_error_handler", "_RNvCs1234_7___rustc12___rust_allocx",
+        "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print", "", "_Z", "_R",
+        "__rust_no_alloc_shim_is_unstable"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(function_find(others[i]) == NULL);
 }
 
@@ -75,6 +93,59 @@ static void test_this_program(void) {
 }
 #endif
 
+#if defined(__x86_64__)
+/* As rustc makes them: one that hands on with its arguments exchanged, one that calls two methods, one whose
+ * argument could be in two places. */
+__asm__(".text\n"
+        ".type hands_on, @function\nhands_on:\n"
+        "mov %rdi, %rax\nmov %rsi, %rdi\nmov %rax, %rsi\njmp method\n.size hands_on, . - hands_on\n"
+        ".type resizes, @function\nresizes:\n"
+        "push %r14\npush %rbx\nmov %rcx, %rbx\nmov %rdi, %r14\nmov %rdx, %rdi\nmov %rcx, %rsi\ncall method\n"
+        "test %rax, %rax\nje 1f\nmov %r14, %rdi\ncall other_method\n"
+        "1: pop %rbx\npop %r14\nret\n.size resizes, . - resizes\n"
+        ".type leaves_open, @function\nleaves_open:\n"
+        "mov %rdi, %rsi\njmp method\n.size leaves_open, . - leaves_open\n"
+        ".type method, @function\nmethod: ret\n.size method, . - method\n"
+        ".type other_method, @function\nother_method: ret\n.size other_method, . - other_method\n");
+
+static const struct image_function *function_named(const struct image *image, const char *name) {
+    size_t count;
+    const struct image_function *functions = image_functions(image, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(functions[i].name, name) == 0) return &functions[i];
+    return NULL;
+}
+
+/* The kind of `method` with what `caller`, which is Rust's `rust_name`, tells of its arguments. */
+static bool learn(const struct image *image, const char *caller, const char *rust_name, const char *method,
+    struct function_kind *kind) {
+    struct rust_hints hints = rust_hints_start(kind);
+    rust_hints_follow(&hints, image, function_named(image, caller), function_find(rust_name),
+        function_named(image, method)->address);
+    return rust_arguments_by_hints(&hints, kind);
+}
+
+static void test_arguments_of_methods_follow_from_their_callers(void) {
+    struct problem problem = {0};
+    struct image *image;
+    if (!CHECK(image_open("/proc/self/exe", "", false, &image, &problem) == 0)) return;
+    const struct function_kind *alloc =
+        function_find("_ZN4core5alloc6global11GlobalAlloc5alloc17h3ac0394447bc8dbdE");
+    const struct function_kind *dealloc =
+        function_find("_ZN4core5alloc6global11GlobalAlloc7dealloc17h3ac0394447bc8dbdE");
+    struct function_kind kind = *alloc;
+    CHECK(learn(image, "hands_on", "__rust_alloc", "method", &kind) && kind.size == 1);
+    kind = *alloc;
+    CHECK(learn(image, "resizes", "__rust_realloc", "method", &kind) && kind.size == 1);
+    kind = *dealloc;
+    CHECK(learn(image, "resizes", "__rust_realloc", "other_method", &kind) && kind.old == 0);
+    kind = *alloc;
+    CHECK(!learn(image, "leaves_open", "__rust_alloc", "method", &kind) && kind.size == alloc->size);
+    CHECK(!learn(image, "hands_on", "__rust_alloc", "other_method", &kind)); /* it does not call it */
+    image_close(image);
+}
+#endif
+
 static void check_refused(pid_t pid, enum problem_kind kind, const char *what) {
     struct plan *plan = NULL;
     struct problem problem = {0};
@@ -96,6 +167,9 @@ static void test_what_cannot_be_attached_to(void) {
 
 int main(void) {
     test_names();
+#if defined(__x86_64__)
+    test_arguments_of_methods_follow_from_their_callers();
+#endif
 #ifndef __SANITIZE_ADDRESS__
     test_this_program();
 #endif

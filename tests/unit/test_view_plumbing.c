@@ -64,6 +64,8 @@ static void allocation_functions_are_always_skipped(void) {
     CHECK(plumbing_of("__rustc::__rdl_alloc", NULL) == PLUMBING_ALWAYS);
     CHECK(plumbing_of("__rustc[59807616e1fa2540]::__rdl_alloc_zeroed", NULL) == PLUMBING_ALWAYS);
     CHECK(plumbing_of("alloc::raw_vec::finish_grow", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("<my::Arena as core::alloc::global::GlobalAlloc>::realloc", NULL) == PLUMBING_ALWAYS);
+    CHECK(plumbing_of("<my::Arena as core::default::Default>::default", NULL) == PLUMBING_NOT);
 }
 
 static void the_standard_library_is_skipped_when_that_leads_to_a_line(void) {

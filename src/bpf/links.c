@@ -1,0 +1,81 @@
+#include "bpf/links.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <libiberty/libiberty.h>
+
+#define THREADS_MOST 16
+
+/* ---- closing ---- */
+
+static void close_link(const struct attached_link *link) {
+    if (link->fd >= 0) close(link->fd);
+    if (link->link) bpf_link__destroy(link->link);
+}
+
+/* Links of one group, which threads take one by one. */
+struct work {
+    const struct attached_link *links;
+    size_t count;
+    _Atomic size_t next;
+};
+
+static void *close_some(void *context) {
+    struct work *work = context;
+    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) close_link(&work->links[i]);
+    return NULL;
+}
+
+static void close_group(const struct attached_link *links, size_t count) {
+    struct work work = {.links = links, .count = count};
+    pthread_t threads[THREADS_MOST];
+    size_t started = 0;
+    while (started < THREADS_MOST && started + 1 < count &&
+           pthread_create(&threads[started], NULL, close_some, &work) == 0)
+        started++;
+    close_some(&work);
+    for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+void link_list_close(struct link_list *list) {
+    for (size_t i = 0, end; i < list->count; i = end) {
+        for (end = i; end < list->count && list->links[end].group == list->links[i].group;) end++;
+        close_group(&list->links[i], end - i);
+    }
+    free(list->links);
+    *list = (struct link_list){0};
+}
+
+/* ---- behind the scenes ---- */
+
+static void *close_list(void *context) {
+    struct link_list *list = context;
+    link_list_close(list);
+    free(list);
+    return NULL;
+}
+
+static void forget_finished(struct link_closer *closer) {
+    size_t kept = 0;
+    for (size_t i = 0; i < closer->count; i++)
+        if (pthread_tryjoin_np(closer->threads[i], NULL) != 0) closer->threads[kept++] = closer->threads[i];
+    closer->count = kept;
+}
+
+void link_closer_take(struct link_closer *closer, struct link_list list) {
+    struct link_list *own = xmemdup(&list, sizeof list, sizeof list);
+    forget_finished(closer);
+    closer->threads = xrealloc(closer->threads, (closer->count + 1) * sizeof *closer->threads);
+    if (pthread_create(&closer->threads[closer->count], NULL, close_list, own) == 0)
+        closer->count++;
+    else
+        close_list(own);
+}
+
+void link_closer_wait(struct link_closer *closer) {
+    for (size_t i = 0; i < closer->count; i++) pthread_join(closer->threads[i], NULL);
+    free(closer->threads);
+    *closer = (struct link_closer){0};
+}

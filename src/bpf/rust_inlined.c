@@ -1,0 +1,54 @@
+#include "bpf/rust_inlined.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/libiberty.h>
+
+#include "bpf/functions.h"
+
+/* The name of a function of an allocator that has a description for its inlined calls to refer to, or NULL.
+ */
+static const char *name_of_inlined(Dwarf_Die *die) {
+    Dwarf_Attribute memory;
+    if (!dwarf_hasattr(die, DW_AT_inline)) return NULL;
+    const char *name = dwarf_formstring(dwarf_attr(die, DW_AT_linkage_name, &memory));
+    const struct function_kind *kind = name ? function_find(name) : NULL;
+    return kind && kind->family == FAMILY_RUST ? name : NULL;
+}
+
+static void search_unit(const struct dwarf_unit *unit, struct rust_inlined *inlined) {
+    struct die_reader reader;
+    struct passed_die die;
+    bool is_read = die_reader_start(&reader, &unit->code_die);
+    while (is_read && die_reader_next(&reader, &die)) {
+        if (die.tag != DW_TAG_subprogram) continue;
+        const char *name = die.low_pc.code || die.has_ranges ? NULL : name_of_inlined(&die.die);
+        if (name) {
+            inlined->names = xrealloc(inlined->names, (inlined->count + 1) * sizeof *inlined->names);
+            inlined->names[inlined->count++] = name;
+        }
+        is_read = !die.has_children || die_reader_pass_children(&reader, &die);
+    }
+    die_reader_end(&reader);
+}
+
+void rust_inlined_find(struct image *image, struct rust_inlined *ret_inlined) {
+    const struct dwarf_units *units = image_debug(image);
+    *ret_inlined = (struct rust_inlined){0};
+    for (uint32_t i = 0; i < units->count; i++) search_unit(&units->units[i], ret_inlined);
+}
+
+void rust_inlined_clear(struct rust_inlined *inlined) {
+    free(inlined->names);
+}
+
+bool rust_inlined_has(const struct rust_inlined *inlined, const char *name) {
+    /* Functions that were shared between parts of a program have ".llvm.NUMBER" behind their names. */
+    const char *suffix = strstr(name, ".llvm.");
+    size_t length = suffix ? (size_t)(suffix - name) : strlen(name);
+    for (size_t i = 0; i < inlined->count; i++)
+        if (strlen(inlined->names[i]) == length && strncmp(inlined->names[i], name, length) == 0) return true;
+    return false;
+}
