@@ -137,6 +137,21 @@ def test_text_agrees_with_the_export(small, folder):
     assert sums == other_sums and sorted(stacks) == sorted(other_stacks)
 
 
+def test_scopes_and_types_are_left_out_of_the_text(build, folder):
+    """What differs only in these is one line; the tool writes a line for each, with the same addresses."""
+    program = build("dump_scopes.c", "-O0", f"-I{harness.ROOT / 'include'}")
+    text, recording = folder / "now.heap", folder / "now.mscope"
+    harness.run(harness.record_command(folder / "whole.mscope", [program, text, recording], "exact"))
+    sums, stacks, _ = read_heap(text)
+    assert sums == (5, 5400, 5, 5400) == assert_sums_agree(text)
+    assert sorted(figures for figures, _ in stacks) == [(1, 5000, 1, 5000), (4, 400, 4, 400)]
+    malloscope("export", recording, "--format", "heap", "-o", folder / "exported.heap")
+    other_sums, other_stacks, _ = read_heap(folder / "exported.heap")
+    assert other_sums == sums
+    assert {tuple(addresses) for _, addresses in other_stacks} == {tuple(addresses) for _, addresses in stacks}
+    assert harness.report(recording)["totals"]["live_bytes"] == 5400
+
+
 def test_recording_is_read_by_the_tool(small, folder):
     path = folder / "now.mscope"
     assert dump_by_call(small, folder, ("recording", path)) == [SUCCESS]
