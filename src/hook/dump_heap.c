@@ -21,6 +21,7 @@
  * have others in their place by now: each lies where its number says, and not where it was. */
 #define CUT_PAGE     UINT64_C(0x800000001000)
 #define DROPPED_PAGE UINT64_C(0x800000002000)
+#define SCOPES_PAGE  UINT64_C(0x800000003000)
 #define PAGE         UINT64_C(0x1000)
 #define CLOSED_START UINT64_C(0x810000000000)
 #define CLOSED_SHIFT 32 /* offsets in files are below */
@@ -38,22 +39,28 @@ static uint64_t difference(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* What was freed is read first, so that the difference is not negative. */
+/* In fixed point as yet. What was freed is read first, so that the difference is not negative. */
 static struct line read_line(const struct stack_record *stack) {
     uint64_t freed_bytes = atomic_load_explicit(&stack->freed_bytes, memory_order_acquire);
     uint64_t freed_objects = atomic_load_explicit(&stack->freed_objects, memory_order_acquire);
     uint64_t bytes = atomic_load_explicit(&stack->alloc_bytes, memory_order_relaxed);
     uint64_t objects = atomic_load_explicit(&stack->alloc_objects, memory_order_relaxed);
-    struct line line = {
-        .live_objects = rounded(difference(objects, freed_objects), OBJECT_ONE),
-        .live_bytes = rounded(difference(bytes, freed_bytes), BYTE_ONE),
-        .total_objects = rounded(difference(objects, stack->inherited_objects), OBJECT_ONE),
-        .total_bytes = rounded(difference(bytes, stack->inherited_bytes), BYTE_ONE),
+    return (struct line){
+        .live_objects = difference(objects, freed_objects),
+        .live_bytes = difference(bytes, freed_bytes),
+        .total_objects = difference(objects, stack->inherited_objects),
+        .total_bytes = difference(bytes, stack->inherited_bytes),
     };
+}
+
+static void round_line(struct line *line) {
+    line->live_objects = rounded(line->live_objects, OBJECT_ONE);
+    line->live_bytes = rounded(line->live_bytes, BYTE_ONE);
+    line->total_objects = rounded(line->total_objects, OBJECT_ONE);
+    line->total_bytes = rounded(line->total_bytes, BYTE_ONE);
     /* pprof refuses bytes without objects. */
-    if (line.live_bytes && !line.live_objects) line.live_objects = 1;
-    if (line.total_bytes && !line.total_objects) line.total_objects = 1;
-    return line;
+    if (line->live_bytes && !line->live_objects) line->live_objects = 1;
+    if (line->total_bytes && !line->total_objects) line->total_objects = 1;
 }
 
 static void put_numbers(struct dump_file *file, const struct line *line) {
@@ -202,15 +209,19 @@ static void put_stack(
     struct addresses addresses = addresses_of(recording, stack);
     bool is_known = addresses.frame < addresses.end;
     uint64_t leaf = next_address(&addresses), caller;
-    put_address(file, leaf ? leaf - 1 : MIDDLE(is_known ? CUT_PAGE : DROPPED_PAGE));
+    put_address(file, leaf ? leaf - 1 : MIDDLE(is_known ? SCOPES_PAGE : DROPPED_PAGE));
     while ((caller = next_address(&addresses))) put_address(file, caller);
     dump_text(file, "\n");
 }
 
-static struct line read_lines(struct recording *recording, struct line *lines, uint64_t count) {
+/* One line for each stack that has none before it, and zeros for the others. Returns their sum. */
+static struct line make_lines(
+    struct recording *recording, struct line *lines, uint64_t count, uint32_t *places) {
     struct line sum = {0};
+    for (uint64_t i = 0; i < count; i++) lines[i] = read_line(stack_table_get(recording, (uint32_t)i));
+    merge(recording, lines, count, places);
     for (uint64_t i = 0; i < count; i++) {
-        lines[i] = read_line(stack_table_get(recording, (uint32_t)i));
+        round_line(&lines[i]);
         add_line(&sum, &lines[i]);
     }
     return sum;
@@ -223,8 +234,7 @@ int dump_write_heap(struct dump_file *file, struct recording *recording) {
     size_t room = count * (sizeof(struct line) + 2 * sizeof(uint32_t));
     struct line *lines = dump_map(room);
     if (!lines) return -ENOMEM;
-    struct line sum = read_lines(recording, lines, count);
-    merge(recording, lines, count, (uint32_t *)(lines + count));
+    struct line sum = make_lines(recording, lines, count, (uint32_t *)(lines + count));
 
     dump_text(file, "heap profile: ");
     put_numbers(file, &sum);
@@ -245,6 +255,8 @@ int dump_write_heap(struct dump_file *file, struct recording *recording) {
     dump_text(file, " 00:00 0 [cut]\n");
     put_mapping(file, DROPPED_PAGE, DROPPED_PAGE + PAGE, 0);
     dump_text(file, " 00:00 0 [dropped]\n");
+    put_mapping(file, SCOPES_PAGE, SCOPES_PAGE + PAGE, 0);
+    dump_text(file, " 00:00 0 [scopes]\n");
     int written = dump_text_end(file);
     return r < 0 ? r : written;
 }
