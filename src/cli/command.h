@@ -22,6 +22,7 @@ int command_leaks(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stats(int argc, char **argv);
 int command_dump(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_help(int argc, char **argv);
 

@@ -13,6 +13,7 @@ const struct command commands[] = {
     {"report", "table of who allocated what", command_report},
     {"tree", "call tree", command_tree},
     {"leaks", "what is still allocated, with full stacks", command_leaks},
+    {"diff", "what changed between two recordings, and which changes are real", command_diff},
     {"info", "everything about a recording", command_info},
     {"stats", "totals and health, for scripts", command_stats},
     {"dump", "copy the recording of a running program", command_dump},

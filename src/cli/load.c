@@ -51,23 +51,41 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     return 0;
 }
 
+/* What was read is said to be damaged if it is, and gets names if `wishes` is not NULL. */
+static int complete(const struct symbol_wishes *wishes, struct loaded *loaded) {
+    struct problem problem = {0};
+    print_warnings(loaded->model->warning);
+    if (loaded->model->damaged)
+        message_hint("what can be read is shown; get a whole copy of the file, or record again");
+    if (!wishes || load_symbols(loaded, wishes, &problem) >= 0) return 0;
+    load_free(loaded);
+    return message_problem(&problem);
+}
+
+static int check_wishes(const struct symbol_wishes *wishes) {
+    return wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
+}
+
 int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
     struct archive_writer *archive, struct loaded *ret_loaded) {
     struct problem problem = {0};
-    int code = wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
+    int code = check_wishes(wishes);
     if (code) return code;
-    struct loaded loaded = {0};
-    if (model_load_and_archive((const char *const *)sources, count, archive, &loaded.model, &problem) < 0)
+    *ret_loaded = (struct loaded){0};
+    if (model_load_and_archive((const char *const *)sources, count, archive, &ret_loaded->model, &problem) <
+        0)
         return message_problem(&problem);
-    print_warnings(loaded.model->warning);
-    if (loaded.model->damaged)
-        message_hint("what can be read is shown; get a whole copy of the file, or record again");
-    if (wishes && load_symbols(&loaded, wishes, &problem) < 0) {
-        load_free(&loaded);
-        return message_problem(&problem);
-    }
-    *ret_loaded = loaded;
-    return 0;
+    return complete(wishes, ret_loaded);
+}
+
+int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+    if (seconds < 0) return load_sources(&source, 1, wishes, ret_loaded);
+    struct problem problem = {0};
+    int code = check_wishes(wishes);
+    if (code) return code;
+    *ret_loaded = (struct loaded){0};
+    if (model_load_until(source, seconds, &ret_loaded->model, &problem) < 0) return message_problem(&problem);
+    return complete(wishes, ret_loaded);
 }
 
 int load_sources(

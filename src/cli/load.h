@@ -37,6 +37,10 @@ int load_sources(char **sources, size_t count, const struct symbol_wishes *wishe
 /* The same, and each recording is written into the archive as it is read. */
 int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
     struct archive_writer *archive, struct loaded *ret_loaded);
+/* The same of one source, with what was allocated up to `seconds` after its start and is still live; < 0:
+ * all.
+ */
+int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged

@@ -4,6 +4,7 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/row_text.h"
 #include "cli/sheet.h"
 #include "cli/site_text.h"
 #include "cli/summary.h"
@@ -11,7 +12,6 @@
 #include "cli/units.h"
 #include "format/contract.h"
 #include "model/labels.h"
-#include "view/short_name.h"
 
 #include <string.h>
 
@@ -99,34 +99,6 @@ static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_word_column(sheet, "SCOPE", 6);
 }
 
-/* Clean text of a name that the program gave, NULL for none. */
-static char *heap_text(const struct view_row *row) {
-    return row->heap ? text_clean(row->heap) : NULL;
-}
-static char *scope_text(const struct view_row *row) {
-    return row->scope ? text_clean(row->scope) : NULL;
-}
-/* Types are spelled as functions are. */
-static char *type_text(const struct view_row *row, bool full) {
-    char *text = row->type ? text_clean(row->type) : NULL;
-    if (text && !full && text[0] != '[') short_name(text, glyphs()->ellipsis);
-    return text;
-}
-
-/* What makes the row. */
-static struct place_text row_text(const struct view_row *row, enum view_by by, bool full) {
-    switch (by) {
-    case BY_HEAP:
-        return (struct place_text){.name = heap_text(row)};
-    case BY_TYPE:
-        return (struct place_text){.name = type_text(row, full)};
-    case BY_SCOPE:
-        return (struct place_text){.name = scope_text(row)};
-    default:
-        return site_text(row->function, row->file, row->line, row->module, full);
-    }
-}
-
 static void add_stack_row(
     struct sheet *sheet, const struct view_row *row, const struct report *report, bool narrow) {
     bool exact = report->loaded.model->exact;
@@ -146,9 +118,9 @@ static void add_stack_row(
     cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
     /* A column without any cell is not shown. */
     bool tells_heap = model_has_heaps(report->loaded.model) && report->by != BY_HEAP;
-    cells->cells[n++] = tells_heap ? heap_text(row) : NULL;
-    cells->cells[n++] = report->by != BY_TYPE ? type_text(row, report->verbose) : NULL;
-    cells->cells[n++] = report->by != BY_SCOPE ? scope_text(row) : NULL;
+    cells->cells[n++] = tells_heap ? row_heap_text(row) : NULL;
+    cells->cells[n++] = report->by != BY_TYPE ? row_type_text(row, report->verbose) : NULL;
+    cells->cells[n++] = report->by != BY_SCOPE ? row_scope_text(row) : NULL;
     cells->last = row_text(row, (enum view_by)report->by, report->verbose);
 }
 

@@ -14,6 +14,7 @@ struct builder {
     size_t module_capacity, numbered_capacity, thread_capacity, process_capacity, names_capacity,
         heap_capacity, text_capacity, code_capacity;
     struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */
+    uint64_t until;                 /* ns: only blocks born up to then count as live */
     double depth_sum;               /* frames, times samples */
     uint64_t
         text_left; /* bytes that this recording's paths may still take: text can be shared, copies are not */

@@ -209,6 +209,13 @@ static void add_live_sample(struct figures *figures, const struct live_entry *en
     if (size > 0) figures->live_objects.variance += objects * (objects - entry->count);
 }
 
+/* Where the counters, which count all that is live, cannot be used. */
+static void add_live_figures(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
+    uint64_t weight = sampler_weight(entry->size, rate);
+    figures->live_bytes.value += bytes_of(weight);
+    figures->live_objects.value += objects_of(sampler_objects(entry->size, weight)) * entry->count;
+}
+
 /* `list` is sorted by number. */
 static void read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
@@ -216,12 +223,15 @@ static void read_live(struct builder *builder, const struct snapshot *snapshot, 
     struct model *model = builder->model;
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));) {
-        if (!(entry->key & LIVE_KEY_MASK)) continue;
+        if (!(entry->key & LIVE_KEY_MASK) || entry->birth > builder->until) continue;
         struct loaded wanted = {.number = entry->stack};
         const struct loaded *found = count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
-        if (found)
-            add_live_sample(&model->stacks[found->stack].figures, entry, model->heaps[found->heap].rate);
-        else if (entry->stack >= snapshot->stacks.count)
+        if (found) {
+            struct figures *figures = &model->stacks[found->stack].figures;
+            uint64_t rate = model->heaps[found->heap].rate;
+            add_live_sample(figures, entry, rate);
+            if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
+        } else if (entry->stack >= snapshot->stacks.count)
             strangers++;
     }
     if (strangers)
@@ -247,6 +257,8 @@ bool load_stacks(struct builder *builder, const struct snapshot *snapshot, const
     bool whole = collect(builder, snapshot, path, &list, &count) &&
                  merge(builder, snapshot_header(snapshot), list, count);
     if (whole && count) qsort(list, count, sizeof *list, by_number);
+    for (size_t i = first; whole && builder->until != UINT64_MAX && i < model->stack_count; i++)
+        model->stacks[i].figures.live_bytes.value = model->stacks[i].figures.live_objects.value = 0;
     if (whole) read_live(builder, snapshot, path, list, count);
     for (size_t i = first; i < model->stack_count; i++) complete_variance(&model->stacks[i].figures);
     free(list);

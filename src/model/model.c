@@ -214,9 +214,9 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
     return r;
 }
 
-int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
+static int load(const char *const *names, size_t count, struct archive_writer *archive, uint64_t until,
     struct model **ret_model, struct problem *problem) {
-    struct builder builder = {.model = calloc(1, sizeof *builder.model), .archive = archive};
+    struct builder builder = {.model = calloc(1, sizeof *builder.model), .archive = archive, .until = until};
     struct model *model = builder.model;
     if (!model)
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
@@ -235,6 +235,15 @@ int model_load_and_archive(const char *const *names, size_t count, struct archiv
     free(builder.frame_starts);
     *ret_model = model;
     return 0;
+}
+
+int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
+    struct model **ret_model, struct problem *problem) {
+    return load(names, count, archive, UINT64_MAX, ret_model, problem);
+}
+
+int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
+    return load(&name, 1, NULL, (uint64_t)(seconds * 1e9), ret_model, problem);
 }
 
 int model_load_many(

@@ -212,6 +212,9 @@ int model_load(const char *source, struct model **ret_model, struct problem *pro
 /* The same of several, added up as those of a folder are. A recording that is named twice counts once. */
 int model_load_many(
     const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
+/* The same with the live figures of blocks that were allocated up to `seconds` after the start, and still
+ * are. What was freed since is not among them: a recording keeps no history of single blocks. */
+int model_load_until(const char *source, double seconds, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 
 /* The same again, and writes each recording into the archive, just as it was read. */

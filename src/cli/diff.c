@@ -1,0 +1,284 @@
+#include "view/diff.h"
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/row_text.h"
+#include "cli/summary.h"
+#include "cli/text.h"
+#include "cli/units.h"
+#include "format/contract.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One of the two: a recording, and the moment of it that is meant. */
+struct moment {
+    char *source;
+    bool at_peak;
+    double seconds; /* < 0: its end, or now */
+    struct loaded loaded;
+    struct view_rows rows;
+};
+
+struct comparison {
+    struct moment base, fresh;
+    int by, value;
+    uint64_t limit;
+    const char *filter;
+    bool json, all, raw_site, verbose;
+    struct symbol_wishes wishes;
+    struct diff diff;
+};
+
+static const char about[] =
+    "Shows what changed from BASE to NEW, and which changes are more than chance.\n\n"
+    "BASE and NEW are recordings, archives, folders of recordings or running programs, as everywhere. "
+    "FILE@peak is\n"
+    "the moment when the heap of FILE was largest; FILE@30s is what was allocated in the first 30 seconds "
+    "and\n"
+    "is still live: 'diff FILE@30s FILE' shows what came since and stayed.\n\n"
+    "Lines are matched by function, file and library, not by address, so that the two may come from "
+    "different\n"
+    "builds or machines; --by site and --by line compare line numbers too, which move when a source is "
+    "edited.\n\n"
+    "CHANGE  from BASE to NEW, in bytes, or in objects with --value objects or allocs\n"
+    "+-      half the width of its 95 % confidence interval; exact recordings have none\n"
+    "A line with * is significant: if BASE and NEW were the same program, chance would mark a line, any of "
+    "them,\n"
+    "in fewer than 5 of 100 comparisons. Others are shown with --all.";
+
+static const char examples[] =
+    "  malloscope diff yesterday.mscope today.mscope\n"
+    "  malloscope diff server.mscope@60s 4711 --by site     what a server gathers\n"
+    "  malloscope diff old.mscope@peak new.mscope@peak --json";
+
+static const char *const value_names[] = {"live", "peak", "total", "objects", "allocs", NULL};
+static const char *const diff_by_names[] = {
+    "function", "site", "line", "file", "module", "heap", "type", "scope", NULL};
+static const enum view_by diff_by[] = {
+    BY_FUNCTION, BY_SITE, BY_LINE, BY_FILE, BY_MODULE, BY_HEAP, BY_TYPE, BY_SCOPE};
+
+/* Loading */
+
+/* A file whose name holds an @ is meant as it is. */
+static int moment_read(struct moment *moment, const char *text) {
+    const char *at = strrchr(text, '@');
+    moment->source = copy_text(text);
+    moment->seconds = -1;
+    if (!at || access(text, F_OK) == 0) return 0;
+    moment->source[at - text] = '\0';
+    if (strcmp(at, "@peak") == 0)
+        moment->at_peak = true;
+    else if (!parse_seconds(at + 1, &moment->seconds))
+        return message_error(PROBLEM_USAGE, "write FILE@peak, or FILE@30s for a time after the start",
+            "'%s' is not a moment of '%s'", at + 1, moment->source);
+    return 0;
+}
+
+static int moment_load(struct moment *moment, const struct comparison *comparison) {
+    int code = load_moment(moment->source, moment->seconds, &comparison->wishes, &moment->loaded);
+    if (code) return code;
+    struct problem problem = {0};
+    struct view_query query = {diff_by[comparison->by], SORT_LIVE, comparison->filter, comparison->raw_site};
+    if (view_rows_query(moment->loaded.model, moment->loaded.resolver, &query, &moment->rows, &problem) < 0)
+        return message_problem(&problem);
+    return 0;
+}
+
+static void moment_free(struct moment *moment) {
+    view_rows_free(&moment->rows);
+    load_free(&moment->loaded);
+    free(moment->source);
+}
+
+static struct diff_side side_of(const struct moment *moment, int value) {
+    bool of_live = value == DIFF_LIVE && moment->at_peak;
+    return (struct diff_side){&moment->rows, of_live ? DIFF_PEAK : (enum diff_value)value,
+        moment->loaded.model->exact ? 1 : moment->loaded.model->rate};
+}
+
+/* What is shown */
+
+static bool is_of_objects(const struct comparison *comparison) {
+    return comparison->value >= DIFF_OBJECTS;
+}
+
+static struct unit_text amount_text(const struct comparison *comparison, double amount) {
+    return is_of_objects(comparison) ? count_text(amount) : bytes_text(amount);
+}
+
+static char *change_text(const struct comparison *comparison, double change) {
+    if (change == 0) return copy_text("0");
+    return format_text("%s%s", change > 0 ? "+" : "-", amount_text(comparison, fabs(change)).text);
+}
+
+static char *error_text(const struct comparison *comparison, const struct diff_row *row) {
+    if (row->error <= 0) return NULL;
+    return format_text("%s%s", glyphs()->plus_minus, amount_text(comparison, row->error).text);
+}
+
+static size_t rows_shown(const struct comparison *comparison) {
+    const struct diff *diff = &comparison->diff;
+    size_t count = comparison->all ? diff->count : diff->significant_count;
+    return comparison->limit && comparison->limit < count ? comparison->limit : count;
+}
+
+static void print_table(const struct comparison *comparison) {
+    struct sheet sheet;
+    sheet_start(&sheet, terminal_of(stdout), "SITE");
+    sheet_add_column(&sheet, "CHANGE", 0);
+    sheet_add_column(&sheet, glyphs()->plus_minus, 1);
+    sheet_add_column(&sheet, "", 2);
+    sheet_add_column(&sheet, "BASE", 4);
+    sheet_add_column(&sheet, "NEW", 3);
+    for (size_t i = 0; i < rows_shown(comparison); i++) {
+        const struct diff_row *row = &comparison->diff.rows[i];
+        struct sheet_row *cells = sheet_add_row(&sheet);
+        cells->cells[0] = change_text(comparison, row->change);
+        cells->cells[1] = error_text(comparison, row);
+        cells->cells[2] = row->significant ? copy_text("*") : NULL;
+        cells->cells[3] = copy_text(amount_text(comparison, row->base.value).text);
+        cells->cells[4] = copy_text(amount_text(comparison, row->fresh.value).text);
+        cells->last = row_text(row->row, diff_by[comparison->by], comparison->verbose);
+    }
+    sheet_fit(&sheet);
+    sheet_print_titles(&sheet);
+    for (size_t i = 0; i < sheet.row_count; i++) sheet_print_row(&sheet, i);
+    sheet_free(&sheet);
+}
+
+static void print_side(const char *title, const struct moment *moment, const struct comparison *comparison,
+    struct estimate total) {
+    static const char *const words[] = {
+        "live", "at the peak", "allocated in total", "objects live", "allocations"};
+    const struct model *model = moment->loaded.model;
+    int value = moment->at_peak && comparison->value == DIFF_LIVE ? DIFF_PEAK : comparison->value;
+    printf("%s  %s", title, moment->source);
+    if (moment->seconds >= 0) printf(", after %s", seconds_text(moment->seconds).text);
+    printf(": %s %s", amount_text(comparison, total.value).text, words[value]);
+    double error = estimate_error(total);
+    if (error > 0 && total.value > 0)
+        printf(" (%s%s)", glyphs()->plus_minus, percent_text(error / total.value).text);
+    printf(", %s\n", model->exact ? "exact" : counted_text((double)model->totals.sum.samples, "sample").text);
+}
+
+static void print_for_people(const struct comparison *comparison) {
+    const struct diff *diff = &comparison->diff;
+    print_side("BASE", &comparison->base, comparison, diff->total.base);
+    print_side("NEW ", &comparison->fresh, comparison, diff->total.fresh);
+    cleanup_text char *change = change_text(comparison, diff->total.change);
+    cleanup_text char *error = error_text(comparison, &diff->total);
+    if (diff->total.change == 0)
+        puts("no change in all");
+    else
+        printf("change %s%s%s%s\n", change, error ? " " : "", error ? error : "",
+            diff->total.significant ? ", significant" : ", which may be chance");
+    printf("%zu of %s changed significantly\n\n", diff->significant_count,
+        counted_text((double)diff->count, "line").text);
+    size_t shown = rows_shown(comparison);
+    if (shown) print_table(comparison);
+    size_t left = (comparison->all ? diff->count : diff->significant_count) - shown;
+    if (left) printf("%s %zu more; -n 0 shows all\n", glyphs()->ellipsis, left);
+    if (!comparison->all && diff->count > diff->significant_count)
+        printf("%s%zu without significant change; --all shows them\n",
+            shown ? "" : "nothing: ", diff->count - diff->significant_count);
+}
+
+static void write_row(struct json *json, const struct diff_row *row) {
+    json_key_number(json, "base", row->base.value);
+    json_key_number(json, "new", row->fresh.value);
+    json_key_number(json, "change", row->change);
+    json_key_number(json, "change_error", row->error);
+    json_key(json, "significant");
+    json_boolean(json, row->significant);
+}
+
+static void print_json(const struct comparison *comparison) {
+    const struct diff *diff = &comparison->diff;
+    struct json json;
+    json_start(&json, stdout, true);
+    json_object(&json);
+    json_key_string(&json, "value", value_names[comparison->value]);
+    json_key(&json, "totals");
+    json_object(&json);
+    write_row(&json, &diff->total);
+    json_object_end(&json);
+    json_key_number(&json, "lines", (double)diff->count);
+    json_key_number(&json, "significant", (double)diff->significant_count);
+    json_key(&json, "rows");
+    json_array(&json);
+    size_t count = comparison->limit && comparison->limit < diff->count ? comparison->limit : diff->count;
+    for (size_t i = 0; i < count; i++) {
+        const struct view_row *row = diff->rows[i].row;
+        json_object(&json);
+        json_key_string(&json, "function", row->function);
+        json_key_string(&json, "file", row->file);
+        json_key_number(&json, "line", row->line);
+        json_key_string(&json, "module", row->module);
+        json_key_string(&json, "heap", row->heap);
+        json_key_string(&json, "type", row->type);
+        json_key_string(&json, "scope", row->scope);
+        write_row(&json, &diff->rows[i]);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    putchar('\n');
+}
+
+static int compare(struct comparison *comparison) {
+    int code = moment_load(&comparison->base, comparison);
+    if (!code) code = moment_load(&comparison->fresh, comparison);
+    if (code) return code;
+    struct diff_side base = side_of(&comparison->base, comparison->value);
+    struct diff_side fresh = side_of(&comparison->fresh, comparison->value);
+    enum view_by by = diff_by[comparison->by];
+    if (!diff_make(&base, &fresh, by == BY_SITE || by == BY_LINE, &comparison->diff)) memory_is_short();
+    if (comparison->json)
+        print_json(comparison);
+    else
+        print_for_people(comparison);
+    diff_free(&comparison->diff);
+    bool damaged = comparison->base.loaded.model->damaged || comparison->fresh.loaded.model->damaged;
+    code = message_finish_output();
+    return code || !damaged ? code : PROBLEM_DAMAGED;
+}
+
+int command_diff(int argc, char **argv) {
+    struct comparison comparison = {.limit = 20};
+    struct option_rule rules[] = {
+        {'b', "by", OPTION_CHOICE, &comparison.by, "WHAT",
+            .help = "what makes a line (default function):", .choices = diff_by_names},
+        {0, "value", OPTION_CHOICE, &comparison.value, "WHAT",
+            .help = "what is compared (default live):", .choices = value_names},
+        {'n', "limit", OPTION_COUNT, &comparison.limit, "N", .help = "show N lines (default 20; 0 = all)"},
+        {'a', "all", OPTION_ON, &comparison.all, NULL, .help = "show changes that may be chance, too"},
+        {'F', "filter", OPTION_TEXT, &comparison.filter, "RE", .help = FILTER_HELP},
+        {0, "json", OPTION_ON, &comparison.json, NULL, .help = "one JSON object, with all lines"},
+        {0, "raw-site", OPTION_ON, &comparison.raw_site, NULL,
+            .help = "do not look behind operator new, containers, strdup, ..."},
+        {'v', "verbose", OPTION_ON, &comparison.verbose, NULL, .help = "names in full"},
+        SYMBOL_RULES(comparison.wishes),
+    };
+    struct command_line line = {.name = "diff",
+        .usage = "malloscope diff [OPTION]... BASE NEW",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_min = 2,
+        .arguments_max = 2};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    if (comparison.json && !rules[2].given) comparison.limit = 0;
+    int code = moment_read(&comparison.base, line.arguments[0]);
+    if (!code) code = moment_read(&comparison.fresh, line.arguments[1]);
+    if (!code) code = compare(&comparison);
+    moment_free(&comparison.base);
+    moment_free(&comparison.fresh);
+    return code;
+}

@@ -1,0 +1,184 @@
+#include "view/diff.h"
+#include "view/names.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define DOUBT 0.05 /* chance of a false alarm in a comparison of equal programs */
+
+static struct estimate figure_of(const struct figures *figures, enum diff_value value) {
+    switch (value) {
+    case DIFF_LIVE:
+        return figures->live_bytes;
+    case DIFF_PEAK:
+        return figures->at_peak_bytes;
+    case DIFF_TOTAL:
+        return figures->total_bytes;
+    case DIFF_OBJECTS:
+        return figures->live_objects;
+    case DIFF_ALLOCATIONS:
+        return figures->total_objects;
+    }
+    return (struct estimate){0};
+}
+
+/* ---- matching ---- */
+
+/* Folders differ from build to build and from machine to machine. */
+static const char *base_name(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+static uint64_t hash_row(const struct view_row *row, bool lines) {
+    uint64_t hash = name_hash(NAME_HASH_START, row->function);
+    hash = name_hash(hash, base_name(row->file));
+    hash = name_hash(hash, row->file ? NULL : base_name(row->module));
+    hash = name_hash(name_hash(name_hash(hash, row->heap), row->type), row->scope);
+    return lines ? hash * 31 + (uint64_t)row->line : hash;
+}
+
+static bool same_row(const struct view_row *a, const struct view_row *b, bool lines) {
+    return name_equal(a->function, b->function) && name_equal(base_name(a->file), base_name(b->file)) &&
+           (a->file || name_equal(base_name(a->module), base_name(b->module))) &&
+           name_equal(a->heap, b->heap) && name_equal(a->type, b->type) && name_equal(a->scope, b->scope) &&
+           (!lines || a->line == b->line);
+}
+
+/* Open addressing over the rows of the diff, plus one. */
+struct matches {
+    uint32_t *places;
+    size_t mask;
+    bool lines;
+};
+
+static struct diff_row *find_or_add(struct diff *diff, struct matches *matches, const struct view_row *row) {
+    size_t place = hash_row(row, matches->lines) & matches->mask;
+    for (; matches->places[place]; place = (place + 1) & matches->mask) {
+        struct diff_row *known = &diff->rows[matches->places[place] - 1];
+        if (same_row(known->row, row, matches->lines)) return known;
+    }
+    diff->rows[diff->count] = (struct diff_row){.row = row};
+    matches->places[place] = (uint32_t)++diff->count;
+    return &diff->rows[diff->count - 1];
+}
+
+/* ---- significance ---- */
+
+/* The deviation that a normal variable exceeds, in either direction, with this probability. */
+static double deviation_of(double probability) {
+    double low = 0, high = 40;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (erfc(middle / M_SQRT2) > probability)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+struct judge {
+    double deviation; /* a significant change is larger than so many standard deviations */
+    double doubt;     /* and less likely than this to be bytes that one side missed by chance */
+    double rate;
+};
+
+/* With n lines each may raise a false alarm with 1/n of the doubt. */
+static struct judge judge_of(size_t lines, uint64_t rate) {
+    double doubt = DOUBT / (double)(lines ? lines : 1);
+    return (struct judge){deviation_of(doubt), doubt, (double)rate};
+}
+
+/* Half of the 95 % intervals of both sides, which are independent. */
+static double error_of(const struct diff_row *row) {
+    return hypot(estimate_error(row->base), estimate_error(row->fresh));
+}
+
+/* Bytes go unsampled with probability exp(-bytes / rate), whatever blocks they are in. Of all the bytes on
+ * either side, any stretch as large as the change may be the one that was missed. Where blocks are large this
+ * is far likelier than a normal variable of the same variance would have it. */
+static bool may_be_missed(double change, double all, const struct judge *judge) {
+    if (judge->rate <= 1) return false;
+    double chances = 2 * fmax(all / change, 1);
+    return chances * exp(-change / judge->rate) > judge->doubt;
+}
+
+/* Bytes for each of what is compared. */
+static double size_of(const struct diff_row *row, bool of_bytes) {
+    if (of_bytes || !row->row) return 1;
+    const struct figures *figures = &row->row->figures;
+    return figures->total_objects.value > 0 ? figures->total_bytes.value / figures->total_objects.value : 0;
+}
+
+static void judge_row(struct diff_row *row, const struct judge *judge, bool of_bytes) {
+    double change = fabs(row->fresh.value - row->base.value), size = size_of(row, of_bytes);
+    row->change = row->fresh.value - row->base.value;
+    row->error = change > 0 || row->base.variance + row->fresh.variance > 0 ? error_of(row) : 0;
+    double deviation = hypot(row->base.value > 0 ? estimate_error(row->base) : 0,
+                           row->fresh.value > 0 ? estimate_error(row->fresh) : 0) /
+                       1.96;
+    row->significant = change > judge->deviation * deviation && change > 0 &&
+                       !may_be_missed(change * size, (row->base.value + row->fresh.value) * size, judge);
+}
+
+static int compare_rows(const void *a, const void *b) {
+    const struct diff_row *x = a, *y = b;
+    if (x->significant != y->significant) return x->significant ? -1 : 1;
+    double change_x = fabs(x->change), change_y = fabs(y->change);
+    if (change_x != change_y) return change_x > change_y ? -1 : 1;
+    int order = name_compare(x->row->function, y->row->function);
+    return order ? order : (x->row->line > y->row->line) - (x->row->line < y->row->line);
+}
+
+/* Lines that have nothing on either side are none. */
+static void drop_empty(struct diff *diff) {
+    size_t kept = 0;
+    for (size_t i = 0; i < diff->count; i++)
+        if (diff->rows[i].base.value != 0 || diff->rows[i].fresh.value != 0)
+            diff->rows[kept++] = diff->rows[i];
+    diff->count = kept;
+}
+
+bool diff_make(
+    const struct diff_side *base, const struct diff_side *fresh, bool lines, struct diff *ret_diff) {
+    size_t most = base->rows->count + fresh->rows->count, places = 16;
+    while (places < 2 * most) places *= 2;
+    struct diff diff = {.rows = calloc(most + 1, sizeof *diff.rows)};
+    struct matches matches = {calloc(places, sizeof *matches.places), places - 1, lines};
+    if (!diff.rows || !matches.places) {
+        free(diff.rows);
+        free(matches.places);
+        return false;
+    }
+    for (size_t i = 0; i < base->rows->count; i++) {
+        struct diff_row *row = find_or_add(&diff, &matches, &base->rows->rows[i]);
+        row->base = estimate_add(row->base, figure_of(&base->rows->rows[i].figures, base->value));
+    }
+    for (size_t i = 0; i < fresh->rows->count; i++) {
+        struct diff_row *row = find_or_add(&diff, &matches, &fresh->rows->rows[i]);
+        row->row = &fresh->rows->rows[i];
+        row->fresh = estimate_add(row->fresh, figure_of(&row->row->figures, fresh->value));
+    }
+    free(matches.places);
+    drop_empty(&diff);
+
+    uint64_t rate = base->rate > fresh->rate ? base->rate : fresh->rate;
+    struct judge judge = judge_of(diff.count, rate), alone = judge_of(1, rate);
+    diff.total.base = figure_of(&base->rows->sum, base->value);
+    diff.total.fresh = figure_of(&fresh->rows->sum, fresh->value);
+    bool of_bytes = base->value <= DIFF_TOTAL && fresh->value <= DIFF_TOTAL;
+    judge_row(&diff.total, &alone, of_bytes);
+    for (size_t i = 0; i < diff.count; i++) {
+        judge_row(&diff.rows[i], &judge, of_bytes);
+        diff.significant_count += diff.rows[i].significant;
+    }
+    if (diff.count) qsort(diff.rows, diff.count, sizeof *diff.rows, compare_rows);
+    *ret_diff = diff;
+    return true;
+}
+
+void diff_free(struct diff *diff) {
+    free(diff->rows);
+    *diff = (struct diff){0};
+}

@@ -1,0 +1,39 @@
+/* What changed between two recordings, line by line, and which changes are real.
+ *
+ * Lines are matched by what they are called, never by address: function, file and library without their
+ * folders, heap, type and scope. Two recordings are independent samples, so the variance of a change is the
+ * sum of both variances. A change is significant if chance would make one as large on *any* of the lines in
+ * fewer than 5 of 100 comparisons of equal programs (docs/sampling.md). */
+#ifndef MALLOSCOPE_VIEW_DIFF_H
+#define MALLOSCOPE_VIEW_DIFF_H
+
+#include "view/view.h"
+
+/* What is compared. */
+enum diff_value { DIFF_LIVE, DIFF_PEAK, DIFF_TOTAL, DIFF_OBJECTS, DIFF_ALLOCATIONS };
+
+struct diff_side {
+    const struct view_rows *rows;
+    enum diff_value value;
+    uint64_t rate; /* the largest of any heap: 1 = exact */
+};
+
+struct diff_row {
+    const struct view_row *row; /* of the newer side, or of the older if it is not there */
+    struct estimate base, fresh;
+    double change, error; /* half the width of its 95 % interval */
+    bool significant;
+};
+
+struct diff {
+    struct diff_row *rows; /* significant ones first, then largest changes first */
+    size_t count, significant_count;
+    struct diff_row total; /* its `row` is NULL */
+};
+
+/* `lines`: those of one function are told apart by their numbers. False: out of memory. */
+bool diff_make(
+    const struct diff_side *base, const struct diff_side *fresh, bool lines, struct diff *ret_diff);
+void diff_free(struct diff *diff);
+
+#endif
