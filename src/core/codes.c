@@ -44,20 +44,15 @@ static void index_add(uint64_t key, uint32_t number) {
 static uint32_t append(struct recording *recording, const struct code *code) {
     struct table *table = &recording->header->codes;
     uint64_t name = arena_text(recording, code->name, strlen(code->name));
-    uint64_t lines = name ? arena_allocate(recording, code->lines_size + 1, 1) : 0;
-    uint64_t number = lines ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
+    uint64_t number = name ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
         return CODE_NONE;
     }
-    memcpy(recording_at(recording, lines), code->lines, code->lines_size);
     struct code_record *record = table_entry(recording, table, number);
     record->name = name;
     record->file = code->file;
     record->first_line = code->first_line;
-    record->format = code->format;
-    record->lines = lines;
-    record->lines_size = code->lines_size;
     atomic_store_explicit(&record->complete, 1, memory_order_release);
     atomic_fetch_add_explicit(&recording->codes_noted, 1, memory_order_release);
     return (uint32_t)number;
@@ -82,14 +77,11 @@ bool codes_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->codes_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
         const struct code_record *record = table_entry(parent, &parent->header->codes, number);
-        struct code code = {.name = "", .lines = "", .format = 0};
+        struct code code = {.name = ""};
         if (atomic_load_explicit(&record->complete, memory_order_acquire))
             code = (struct code){.name = recording_at(parent, record->name),
                 .file = record->file,
-                .first_line = record->first_line,
-                .format = record->format,
-                .lines = recording_at(parent, record->lines),
-                .lines_size = record->lines_size};
+                .first_line = record->first_line};
         if (append(child, &code) != number) return false;
     }
     return true;

@@ -1,5 +1,5 @@
-/* Functions of interpreted languages: their names, files and line tables, copied when they are first met, so
- * that frames hold no pointer into the program. */
+/* Functions of interpreted languages: their names and files, copied when they are first met, so that frames
+ * hold no pointer into the program. */
 #ifndef MALLOSCOPE_CORE_CODES_H
 #define MALLOSCOPE_CORE_CODES_H
 
@@ -13,9 +13,6 @@ struct code {
     const char *name; /* zero-terminated */
     uint32_t file;    /* number of a name */
     uint32_t first_line;
-    uint32_t format; /* of the lines: the interpreter's minor version */
-    const void *lines;
-    uint32_t lines_size;
 };
 
 /* The number under which the code with this `key` was noted, or CODE_NONE. */

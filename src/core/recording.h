@@ -215,7 +215,7 @@ struct stack_record {
  *     FRAME_NATIVE   8 bits of nothing, 48 bits of address
  *     FRAME_MODULE   24 bits: the number of a module, 32 bits: offset in its file
  *     FRAME_SCOPE, FRAME_THREAD   the number of a name
- *     FRAME_PYTHON   28 bits: the number of a code, 28 bits: offset of its instruction
+ *     FRAME_PYTHON   24 bits: the number of a code, 32 bits: the line that it is at
  *
  * A place in memory holds one library after another when they are closed: an address in one that can be
  * closed would not tell which it was. */
@@ -224,8 +224,9 @@ struct stack_record {
 #define FRAME_MODULE_SHIFT 32
 #define FRAME_MODULE_MASK  ((UINT64_C(1) << 24) - 1)
 #define FRAME_OFFSET_MASK  ((UINT64_C(1) << 32) - 1)
-#define FRAME_CODE_SHIFT   28
-#define FRAME_CODE_MASK    ((UINT64_C(1) << 28) - 1) /* also of the offset */
+#define FRAME_CODE_SHIFT   32
+#define FRAME_CODE_MASK    ((UINT64_C(1) << 24) - 1)
+#define FRAME_LINE_MASK    ((UINT64_C(1) << 32) - 1)
 
 enum frame_kind {
     FRAME_NATIVE =
@@ -263,9 +264,6 @@ struct code_record {
     uint64_t name; /* offset of the text */
     uint32_t file; /* number of a name */
     uint32_t first_line;
-    uint64_t lines; /* offset of the interpreter's line table */
-    uint32_t lines_size;
-    uint32_t format;           /* of that: minor version of Python 3 */
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 

@@ -3,6 +3,7 @@
 #include "core/codes.h"
 #include "core/names.h"
 #include "core/unnoticed.h"
+#include "hook/python_lines.h"
 #include "hook/python_objects.h"
 #include "hook/state.h"
 #include "unwind/output.h"
@@ -18,7 +19,6 @@ uint32_t (*hook_python_merge)(
 
 #define FRAMES_WALKED 100000 /* deeper recursion than any interpreter allows */
 #define TEXT_MOST     600
-#define LINES_MOST    65536
 
 /* How frames are linked. */
 enum shape {
@@ -90,15 +90,13 @@ static const void *name_of(const void *code) {
 /* Differs for different code at the same address: an object that has died leaves its place to others. */
 static uint64_t key_of(const void *code) {
     const void *name = name_of(code);
-    uint64_t parts[] = {(uintptr_t)code, (uintptr_t)name,
-        (uintptr_t)pointer_at(code, python.layout->code.file),
-        (uintptr_t)pointer_at(code, python.layout->code.lines),
-        (uint64_t)number_at(code, python.layout->code.first_line), (uintptr_t)pointer_at(name, TEXT_LENGTH),
-        (uintptr_t)pointer_at(name, TEXT_HASH)};
-    uint64_t key = 0;
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        key = (key ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
-    return key | 1;
+    uint64_t a = (uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t b = (uintptr_t)name * UINT64_C(0xc2b2ae3d27d4eb4f);
+    uint64_t c = (uintptr_t)pointer_at(code, python.layout->code.lines) * UINT64_C(0x165667b19e3779f9);
+    uint64_t d = (uintptr_t)pointer_at(name, TEXT_HASH) +
+                 (uint64_t)number_at(code, python.layout->code.first_line) * UINT64_C(0x27d4eb2f165667c5);
+    uint64_t key = a ^ (b << 21 | b >> 43) ^ (c << 42 | c >> 22) ^ d;
+    return (key ^ key >> 32) | 1;
 }
 
 static uint32_t character_at(const void *letters, unsigned width, size_t index) {
@@ -143,19 +141,43 @@ static void copy_text(const void *object, char *text, size_t size) {
 
 static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
     UNNOTICED;
-    const struct layout *layout = python.layout;
     char name[TEXT_MOST], file[NAME_LENGTH];
     copy_text(name_of(object), name, sizeof name);
-    copy_text(pointer_at(object, layout->code.file), file, sizeof file);
-    const void *lines = pointer_at(object, layout->code.lines);
-    size_t size = (size_t)pointer_at(lines, TEXT_LENGTH);
+    copy_text(pointer_at(object, python.layout->code.file), file, sizeof file);
     struct code code = {.name = name,
         .file = name_note(&recorder.recording, file),
-        .first_line = (uint32_t)number_at(object, layout->code.first_line),
-        .format = layout->minor,
-        .lines = (const char *)lines + BYTES_START,
-        .lines_size = (uint32_t)(size < LINES_MOST ? size : LINES_MOST)};
+        .first_line = (uint32_t)number_at(object, python.layout->code.first_line)};
     return code_note(&recorder.recording, key, &code);
+}
+
+/* ---- lines ---- */
+
+/* What was looked up lately: the upper bits of a hash of code and instruction, whose lower ones are the place,
+ * and the line. */
+#define LINES_KNOWN   4096u
+#define LINE_BITS     24
+#define LINE_CHECK(h) ((h) >> LINE_BITS << LINE_BITS)
+
+static _Atomic uint64_t lines_known[LINES_KNOWN];
+
+static uint32_t find_line(const void *code, uint32_t offset) {
+    const void *bytes = pointer_at(code, python.layout->code.lines);
+    struct line_table table = {.bytes = (const uint8_t *)bytes + BYTES_START,
+        .size = (size_t)pointer_at(bytes, TEXT_LENGTH),
+        .minor = python.layout->minor,
+        .first_line = (uint32_t)number_at(code, python.layout->code.first_line)};
+    return python_line(&table, offset);
+}
+
+static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
+    uint64_t hash = (key ^ offset) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 29;
+    _Atomic uint64_t *known = &lines_known[hash % LINES_KNOWN];
+    uint64_t word = atomic_load_explicit(known, memory_order_relaxed);
+    if (LINE_CHECK(word) == LINE_CHECK(hash)) return (uint32_t)(word & ((1u << LINE_BITS) - 1));
+    uint32_t line = find_line(code, offset);
+    if (line >> LINE_BITS == 0) atomic_store_explicit(known, LINE_CHECK(hash) | line, memory_order_relaxed);
+    return line;
 }
 
 /* ---- the walk ---- */
@@ -174,7 +196,7 @@ static void add_frame(struct walk *walk, const void *code, uint64_t instruction,
     if (number == CODE_NONE) number = note_code(code, key);
     output_store(&walk->output,
         (uint64_t)FRAME_PYTHON << FRAME_KIND_SHIFT | (uint64_t)number << FRAME_CODE_SHIFT |
-            (instruction & FRAME_CODE_MASK),
+            line_of(code, key, (uint32_t)instruction),
         place);
 }
 

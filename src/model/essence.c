@@ -72,8 +72,6 @@ static void keep_codes(struct essence *essence, const struct snapshot *snapshot)
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
         keep_entry(essence, snapshot, &snapshot->codes, record);
         keep_text(essence, snapshot, record->name);
-        if (snapshot_has(snapshot, record->lines, record->lines_size))
-            keep(essence, snapshot, record->lines, record->lines_size);
     }
 }
 

@@ -213,21 +213,13 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot)
 
 static bool load_code(struct builder *builder, const struct snapshot *snapshot,
     const struct code_record *record, struct model_code *code) {
-    bool readable = record->complete == 1 && snapshot_text(snapshot, record->name) &&
-                    (!record->lines_size || snapshot_has(snapshot, record->lines, record->lines_size)) &&
-                    record->lines_size <= builder->text_left;
-    if (!readable) return true;
-    builder->text_left -= record->lines_size;
-    code->lines_size = record->lines_size;
-    code->lines = malloc(code->lines_size + 1);
+    if (record->complete != 1 || !snapshot_text(snapshot, record->name)) return true;
     code->name = text_of(builder, snapshot, record->name);
-    if (!code->lines || !code->name) return false;
-    memcpy(code->lines, snapshot->bytes + record->lines, code->lines_size);
+    if (!code->name) return false;
     for (char *c = code->name; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     code->file = model_find_text(builder->model, (uint32_t)builder->model->process_count - 1, record->file);
     code->first_line = record->first_line;
-    code->format = record->format;
     return true;
 }
 

@@ -283,10 +283,7 @@ void model_free(struct model *model) {
     for (size_t i = 0; i < model->text_count; i++) free(model->texts[i]);
     free(model->texts);
     free(model->heaps);
-    for (size_t i = 0; i < model->code_count; i++) {
-        free(model->codes[i].name);
-        free(model->codes[i].lines);
-    }
+    for (size_t i = 0; i < model->code_count; i++) free(model->codes[i].name);
     free(model->codes);
     free(model->names);
     free(model->processes);

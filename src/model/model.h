@@ -93,9 +93,6 @@ struct model_code {
     char *name;
     const char *file;
     uint32_t first_line;
-    uint32_t format; /* of `lines`: minor version of Python 3 */
-    uint8_t *lines;
-    size_t lines_size;
 };
 
 struct model_thread {

@@ -3,7 +3,6 @@
 #include "symbol/batch.h"
 #include "symbol/jit_names.h"
 #include "symbol/pool.h"
-#include "symbol/python_lines.h"
 #include "symbol/symbol.h"
 #include "symbol/symbol_store.h"
 
@@ -207,7 +206,7 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
         *list = list_of_text(resolver, 0, code->name);
         struct symbol *frame = (struct symbol *)list->frames;
         frame->file = code->file;
-        frame->line = python_line(code, (uint32_t)(word->word & FRAME_CODE_MASK));
+        frame->line = (int)(word->word & FRAME_LINE_MASK);
         frame->function_line = (int)code->first_line;
         frame->interpreted = true;
         return NULL;

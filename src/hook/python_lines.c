@@ -1,26 +1,26 @@
-#include "symbol/python_lines.h"
+#include "hook/python_lines.h"
 
 /* 3.8 and 3.9: pairs of bytes. So many bytes further on, the line changes by so many. */
-static int by_pairs_of_steps(const struct model_code *code, uint32_t offset) {
+static int64_t by_pairs_of_steps(const struct line_table *table, uint32_t offset) {
     uint32_t at = 0;
-    int64_t line = code->first_line;
-    for (size_t i = 0; i + 1 < code->lines_size; i += 2) {
-        at += code->lines[i];
+    int64_t line = table->first_line;
+    for (size_t i = 0; i + 1 < table->size; i += 2) {
+        at += table->bytes[i];
         if (at > offset) break;
-        line += (int8_t)code->lines[i + 1];
+        line += (int8_t)table->bytes[i + 1];
     }
-    return (int)line;
+    return line;
 }
 
 /* 3.10: pairs of bytes. The next so many bytes are on a line that differs by so much from the last. */
-static int by_pairs_of_ranges(const struct model_code *code, uint32_t offset) {
+static int64_t by_pairs_of_ranges(const struct line_table *table, uint32_t offset) {
     uint32_t end = 0;
-    int64_t line = code->first_line;
-    for (size_t i = 0; i + 1 < code->lines_size; i += 2) {
-        int8_t step = (int8_t)code->lines[i + 1];
-        end += code->lines[i];
+    int64_t line = table->first_line;
+    for (size_t i = 0; i + 1 < table->size; i += 2) {
+        int8_t step = (int8_t)table->bytes[i + 1];
+        end += table->bytes[i];
         if (step != INT8_MIN) line += step;
-        if (offset < end) return step == INT8_MIN ? 0 : (int)line;
+        if (offset < end) return step == INT8_MIN ? 0 : line;
     }
     return 0;
 }
@@ -48,10 +48,10 @@ static int64_t read_signed(struct reader *reader) {
 /* 3.11 and later: entries for stretches of instructions, with columns, which are passed over. */
 enum entry { ENTRY_ONE_LINE = 10, ENTRY_NO_COLUMNS = 13, ENTRY_LONG = 14, ENTRY_NONE = 15 };
 
-static int by_entries(const struct model_code *code, uint32_t offset) {
-    struct reader reader = {code->lines, code->lines + code->lines_size};
+static int64_t by_entries(const struct line_table *table, uint32_t offset) {
+    struct reader reader = {table->bytes, table->bytes + table->size};
     uint64_t end = 0;
-    int64_t line = code->first_line;
+    int64_t line = table->first_line;
     while (reader.at < reader.end) {
         uint8_t first = *reader.at++;
         unsigned kind = first >> 3 & 15;
@@ -65,14 +65,14 @@ static int by_entries(const struct model_code *code, uint32_t offset) {
             line += read_signed(&reader);
             for (int i = 0; i < 3 && kind == ENTRY_LONG; i++) read_number(&reader);
         }
-        if (offset < end) return kind == ENTRY_NONE ? 0 : (int)line;
+        if (offset < end) return kind == ENTRY_NONE ? 0 : line;
     }
     return 0;
 }
 
-int python_line(const struct model_code *code, uint32_t offset) {
-    int line = code->format <= 9    ? by_pairs_of_steps(code, offset)
-               : code->format == 10 ? by_pairs_of_ranges(code, offset)
-                                    : by_entries(code, offset);
-    return line > 0 ? line : 0;
+uint32_t python_line(const struct line_table *table, uint32_t offset) {
+    int64_t line = table->minor <= 9    ? by_pairs_of_steps(table, offset)
+                   : table->minor == 10 ? by_pairs_of_ranges(table, offset)
+                                        : by_entries(table, offset);
+    return line > 0 ? (uint32_t)line : 0;
 }
