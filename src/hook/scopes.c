@@ -87,11 +87,24 @@ static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_na
     return push(hook_scopes, number, place);
 }
 
+/* The last scope was not entered further out than this: by the same function, in a coroutine, or by one that
+ * is gone without leaving it, by a longjmp. What is here already is not entered again, so that those which
+ * were jumped out of do not pile up; there is nothing to leave then. */
+static __attribute__((noinline, cold)) mscope_scope enter_beside(
+    struct scopes *scopes, uint32_t name, uint64_t place) {
+    for (uint32_t i = scopes->depth; i-- > 0 && scopes->place[i] <= place;)
+        if (scopes->name[i] == name && scopes->place[i] == place) return scopes->depth;
+    return push(scopes, name, place);
+}
+
 EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
     if (!mscope_scopes_on) return MSCOPE_SCOPE_NONE;
     struct scopes *scopes = hook_scopes;
     uint32_t number = name ? __atomic_load_n(&name->number, __ATOMIC_RELAXED) : NAME_NONE;
     if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name, STACK_POINTER);
+    uint32_t last = scopes->depth - 1; /* of those that are kept, if there is one */
+    if (last < SCOPES_KEPT && __builtin_expect(scopes->place[last] <= STACK_POINTER, 0))
+        return enter_beside(scopes, number, STACK_POINTER);
     return push(scopes, number, STACK_POINTER);
 }
 
