@@ -194,7 +194,7 @@ typedef uint32_t mscope_scope;
 #define MSCOPE_SCOPE_NONE UINT32_MAX
 
 /* Not 0 while scopes are noted. */
-extern volatile uint32_t mscope_scopes_on MSCOPE_FUNCTION;
+extern uint32_t mscope_scopes_on MSCOPE_FUNCTION;
 
 mscope_scope mscope_scope_enter(struct mscope_name *name) MSCOPE_FUNCTION;
 void mscope_scope_leave(mscope_scope scope) MSCOPE_FUNCTION;
@@ -258,10 +258,10 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 /* ---- How calls are made where the recorder may be absent ---- */
 
 #ifdef MSCOPE_LINKED
-#define MSCOPE_SCOPES_ON mscope_scopes_on
+#define MSCOPE_SCOPES_ON __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED)
 #else
 /* A function of the same name as a macro is meant where no parenthesis follows its name. */
-#define MSCOPE_SCOPES_ON (&mscope_scopes_on && mscope_scopes_on)
+#define MSCOPE_SCOPES_ON (&mscope_scopes_on && __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED))
 #define mscope_result_text(result)                                                                           \
     (mscope_result_text ? (mscope_result_text)(result) : "the recorder is not part of this process")
 #define mscope_state()                      (mscope_state ? (mscope_state)() : MSCOPE_UNINITIALIZED)

@@ -9,7 +9,7 @@
 
 /* Finds a name's number by its text. */
 static struct {
-    bool in_use;
+    _Atomic bool in_use;
     _Atomic uint32_t number[INDEX_PLACES];
 } name_index;
 
@@ -70,7 +70,7 @@ uint32_t name_note(struct recording *recording, const char *name) {
     struct text text;
     uint32_t added = NAME_NONE;
     text_take(&text, name);
-    name_index.in_use = true;
+    atomic_store_explicit(&name_index.in_use, true, memory_order_relaxed);
     if (!text.length) return NAME_NONE;
     for (uint64_t place = text.hash;; place++) {
         _Atomic uint32_t *number = &name_index.number[place % INDEX_PLACES];

@@ -77,7 +77,8 @@ void hooks_stop_marking(void) {
 static void note_unmarked(const void *block) {
     if (unmarked == UNMARKED_LOOK_UP) return;
     filter_add(block);
-    if (begins_page(block) || is_tagged(block)) hook_free_page = hook_free_filtered;
+    if (begins_page(block) || is_tagged(block))
+        __atomic_store_n(&hook_free_page, hook_free_filtered, __ATOMIC_RELAXED);
 }
 
 /* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor

@@ -75,8 +75,9 @@ static inline void mark_set(void *block, uint64_t distance, const struct sample 
     mark->mark = (uint64_t)(int64_t)MARK_IMMEDIATE;
 }
 
-/* The distance of a marked block from its base, or 0 if it is not marked. */
-static inline uint64_t mark_distance(const void *block) {
+/* The distance of a marked block from its base, or 0 if it is not marked. What stands before a block that is
+ * not belongs to its allocator, and can be read. */
+__attribute__((no_sanitize("address", "thread"))) static inline uint64_t mark_distance(const void *block) {
     const struct mark *mark = (const struct mark *)block - 1;
     if (begins_page(block) || is_tagged(block) || mark->mark != (uint64_t)(int64_t)MARK_IMMEDIATE) return 0;
     return (mark->size_and_check & 0xffff) == mark_check(mark) ? mark->birth_and_distance & 0xffff : 0;

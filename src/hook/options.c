@@ -61,9 +61,7 @@ static enum stacks stacks_of(const char *text) {
 
 static char executable[256] = "program";
 
-/* Asked once, and with a frame of its own: names are made in signal handlers too, whose stack may be small.
- */
-static __attribute__((noinline)) void find_executable(void) {
+void options_find_program(void) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
@@ -76,7 +74,6 @@ static __attribute__((noinline)) void find_executable(void) {
 
 bool options_read(struct options *ret_options) {
     if (!environ) return false;
-    find_executable();
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),

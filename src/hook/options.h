@@ -36,9 +36,13 @@ struct options {
 /* False when the environment cannot be read yet. */
 bool options_read(struct options *ret_options);
 
+/* Finds out what %e stands for: once, by whoever begins the recording. Names are made in signal handlers too,
+ * whose stack may be small. */
+void options_find_program(void);
+
 /* Expands `pattern` into the absolute path of a recording or dump of process `pid`. `attempt` > 0 makes names
  * that differ from the first one: "x.mscope", "x.PID.mscope", "x.PID.2.mscope" ... Returns false when it does
- * not fit. To be called after options_read; may be called in a signal handler. */
+ * not fit. May be called in a signal handler. */
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size);
 
 /* Where the name counts: at its first %n, which is not behind a percent sign that is one (%%n). Or NULL. */

@@ -22,11 +22,15 @@
 #define ASKED_EACH   64u /* and seldom after that */
 
 __thread struct scopes *hook_scopes;
-EXPORT volatile uint32_t mscope_scopes_on;
+EXPORT uint32_t mscope_scopes_on;
 static bool threads_are_frames, scopes_are_frames;
 
+static inline uint32_t scopes_on(void) {
+    return __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED);
+}
+
 void scopes_switch(bool on) {
-    mscope_scopes_on = on;
+    __atomic_store_n(&mscope_scopes_on, on, __ATOMIC_RELAXED);
 }
 
 void scopes_choose(bool threads, bool scopes) {
@@ -98,7 +102,7 @@ static __attribute__((noinline, cold)) mscope_scope enter_beside(
 }
 
 EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
-    if (!mscope_scopes_on) return MSCOPE_SCOPE_NONE;
+    if (!scopes_on()) return MSCOPE_SCOPE_NONE;
     struct scopes *scopes = hook_scopes;
     uint32_t number = name ? __atomic_load_n(&name->number, __ATOMIC_RELAXED) : NAME_NONE;
     if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name, STACK_POINTER);
@@ -114,7 +118,7 @@ EXPORT void mscope_scope_leave(mscope_scope scope) {
 }
 
 EXPORT void mscope_scope_begin(const char *name) {
-    if (!mscope_scopes_on || (!hook_scopes && !make_scopes())) return;
+    if (!scopes_on() || (!hook_scopes && !make_scopes())) return;
     push(hook_scopes, note(name), STACK_POINTER);
 }
 
@@ -124,7 +128,7 @@ EXPORT void mscope_scope_end(void) {
 }
 
 EXPORT void mscope_ignore_begin(void) {
-    if (mscope_scopes_on && (hook_scopes || make_scopes())) hook_scopes->ignored++;
+    if (scopes_on() && (hook_scopes || make_scopes())) hook_scopes->ignored++;
 }
 
 EXPORT void mscope_ignore_end(void) {

@@ -163,6 +163,7 @@ static int begin(const struct options *options, uint64_t start, char *path) {
     if (!options->is_root && !options->follow) return -ECANCELED;
     if (strlen(options->output) >= sizeof recorder.pattern) return -ENAMETOOLONG;
     if (!prepare()) return -ENOMEM;
+    options_find_program();
     return make_recording(options, start, path);
 }
 

@@ -19,8 +19,8 @@ enum stage { NOT_STARTED, STARTING, RECORDING, OFF, DORMANT };
 struct recorder {
     _Atomic int stage;
     bool exact, marks, follow, is_child;
-    bool walks;       /* native stacks are wanted */
-    bool was_started; /* it has been active */
+    bool walks;               /* native stacks are wanted */
+    _Atomic bool was_started; /* it has been active */
     uint32_t depth;
     uint64_t rate, seed;
     struct recording recording;
@@ -28,7 +28,7 @@ struct recorder {
     struct address_index heap_index; /* of those in the program's own heaps (heaps.c) */
     /* A word that is 1 while this process records. The kernel zeroes it in a forked child, which is then to
      * begin a recording of its own. */
-    _Atomic uint32_t *owner;
+    _Atomic(_Atomic uint32_t *) owner;
     pthread_key_t thread_key; /* its destructor tells us of a thread's end */
     bool has_thread_key;
     char pattern[RECORDING_PATH_MAX]; /* of the recording's name, for children */
@@ -40,7 +40,8 @@ extern struct recorder recorder;
 extern __thread struct thread_record *hook_thread;
 
 static inline bool is_recording(void) {
-    return __builtin_expect(atomic_load_explicit(recorder.owner, memory_order_acquire), 1);
+    _Atomic uint32_t *owner = atomic_load_explicit(&recorder.owner, memory_order_acquire);
+    return __builtin_expect(atomic_load_explicit(owner, memory_order_acquire), 1);
 }
 
 /* Whether what is allocated now is to be recorded. */

@@ -247,11 +247,11 @@ static void all_at_once(void) {
 
 /* While others allocate and free as fast as they can. */
 
-static volatile int finished;
+static int finished;
 
 static void *churn(void *unused) {
     void *blocks[64] = {NULL};
-    for (unsigned i = 0; !finished; i++) {
+    for (unsigned i = 0; !__atomic_load_n(&finished, __ATOMIC_RELAXED); i++) {
         MSCOPE_SCOPE("churn");
         free(blocks[i % 64]);
         blocks[i % 64] = malloc(16 + i % 500);
@@ -272,7 +272,7 @@ static void under_load(uint64_t rate) {
         REQUIRE(mscope_stop() == MSCOPE_OK);
         usleep(500);
     }
-    finished = 1;
+    __atomic_store_n(&finished, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < WORKERS; i++) pthread_join(threads[i], NULL);
     struct mscope_stats stats = {.size = sizeof stats};
     REQUIRE(mscope_stats(&stats) == MSCOPE_OK && stats.samples > 0);
@@ -286,7 +286,7 @@ static void shutdown_under_load(void) {
     usleep(50000);
     REQUIRE(mscope_shutdown() == MSCOPE_OK);
     usleep(50000);
-    finished = 1;
+    __atomic_store_n(&finished, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < WORKERS; i++) pthread_join(threads[i], NULL);
 }
 

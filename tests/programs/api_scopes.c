@@ -229,11 +229,11 @@ static void handler(int signal) {
     mscope_ignore_end();
 }
 
-static volatile int interrupted;
+static int interrupted;
 
 static void *interrupt(void *given) {
     pthread_t thread = *(pthread_t *)given;
-    while (!interrupted) {
+    while (!__atomic_load_n(&interrupted, __ATOMIC_RELAXED)) {
         pthread_kill(thread, SIGUSR1);
         usleep(20);
     }
@@ -252,7 +252,7 @@ static void signals(void) {
         MSCOPE_SCOPE("inner");
         if (i % 100 == 0) free(take(10001));
     }
-    interrupted = 1;
+    __atomic_store_n(&interrupted, 1, __ATOMIC_RELAXED);
     pthread_join(other, NULL);
     take(10002);
 }

@@ -13,6 +13,7 @@ static const char *path_of(const char *pattern, unsigned attempt) {
 int main(void) {
     struct options options;
     CHECK(options_read(&options));
+    options_find_program();
     CHECK_TEXT(path_of("/tmp/a.mscope", 0), "/tmp/a.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 1), "/tmp/a.77.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 2), "/tmp/a.77.2.mscope");
