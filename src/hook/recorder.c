@@ -47,7 +47,8 @@ static void publish_countdown(uint64_t countdown) {
 __attribute__((cold)) bool begin_recording(bool may_start) {
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_recording();
-    if (stage == RECORDING) process_begin_child();
+    /* Asked again: it may have begun since the caller asked. A forked child sees the stage of its parent. */
+    if (stage == RECORDING && !is_recording()) process_begin_child();
     stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == OFF) hook_countdown = UINT64_MAX;
     if (stage == DORMANT && may_start) hook_countdown = DORMANT_INTERVAL;
