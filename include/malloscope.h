@@ -193,8 +193,20 @@ struct mscope_name {
 typedef uint32_t mscope_scope;
 #define MSCOPE_SCOPE_NONE UINT32_MAX
 
-/* Not 0 while scopes are noted. */
-extern uint32_t mscope_scopes_on MSCOPE_FUNCTION;
+/* The scopes of a thread, which MSCOPE_SCOPE enters and leaves without a call. */
+#define MSCOPE_SCOPES_KEPT 128
+struct mscope_scopes {
+    uint32_t depth; /* of all, also of those that are not kept */
+    uint32_t ignored;
+    uint32_t thread, asked; /* its name, and how often that was looked at */
+    struct {
+        uint64_t place; /* the stack pointer of who entered it */
+        uint32_t name;
+    } kept[MSCOPE_SCOPES_KEPT];
+};
+/* Not 0 while scopes are noted: where the pointer to a thread's scopes is, as a distance from its thread
+ * pointer. */
+extern intptr_t mscope_scopes_on MSCOPE_FUNCTION;
 
 mscope_scope mscope_scope_enter(struct mscope_name *name) MSCOPE_FUNCTION;
 void mscope_scope_leave(mscope_scope scope) MSCOPE_FUNCTION;
@@ -258,10 +270,12 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 /* ---- How calls are made where the recorder may be absent ---- */
 
 #ifdef MSCOPE_LINKED
-#define MSCOPE_SCOPES_ON __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED)
+#define MSCOPE_SCOPES_PRESENT 1
+#define MSCOPE_SCOPES_ON      __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED)
 #else
 /* A function of the same name as a macro is meant where no parenthesis follows its name. */
-#define MSCOPE_SCOPES_ON (&mscope_scopes_on && __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED))
+#define MSCOPE_SCOPES_PRESENT (&mscope_scopes_on != NULL)
+#define MSCOPE_SCOPES_ON      (MSCOPE_SCOPES_PRESENT ? __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED) : 0)
 #define mscope_result_text(result)                                                                           \
     (mscope_result_text ? (mscope_result_text)(result) : "the recorder is not part of this process")
 #define mscope_state()                      (mscope_state ? (mscope_state)() : MSCOPE_UNINITIALIZED)
@@ -319,11 +333,67 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 /* Inlined even where nothing else is: a scope's place among the frames is that of who calls these. */
 #define MSCOPE_INLINE static inline __attribute__((always_inline))
 
-MSCOPE_INLINE mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
-    return __builtin_expect(MSCOPE_SCOPES_ON, 0) ? (mscope_scope_enter)(name) : MSCOPE_SCOPE_NONE;
+/* A signal handler that comes before the depth changes writes to the same place, which is noticed after that;
+ * one that comes later finds the scope there. */
+MSCOPE_INLINE mscope_scope mscope_scope_push(
+    struct mscope_scopes *scopes, uint32_t depth, uint32_t name, uint64_t place) {
+    volatile uint64_t *its_place = &scopes->kept[depth].place;
+    volatile uint32_t *its_name = &scopes->kept[depth].name;
+    *its_name = name;
+    *its_place = place;
+    *(volatile uint32_t *)&scopes->depth = depth + 1;
+    if (__builtin_expect(*its_place != place, 0)) {
+        *its_name = name;
+        *its_place = place;
+    }
+    return depth;
 }
+
+#ifdef __x86_64__
+MSCOPE_INLINE struct mscope_scopes *mscope_scopes_at(intptr_t distance) {
+    struct mscope_scopes *scopes;
+    __asm__ volatile("mov %%fs:(%1), %0" : "=r"(scopes) : "r"(distance) : "memory");
+    return scopes;
+}
+#endif
+
+MSCOPE_INLINE mscope_scope mscope_scope_enter_at(struct mscope_name *name, intptr_t on) {
+#ifdef __x86_64__ /* elsewhere the stack pointer may still be the caller's */
+    struct mscope_scopes *scopes = mscope_scopes_at(on);
+    uint32_t number = __atomic_load_n(&name->number, __ATOMIC_RELAXED);
+    if (scopes && number) {
+        uint32_t depth = scopes->depth;
+        uint64_t place;
+        __asm__ volatile("mov %%rsp, %0" : "=r"(place) : : "memory");
+        if (depth < MSCOPE_SCOPES_KEPT && (!depth || scopes->kept[depth - 1].place > place))
+            return mscope_scope_push(scopes, depth, number, place);
+    }
+#endif
+    return (mscope_scope_enter)(name);
+}
+
+MSCOPE_INLINE mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
+    intptr_t on = 0;
+    if (__builtin_expect(MSCOPE_SCOPES_PRESENT && (on = MSCOPE_SCOPES_ON) != 0, 0))
+        return mscope_scope_enter_at(name, on);
+    return MSCOPE_SCOPE_NONE;
+}
+
+MSCOPE_INLINE void mscope_scope_leave_at(mscope_scope scope, intptr_t on) {
+#ifdef __x86_64__
+    struct mscope_scopes *scopes = on ? mscope_scopes_at(on) : NULL;
+    if (scopes) {
+        volatile uint32_t *depth = &scopes->depth;
+        if (scope < *depth) *depth = scope;
+        return;
+    }
+#endif
+    (void)on;
+    (mscope_scope_leave)(scope);
+}
+
 MSCOPE_INLINE void mscope_scope_leave_it(const mscope_scope *scope) {
-    if (__builtin_expect(*scope != MSCOPE_SCOPE_NONE, 0)) (mscope_scope_leave)(*scope);
+    if (__builtin_expect(*scope != MSCOPE_SCOPE_NONE, 0)) mscope_scope_leave_at(*scope, MSCOPE_SCOPES_ON);
 }
 MSCOPE_INLINE void mscope_ignore_end_it(const int *unused) {
     (void)unused;

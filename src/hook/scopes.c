@@ -2,6 +2,7 @@
 #include "hook/scopes.h"
 
 #include "core/names.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
 #include "hook/recorder.h"
@@ -21,16 +22,17 @@
 #define ASKED_ALWAYS 8u  /* a thread is often named a little after it began */
 #define ASKED_EACH   64u /* and seldom after that */
 
-__thread struct scopes *hook_scopes;
-EXPORT uint32_t mscope_scopes_on;
+__thread struct mscope_scopes *hook_scopes;
+EXPORT intptr_t mscope_scopes_on;
 static bool threads_are_frames, scopes_are_frames;
 
-static inline uint32_t scopes_on(void) {
+static inline intptr_t scopes_on(void) {
     return __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED);
 }
 
 void scopes_switch(bool on) {
-    __atomic_store_n(&mscope_scopes_on, on, __ATOMIC_RELAXED);
+    intptr_t distance = (intptr_t)((uintptr_t)&hook_scopes - thread_pointer());
+    __atomic_store_n(&mscope_scopes_on, on ? distance : 0, __ATOMIC_RELAXED);
 }
 
 void scopes_choose(bool threads, bool scopes) {
@@ -38,11 +40,11 @@ void scopes_choose(bool threads, bool scopes) {
     scopes_are_frames = scopes;
 }
 
-static __attribute__((noinline, cold)) struct scopes *make_scopes(void) {
+static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     if (!is_recording() || !recorder_knows_thread()) return NULL;
     UNNOTICED;
     void *memory =
-        mmap(NULL, sizeof(struct scopes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof(struct mscope_scopes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     /* A signal handler may have been faster, and its scopes are closed again: one of the two is enough. */
     if (memory != MAP_FAILED) hook_scopes = memory;
     return hook_scopes;
@@ -55,26 +57,10 @@ void scopes_free(void) {
 
 /* ---- entering and leaving ---- */
 
-/* Once before the depth changes, for a handler that comes after that, and once after it, because one that
- * came before has written here too. */
-static inline void put(struct scopes *scopes, uint32_t depth, uint32_t name, uint64_t place) {
-    scopes->name[depth] = name;
-    scopes->place[depth] = place;
-    scopes->signature[depth + 1] =
-        (scopes->signature[depth] + place * 33 + name) * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-static inline mscope_scope push(struct scopes *scopes, uint32_t name, uint64_t place) {
+static inline mscope_scope push(struct mscope_scopes *scopes, uint32_t name, uint64_t place) {
     uint32_t depth = scopes->depth;
-    if (__builtin_expect(depth >= SCOPES_KEPT, 0)) {
-        scopes->signature[SCOPES_KEPT + 1] = ~scopes->signature[SCOPES_KEPT];
-        if (depth < MSCOPE_SCOPE_NONE - 1) scopes->depth++;
-        return depth;
-    }
-    put(scopes, depth, name, place);
-    scopes->depth = depth + 1;
-    put(scopes, depth, name, place);
+    if (__builtin_expect(depth < SCOPES_KEPT, 1)) return mscope_scope_push(scopes, depth, name, place);
+    if (depth < MSCOPE_SCOPE_NONE - 1) scopes->depth++;
     return depth;
 }
 
@@ -95,25 +81,25 @@ static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_na
  * is gone without leaving it, by a longjmp. What is here already is not entered again, so that those which
  * were jumped out of do not pile up; there is nothing to leave then. */
 static __attribute__((noinline, cold)) mscope_scope enter_beside(
-    struct scopes *scopes, uint32_t name, uint64_t place) {
-    for (uint32_t i = scopes->depth; i-- > 0 && scopes->place[i] <= place;)
-        if (scopes->name[i] == name && scopes->place[i] == place) return scopes->depth;
+    struct mscope_scopes *scopes, uint32_t name, uint64_t place) {
+    for (uint32_t i = scopes->depth; i-- > 0 && scopes->kept[i].place <= place;)
+        if (scopes->kept[i].name == name && scopes->kept[i].place == place) return scopes->depth;
     return push(scopes, name, place);
 }
 
 EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
     if (!scopes_on()) return MSCOPE_SCOPE_NONE;
-    struct scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = hook_scopes;
     uint32_t number = name ? __atomic_load_n(&name->number, __ATOMIC_RELAXED) : NAME_NONE;
     if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name, STACK_POINTER);
     uint32_t last = scopes->depth - 1; /* of those that are kept, if there is one */
-    if (last < SCOPES_KEPT && __builtin_expect(scopes->place[last] <= STACK_POINTER, 0))
+    if (last < SCOPES_KEPT && __builtin_expect(scopes->kept[last].place <= STACK_POINTER, 0))
         return enter_beside(scopes, number, STACK_POINTER);
     return push(scopes, number, STACK_POINTER);
 }
 
 EXPORT void mscope_scope_leave(mscope_scope scope) {
-    struct scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = hook_scopes;
     if (scopes && scope < scopes->depth) scopes->depth = scope;
 }
 
@@ -123,7 +109,7 @@ EXPORT void mscope_scope_begin(const char *name) {
 }
 
 EXPORT void mscope_scope_end(void) {
-    struct scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = hook_scopes;
     if (scopes && scopes->depth) scopes->depth--;
 }
 
@@ -132,7 +118,7 @@ EXPORT void mscope_ignore_begin(void) {
 }
 
 EXPORT void mscope_ignore_end(void) {
-    struct scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = hook_scopes;
     if (scopes && scopes->ignored) scopes->ignored--;
 }
 
@@ -140,10 +126,18 @@ EXPORT void mscope_ignore_end(void) {
 
 void scopes_prepare(void) {
     if (!threads_are_frames || (!hook_scopes && !make_scopes())) return;
-    struct scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = hook_scopes;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
     char name[16];
     if (prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
+}
+
+uint64_t scopes_sign(const struct mscope_scopes *scopes) {
+    uint32_t depth = scopes->depth < SCOPES_KEPT ? scopes->depth : SCOPES_KEPT;
+    uint64_t sum = scopes->depth > SCOPES_KEPT;
+    for (uint32_t i = 0; i < depth; i++)
+        sum = (sum + scopes->kept[i].place * 33 + scopes->kept[i].name) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    return sum + scopes->thread;
 }
 
 static uint64_t frame_of(enum frame_kind kind, uint32_t name) {
@@ -155,7 +149,7 @@ static uint64_t frame_of(enum frame_kind kind, uint32_t name) {
  * What entered a scope a little below the stack pointer, a wrapper or a constructor, has returned: all frames
  * are outside of that. A scope that was entered on another stack than this is outside of all. */
 uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, uint64_t low, uint64_t high) {
-    const struct scopes *scopes = hook_scopes;
+    const struct mscope_scopes *scopes = hook_scopes;
     if (!scopes) return count;
     uint32_t open = scopes_are_frames && places ? scopes->depth : 0;
     uint32_t kept = open < SCOPES_KEPT ? open : SCOPES_KEPT;
@@ -163,9 +157,9 @@ uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, 
     if (threads_are_frames) frames[--at] = frame_of(FRAME_THREAD, scopes->thread);
     uint64_t caller = UINT64_MAX; /* stack pointer of the caller of frame `count` - 1 */
     while (next < kept) {
-        uint64_t place = scopes->place[next];
+        uint64_t place = scopes->kept[next].place;
         if (count == 0 || caller <= place || place + WRAPPER_ROOM < low || place >= high) {
-            frames[--at] = frame_of(FRAME_SCOPE, scopes->name[next++]);
+            frames[--at] = frame_of(FRAME_SCOPE, scopes->kept[next++].name);
             if (next == SCOPES_KEPT && open > kept) frames[--at] = frame_of(FRAME_CUT, 0);
             continue;
         }

@@ -10,36 +10,30 @@
 #ifndef MALLOSCOPE_HOOK_SCOPES_H
 #define MALLOSCOPE_HOOK_SCOPES_H
 
+#ifndef MSCOPE_LINKED
+#define MSCOPE_LINKED
+#endif
+#include "malloscope.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define SCOPES_KEPT 128u
+#define SCOPES_KEPT MSCOPE_SCOPES_KEPT
 #define SCOPES_ROOM (SCOPES_KEPT + 2) /* frames: and one that says that some are missing, and the thread */
 
-struct scopes {
-    uint32_t depth;   /* of all, also of those that are not kept */
-    uint32_t ignored; /* > 0: what is allocated is not recorded */
-    uint32_t thread;  /* number of the thread's name, 0 = not asked for yet */
-    uint32_t asked;   /* how often it was looked at */
-    uint32_t name[SCOPES_KEPT];
-    uint64_t place[SCOPES_KEPT];         /* the stack pointer of who entered it */
-    uint64_t signature[SCOPES_KEPT + 2]; /* [d] stands for the outermost d: other scopes, other signature */
-};
-
 /* The calling thread's; NULL while it has none. */
-extern __thread struct scopes *hook_scopes;
+extern __thread struct mscope_scopes *hook_scopes;
 
 static inline bool scopes_ignore(void) {
     return __builtin_expect(hook_scopes != NULL, 0) && hook_scopes->ignored;
 }
 
-/* Stands for all that scopes_merge would add. */
+/* Stands for all that scopes_merge would add: other scopes, other signature. */
+uint64_t scopes_sign(const struct mscope_scopes *scopes);
+
 static inline uint64_t scopes_signature(void) {
-    const struct scopes *scopes = hook_scopes;
-    if (__builtin_expect(!scopes, 1)) return 0;
-    uint32_t depth = scopes->depth <= SCOPES_KEPT ? scopes->depth : SCOPES_KEPT + 1;
-    return scopes->signature[depth] + scopes->thread;
+    return __builtin_expect(hook_scopes != NULL, 0) ? scopes_sign(hook_scopes) : 0;
 }
 
 /* Whether stacks end with the thread's name, and have scopes. Said once. */
