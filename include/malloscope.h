@@ -358,6 +358,7 @@ MSCOPE_INLINE struct mscope_scopes *mscope_scopes_at(intptr_t distance) {
 #endif
 
 MSCOPE_INLINE mscope_scope mscope_scope_enter_at(struct mscope_name *name, intptr_t on) {
+    (void)on;
 #ifdef __x86_64__ /* elsewhere the stack pointer may still be the caller's */
     struct mscope_scopes *scopes = mscope_scopes_at(on);
     uint32_t number = __atomic_load_n(&name->number, __ATOMIC_RELAXED);
@@ -380,6 +381,7 @@ MSCOPE_INLINE mscope_scope mscope_scope_enter_if_on(struct mscope_name *name) {
 }
 
 MSCOPE_INLINE void mscope_scope_leave_at(mscope_scope scope, intptr_t on) {
+    (void)on;
 #ifdef __x86_64__
     struct mscope_scopes *scopes = on ? mscope_scopes_at(on) : NULL;
     if (scopes) {
@@ -388,7 +390,6 @@ MSCOPE_INLINE void mscope_scope_leave_at(mscope_scope scope, intptr_t on) {
         return;
     }
 #endif
-    (void)on;
     (mscope_scope_leave)(scope);
 }
 
