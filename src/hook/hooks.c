@@ -57,25 +57,29 @@ void hooks_choose_usable_size(bool marks) {
 }
 
 _Atomic uint8_t hook_filter[1 << 16];
-static enum unmarked unmarked;
+static _Atomic(enum unmarked) treatment;
+
+static inline enum unmarked unmarked(void) {
+    return atomic_load_explicit(&treatment, memory_order_relaxed);
+}
 
 void hooks_treat_unmarked(enum unmarked how) {
     static void *(*const resize[])(void *, size_t) = {hook_realloc_always, hook_realloc_filtered};
     static void (*const release[])(void *) = {hook_free, hook_free_filtered};
-    unmarked = how;
+    atomic_store_explicit(&treatment, how, memory_order_relaxed);
     hook_realloc_plain = how == UNMARKED_IGNORE ? real.realloc : resize[how];
     hook_free_plain = hook_free_page = how == UNMARKED_IGNORE ? real.free : release[how];
 }
 
 /* Blocks that are marked now stay so; free knows them by their mark. */
 void hooks_stop_marking(void) {
-    if (recorder_stop_marking() && unmarked == UNMARKED_IGNORE) hooks_treat_unmarked(UNMARKED_FILTER);
+    if (recorder_stop_marking() && unmarked() == UNMARKED_IGNORE) hooks_treat_unmarked(UNMARKED_FILTER);
 }
 
 /* ---- allocation ---- */
 
 static void note_unmarked(const void *block) {
-    if (unmarked == UNMARKED_LOOK_UP) return;
+    if (unmarked() == UNMARKED_LOOK_UP) return;
     filter_add(block);
     if (begins_page(block) || is_tagged(block))
         __atomic_store_n(&hook_free_page, hook_free_filtered, __ATOMIC_RELAXED);
@@ -86,7 +90,7 @@ static void note_unmarked(const void *block) {
 static void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
     enum outcome outcome = recorder_sample_unmarked(without_tag(block), size, at);
-    if (outcome != OUTCOME_RECORDED && unmarked != UNMARKED_LOOK_UP) filter_remove(block);
+    if (outcome != OUTCOME_RECORDED && unmarked() != UNMARKED_LOOK_UP) filter_remove(block);
 }
 
 static void record_marked(void *block, uint64_t distance, size_t size, caller *at) {
@@ -97,7 +101,7 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
 /* Takes a block out of the live table if it is there. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
-    if (unmarked == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
+    if (unmarked() == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
     if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
     if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
     filter_remove(block);
@@ -164,7 +168,7 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
         recorder_refund(size);
     else if (distance)
         record_marked(block, distance, size, at);
-    else if (mark && unmarked == UNMARKED_IGNORE)
+    else if (mark && unmarked() == UNMARKED_IGNORE)
         recorder_drop(); /* its free would not be noticed */
     else
         record_unmarked(block, size, at);
