@@ -153,7 +153,10 @@ static __attribute__((noinline)) uint32_t walk_stack(
     }
     bool cut = stack.count == depth && stack.frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
     if (hook_python_walk && recorder.walks) merge_python(&stack);
-    stack.count = scopes_merge(stack.frames, stack.places, stack.count, bounds.low, bounds.high);
+    /* The thread's own stack begins where a coroutine's must have ended. */
+    bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
+    uint64_t high = is_below ? thread->stack_low : bounds.high;
+    stack.count = scopes_merge(stack.frames, stack.places, stack.count, bounds.low, high);
     struct stack_key key = {.frames = stack.frames,
         .frame_count = stack.count,
         .heap = heap,
