@@ -25,6 +25,7 @@
 struct member {
     int32_t tid;
     uint32_t record;
+    uint64_t forgotten; /* bytes that it had allocated when all was forgotten */
 };
 
 struct collector {
@@ -184,7 +185,7 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
             return NULL;
         }
         memmove(&grown[place + 1], &grown[place], (collector->member_count - place) * sizeof *grown);
-        grown[place] = (struct member){tid, number};
+        grown[place] = (struct member){.tid = tid, .record = number};
         collector->member_count++;
         struct thread_record *record = threads_get(recording, number);
         record->number = number;
@@ -198,7 +199,7 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
 void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes) {
     struct thread_record *record =
         thread_of(collector, thread, kernel_time(CLOCK_MONOTONIC) - collector->start);
-    if (record) counter_store(&record->bytes, bytes);
+    if (record) counter_store(&record->bytes, bytes - collector->last.forgotten);
 }
 
 void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time) {
@@ -206,7 +207,7 @@ void collector_thread_ended(struct collector *collector, int32_t thread, uint64_
     if (place == collector->member_count || collector->members[place].tid != thread) return;
     struct recording *recording = &collector->recording;
     struct thread_record *record = threads_get(recording, collector->members[place].record);
-    counter_store(&record->bytes, bytes);
+    counter_store(&record->bytes, bytes - collector->members[place].forgotten);
     timeline_flush(recording, record);
     live_give_all(recording, record);
     threads_end(recording, record, time > collector->start ? time - collector->start : 0);
@@ -282,7 +283,10 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     for (size_t i = 0; i < collector->member_count; i++) {
         struct thread_record *record = threads_get(recording, collector->members[i].record);
         counter_store(&record->samples, 0);
+        collector->members[i].forgotten += counter_load(&record->bytes);
+        counter_store(&record->bytes, 0);
     }
+    collector->last = (struct member){0};
     index_free(&collector->blocks);
     counter_store(&header->live_bytes, 0);
     counter_store(&header->peak_bytes, 0);

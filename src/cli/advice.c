@@ -73,24 +73,39 @@ static bool is_python(const char *path) {
            strncmp(name, "python3", 7) == 0 || strcmp(name, "python") == 0;
 }
 
-static bool sees_objects(const struct model *model) {
+enum objects { OBJECTS_LARGE, OBJECTS_UNSEEN, OBJECTS_ALL };
+
+/* What was seen of the objects that the interpreter allocates itself. */
+static enum objects objects_seen(const struct model *model) {
+    enum objects seen = OBJECTS_LARGE;
     for (size_t i = 0; i < model->heap_count; i++)
-        if (strcmp(model->heaps[i].name, HEAP_PYTHON) == 0) return true;
-    return false;
+        if (strcmp(model->heaps[i].name, HEAP_PYTHON) == 0) seen = OBJECTS_UNSEEN;
+    for (size_t i = 0; i < model->stack_count && seen == OBJECTS_UNSEEN; i++)
+        if (strcmp(model->heaps[model->stacks[i].heap].name, HEAP_PYTHON) == 0) seen = OBJECTS_ALL;
+    return seen;
 }
 
 /* With PYTHONMALLOC=malloc most of what comes from Python is small. */
 static void advise_python(FILE *out, const struct tally *tally) {
     if (tally->python_objects <= 0) return;
-    if (!tally->interpreted)
+    if (!tally->interpreted) {
         summary_wrap(out, "note:",
-            "this interpreter's own frames could not be read, so only native ones are shown: CPython 3.8 to "
-            "3.13 is known");
-    if (!tally->interpreted) return;
-    if (sees_objects(tally->model))
+            tally->model->processes[0].attached ? "attached to a Python program: only native frames are "
+                                                  "shown; 'malloscope run' shows Python's"
+                                                : "this interpreter's own frames could not be read, so only "
+                                                  "native ones are shown: CPython 3.8 to "
+                                                  "3.13 is known");
+        return;
+    }
+    enum objects seen = objects_seen(tally->model);
+    bool are_large = tally->python_bytes / tally->python_objects >= PYTHON_SMALL;
+    if (seen == OBJECTS_ALL)
         summary_wrap(
             out, "note:", "every Python object is shown: small ones are in the heap '" HEAP_PYTHON "'");
-    else if (tally->python_bytes / tally->python_objects >= PYTHON_SMALL)
+    else if (seen == OBJECTS_UNSEEN && are_large)
+        summary_wrap(out, "note:",
+            "--python-objects saw none: PYTHONMALLOC or -X dev has given the interpreter another allocator");
+    else if (are_large)
         summary_wrap(out, "note:",
             "of Python's objects, those over 512 bytes and the interpreter's tables are shown; "
             "--python-objects shows all");

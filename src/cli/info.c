@@ -152,7 +152,8 @@ static void print_tables(const struct model *model) {
     print_field("mapped files", "%s", count_text((double)model->module_count).text);
     print_names(model);
     if (totals->unknown_frees)
-        print_field("unknown frees", "%s, of blocks that were allocated before the recording began",
+        print_field("unknown frees",
+            "%s, of blocks that were allocated before the recording began, or never reported",
             count_text((double)totals->unknown_frees).text);
     if (!totals->drops_total) print_field("drops", "none");
     for (int i = 0; i < DROP_KINDS; i++)

@@ -169,8 +169,8 @@ int command_run(int argc, char **argv) {
             .help = "keep N frames of a stack (default 256, at most 4096)",
             .environment = "MALLOSCOPE_DEPTH"},
         {0, "stacks", OPTION_CHOICE, &run.stacks, "WHAT",
-            .help = "what stacks are made of: both (default), native, or scopes: the\nprogram's own "
-                    "(malloscope.h), which are cheaper",
+            .help = "what stacks are made of: both (default), native alone, without\nPython's frames and "
+                    "scopes, or scopes: the program's own\n(malloscope.h), which are cheaper",
             .choices = stack_choices, .environment = "MALLOSCOPE_STACKS"},
         {0, "thread-frames", OPTION_ON, &run.thread_frames, NULL,
             .help = "make the thread's name the root of every stack",

@@ -172,13 +172,19 @@ static void add_estimate(struct pieces *pieces, const char *word, struct estimat
 
 void summary_add_total(struct pieces *pieces, const struct model *model) {
     const struct totals *totals = &model->totals;
-    /* The threads' own counters know nothing of heaps that are not malloc's; where the recording is damaged
-     * they may be what is missing. */
-    if (model->damaged || model_has_heaps(model))
+    /* The threads' own counters know nothing of heaps that are not malloc's, nor whether recording was on;
+     * where the recording is damaged they may be what is missing. */
+    if (model->damaged || model->was_paused || model_has_heaps(model))
         add_estimate(pieces, "total", totals->sum.total_bytes);
     else
         pieces_add(pieces, "total %s%s", totals->exact_is_complete ? "" : "at least ",
             bytes_text(totals->exact_total_bytes).text);
+}
+
+static bool is_attached(const struct model *model) {
+    for (size_t i = 0; i < model->process_count; i++)
+        if (model->processes[i].attached) return true;
+    return false;
 }
 
 void summary_print(FILE *out, const struct model *model) {
@@ -202,7 +208,10 @@ void summary_print(FILE *out, const struct model *model) {
         pieces_add(&pieces, "rate %s, %s", bytes_text((double)model->rate).text,
             counted_text((double)totals->sum.samples, "sample").text);
     else if (!summary_is_incomplete(model))
-        pieces_add(&pieces, "exact, every allocation recorded");
+        pieces_add(&pieces, "exact, every allocation %s",
+            model->was_paused    ? "while recording was on"
+            : is_attached(model) ? "since attached to"
+                                 : "recorded");
     if (totals->drops_total)
         pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
     else

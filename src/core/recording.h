@@ -78,6 +78,7 @@ enum recording_flag {
     RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
     RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
     RECORDING_LEVELS = 1 << 5,  /* only the size of the memory over time is known: nothing of single blocks */
+    RECORDING_PAUSED = 1 << 7,  /* the program has switched recording off for a time */
     RECORDING_PARTIAL = 1 << 6, /* attached: some allocators of the program, or part of one, have no probes */
 };
 

@@ -245,27 +245,41 @@ realloc_always_here:
 	end_function pvalloc
 
 /* The program's own heaps (own_heaps.c). */
-	function mscope_heap_alloc
+/* Charges the heap in w0 for x2 bytes; goes on behind it if no sample is due. */
+.macro heap_charge due
 	cmp	w0, #OWN_HEAPS
-	b.hs	1f
+	b.hs	\due
 	adrp	x12, hook_heap_scale
 	add	x12, x12, #:lo12:hook_heap_scale
 	ldr	x12, [x12, w0, uxtw #3]
-	cbz	x12, 1f
+	cbz	x12, \due
 	umulh	x13, x12, x2
-	cbnz	x13, 1f
+	cbnz	x13, \due
 	mul	x12, x12, x2
 	mrs	x9, tpidr_el0
 	adrp	x10, :gottprel:hook_heap_countdown
 	ldr	x10, [x10, #:gottprel_lo12:hook_heap_countdown]
 	ldr	x11, [x9, x10]
 	subs	x11, x11, x12
-	b.ls	1f
+	b.ls	\due
 	str	x11, [x9, x10]
+.endm
+
+	function mscope_heap_alloc
+	heap_charge 1f
 	mov	w0, #0
 	ret
 1:	cold_call hook_heap_alloc, x3
 	end_function mscope_heap_alloc
+
+/* The same, and returns the address: to be jumped to by who hands it out. */
+	.hidden	hook_heap_given
+	function hook_heap_given
+	heap_charge 1f
+	mov	x0, x1
+	ret
+1:	cold_call hook_heap_give, x3
+	end_function hook_heap_given
 
 	function mscope_heap_alloc_many
 	cold_call hook_heap_alloc_many, x4

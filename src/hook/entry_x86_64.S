@@ -200,24 +200,39 @@ free_here:
 	end_function pvalloc
 
 /* The program's own heaps (own_heaps.c). */
-	function mscope_heap_alloc
+/* Charges the heap in edi for rdx bytes; goes on behind it if no sample is due. */
+.macro heap_charge due refund
 	cmp	$OWN_HEAPS, %edi
-	jae	1f
+	jae	\due
 	mov	%edi, %eax
 	lea	hook_heap_scale(%rip), %rcx
 	mov	(%rcx, %rax, 8), %rax
 	test	%rax, %rax
-	je	1f
+	je	\due
 	imul	%rdx, %rax
-	jo	1f
+	jo	\due
 	mov	hook_heap_countdown@gottpoff(%rip), %rcx
 	sub	%rax, %fs:(%rcx)
-	jbe	2f
+	jbe	\refund
+.endm
+
+	function mscope_heap_alloc
+	heap_charge 1f, 2f
 	xor	%eax, %eax
 	ret
 2:	add	%rax, %fs:(%rcx)
 1:	cold_call hook_heap_alloc %rcx
 	end_function mscope_heap_alloc
+
+/* The same, and returns the address: to be jumped to by who hands it out. */
+	.hidden	hook_heap_given
+	function hook_heap_given
+	heap_charge 1f, 2f
+	mov	%rsi, %rax
+	ret
+2:	add	%rax, %fs:(%rcx)
+1:	cold_call hook_heap_give %rcx
+	end_function hook_heap_given
 
 	function mscope_heap_alloc_many
 	cold_call hook_heap_alloc_many %r8

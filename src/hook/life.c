@@ -97,6 +97,7 @@ static mscope_result set_active(uint64_t active) {
     if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE; /* a child that begins */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
         return MSCOPE_BAD_STATE;
+    if (!active) atomic_fetch_or(&recorder.recording.header->flags, RECORDING_PAUSED);
     scopes_switch(active);
     return MSCOPE_OK;
 }

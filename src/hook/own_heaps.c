@@ -55,6 +55,7 @@ __thread uint64_t hook_heap_countdown;
 static _Atomic uint16_t region_count[REGIONS];
 
 mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
+void *hook_heap_give(mscope_heap heap, void *address, size_t size, caller *at);
 mscope_result hook_heap_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count, caller *at);
 mscope_result hook_heap_resize(
@@ -233,6 +234,11 @@ static mscope_result allocated(mscope_heap heap, const void *address, size_t siz
 
 mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at) {
     return allocated(heap, address, size, 1, at);
+}
+
+void *hook_heap_give(mscope_heap heap, void *address, size_t size, caller *at) {
+    allocated(heap, address, size, 1, at);
+    return address;
 }
 
 mscope_result hook_heap_alloc_many(

@@ -11,12 +11,17 @@
 #ifndef __ASSEMBLER__
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The recording begins: it is told of the heaps that were registered before. */
 void own_heaps_start(void);
 
 bool own_heap_exists(uint32_t heap);
+
+/* A block is handed out: mscope_heap_alloc that returns it. A function whose last call this is leaves no
+ * trace on the stack (entry_*.S). */
+void *hook_heap_given(uint32_t heap, void *address, size_t size);
 
 /* A block is freed, which need not have been reported. */
 void own_heap_forget(uint32_t heap, const void *address);

@@ -152,8 +152,8 @@ static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t
 
 /* ---- lines ---- */
 
-/* What was looked up lately: the upper bits of a hash of code and instruction, whose lower ones are the place,
- * and the line. */
+/* What was looked up lately: the upper bits of a hash of code and instruction, whose lower ones are the
+ * place, and the line. */
 #define LINES_KNOWN   4096u
 #define LINE_BITS     24
 #define LINE_CHECK(h) ((h) >> LINE_BITS << LINE_BITS)

@@ -32,15 +32,13 @@ static bool is_small(size_t size) {
 static void *object_malloc(void *context, size_t size) {
     const struct allocator *next = context;
     void *block = next->malloc(next->context, size);
-    if (block && is_small(size)) mscope_heap_alloc(heap, block, size);
-    return block;
+    return block && is_small(size) ? hook_heap_given(heap, block, size) : block;
 }
 
 static void *object_calloc(void *context, size_t count, size_t size) {
     const struct allocator *next = context;
     void *block = next->calloc(next->context, count, size);
-    if (block && is_small(count * size)) mscope_heap_alloc(heap, block, count * size);
-    return block;
+    return block && is_small(count * size) ? hook_heap_given(heap, block, count * size) : block;
 }
 
 /* The old block is forgotten first: its place may be given to another thread's before the call returns. A
@@ -49,8 +47,7 @@ static void *object_realloc(void *context, void *block, size_t size) {
     const struct allocator *next = context;
     own_heap_forget(heap, block);
     void *resized = next->realloc(next->context, block, size);
-    if (resized && is_small(size)) mscope_heap_alloc(heap, resized, size);
-    return resized;
+    return resized && is_small(size) ? hook_heap_given(heap, resized, size) : resized;
 }
 
 static void object_free(void *context, void *block) {

@@ -190,9 +190,12 @@ static int record(const struct options *options, bool at_once, enum stage otherw
         make_thread_key();
         unwind_start(note_module, early);
         scopes_choose(options->thread_frames || !recorder.walks, options->stacks != STACKS_NATIVE);
-        python_start(options->python_objects && early);
+        if (options->stacks != STACKS_NATIVE) python_start(options->python_objects && early);
         own_heaps_start();
-        if (!at_once) atomic_store(&recorder.recording.header->active, 0);
+        if (!at_once) {
+            atomic_store(&recorder.recording.header->active, 0);
+            atomic_fetch_or(&recorder.recording.header->flags, RECORDING_PAUSED);
+        }
         recorder.was_started = at_once;
     } else {
         recorder.marks = true; /* nothing is ever sampled: frees take the short way */

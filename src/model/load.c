@@ -399,5 +399,6 @@ int load_recording(
     }
     if (header->flags & RECORDING_LEVELS) model->levels_only = true;
     if (header->flags & RECORDING_PARTIAL) model->is_partial = true;
+    if (header->flags & RECORDING_PAUSED) model->was_paused = true;
     return 0;
 }

@@ -169,6 +169,7 @@ static struct model_stack *add_stack(struct builder *builder, const struct loade
         .flags = loaded->record->flags,
         .process = process,
         .heap = loaded->heap,
+        .in_own_heap = model->heaps[loaded->heap].number != 0,
         .type = model_find_text(model, process, loaded->record->type)};
     figures_clear(&stack->figures);
     return stack;

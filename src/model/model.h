@@ -56,6 +56,7 @@ struct model_stack {
     uint32_t flags;   /* enum stack_flag */
     uint32_t process; /* index into model.processes */
     uint32_t heap;    /* index into model.heaps */
+    bool in_own_heap; /* which is not malloc's */
     const char *type; /* of what was allocated, as the program named it; NULL = not known */
     struct figures figures;
 };
@@ -193,6 +194,7 @@ struct model {
     struct health health;
     bool exact;            /* every allocation was recorded */
     bool levels_only;      /* nothing is known of single blocks: only the size of the memory over time */
+    bool was_paused;       /* recording was off for a time: the threads' own counters went on */
     bool is_partial;       /* what some allocators of the program hand out was not seen */
     uint64_t rate;         /* largest of the heaps' rates */
     uint64_t *frame_store; /* what stacks[].frames point into */

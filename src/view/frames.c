@@ -48,6 +48,7 @@ static bool add_stack(
     /* The stack that collects what the stack table had no room for has no frames. */
     static const struct symbol nothing = {.function = "[dropped]"};
     frames->first = frames->count;
+    frames->in_own_heap = stack->in_own_heap;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         struct symbol_list list = resolver_look_up(resolver, stack, i);
         if (!add_frames(frames, list.frames, list.count, list.module)) return false;
@@ -105,6 +106,11 @@ static size_t find_scope_without_calls(const struct source_frames *frames) {
     return scope;
 }
 
+/* Who reports to a heap of the program's own is usually that heap's allocator, and so called. */
+static bool is_allocator(const struct source_frame *frame) {
+    return strcasestr(frame->symbol->function, "alloc") != NULL;
+}
+
 /* What an interpreter and its libraries allocate, the line that they work on asks for. */
 static size_t find_interpreted(const struct source_frames *frames) {
     size_t i = frames->first;
@@ -124,6 +130,8 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
         const struct source_frame *frame = &frames->frames[i];
         if (!is_call(frame)) continue;
         enum plumbing verdict = plumbing_of_frame(frames, frame);
+        if (verdict == PLUMBING_NOT && frames->in_own_heap && is_allocator(frame))
+            verdict = PLUMBING_IF_NAMED;
         if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
         if (verdict != PLUMBING_NOT) continue;

@@ -19,6 +19,7 @@ struct source_frames {
     size_t count; /* at least 1 after source_frames_expand */
     size_t capacity;
     size_t first, end;        /* the stack itself: its type may stand before it, and its heap behind */
+    bool in_own_heap;         /* the stack's heap is one that the program manages itself */
     struct verdict *verdicts; /* on functions that were met lately, or NULL */
 };
 

@@ -38,6 +38,7 @@ static const struct rule {
     {"std::sys::*alloc*", NULL, PLUMBING_ALWAYS},
     /* The standard libraries of both */
     {"std::*", NULL, PLUMBING_IF_SOURCE},
+    {"\\[*", "libstdc++", PLUMBING_IF_SOURCE},
     {"__gnu_cxx::*", NULL, PLUMBING_IF_SOURCE},
     {"alloc::*", NULL, PLUMBING_IF_SOURCE},
     {"core::*", NULL, PLUMBING_IF_SOURCE},

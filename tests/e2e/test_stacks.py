@@ -150,7 +150,8 @@ def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
         "scripts": str(IN_GDB.parent),
         "library": str(harness.LIBRARY),
         "result": str(result),
-        "environment": {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(recording), "MALLOSCOPE_RATE": rate},
+        "environment": {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(recording), "MALLOSCOPE_RATE": rate,
+                        "MALLOSCOPE_STACKS": "native"},
     }
     gdb = [need("gdb"), "-nx", "-q", "-batch", "-ex", f"python job = {job}", "-x", IN_GDB, "--args"]
     output, complaint, _ = play(start, program, gdb, build, folder, program.size)
