@@ -1,4 +1,5 @@
 #include "model/source.h"
+#include "model/copies.h"
 
 #include "model/model.h"
 #include "model/process.h"
@@ -213,6 +214,7 @@ static int find_in_folder(const char *name, struct source *source, struct proble
             "name a folder that holds *.mscope files, or a single recording",
             "there are no recordings in the folder '%s'", name);
     qsort(source->paths, source->count, sizeof *source->paths, compare_names);
+    source->count = leave_out_copies(source->paths, source->count);
     source->is_folder = true;
     return 0;
 }

@@ -539,3 +539,23 @@ def test_bad_options(small, folder, options, code, said):
     result = malloscope("run", "-o", folder / "x.mscope", *options, "--", small, expect=code)
     assert said in result.stderr.decode() and result.stdout == b""
     assert list(folder.iterdir()) == []
+
+
+def test_a_folder_with_dumps_counts_the_program_once(tmp_path):
+    """The recording lies beside the dumps that its program made."""
+    source = tmp_path / "grows.c"
+    source.write_text("#include <malloscope.h>\n#include <stdlib.h>\n#include <unistd.h>\nvoid *volatile kept;\n"
+                      "int main(void) {\n"
+                      "    for (int i = 0; i < 30; i++) {\n"
+                      "        kept = malloc(1000);\n"
+                      "        if (i % 10 == 4) mscope_snapshot(\"dump.%n.mscope\");\n"
+                      "    }\n"
+                      "    _exit(0);\n}\n")
+    harness.run(["gcc", f"-I{harness.ROOT}/include", source, "-o", tmp_path / "grows"])
+    folder = tmp_path / "here"
+    folder.mkdir()
+    harness.malloscope("run", "-q", "--exact", "-o", folder / "grows.mscope", tmp_path / "grows", cwd=folder)
+    assert len(list(folder.glob("*.mscope"))) == 4
+    assert harness.report(folder)["totals"]["live_bytes"] == 30000
+    (folder / "grows.mscope").unlink()
+    assert harness.report(folder)["totals"]["live_bytes"] == 25000  # the last dump
