@@ -133,7 +133,11 @@ static void add_mappings(struct builder *builder) {
 static uint64_t function_id(struct builder *builder, const struct symbol *symbol) {
     struct function_key key = {
         .name = string(builder, symbol->function),
-        .system_name = string(builder, symbol->linkage ? symbol->linkage : symbol->function),
+        /* pprof takes a name that equals the linker's for one that is still mangled, and Python's <module>
+         * for a bad one. */
+        .system_name = string(builder, symbol->linkage       ? symbol->linkage
+                                       : symbol->interpreted ? ""
+                                                             : symbol->function),
         .file = string(builder, symbol->file),
         .line = symbol->function_line,
     };

@@ -100,7 +100,8 @@ void own_heaps_start(void) {
     ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof(options)->field)
 
 EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) {
-    if (!name || atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) return 0;
+    if (!name || (options && options->size < sizeof options->size)) return 0;
+    if (atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) return 0;
     uint32_t used = atomic_load(&heaps_used);
     do
         if (used + 1 >= OWN_HEAPS) return 0;
