@@ -168,13 +168,16 @@ static void say_end(const struct attach *attach, const struct session_status *st
 }
 
 static char *rest_text(const struct session_status *status, const struct attach *attach) {
+    cleanup_text char *others = NULL, *frees = NULL;
     if (status->recordings > 1)
-        return format_text(
-            "and %llu more recordings of processes it started", (unsigned long long)status->recordings - 1);
+        others = format_text("and %s of processes it started",
+            counted_text((double)status->recordings - 1, "more recording").text);
     if (attach->exact && status->older_frees)
-        return format_text("%s of blocks that were allocated before%s are not in it",
-            counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "");
-    return NULL;
+        frees = format_text("%s of blocks that were allocated before%s %s not in it",
+            counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
+            status->older_frees == 1 ? "is" : "are");
+    if (!others && !frees) return NULL;
+    return format_text("%s%s%s", others ? others : "", others && frees ? "\n  " : "", frees ? frees : "");
 }
 
 static void say_what_is_not_seen(const struct session *session) {
@@ -320,6 +323,9 @@ static int check_sizes(struct attach *attach) {
 }
 
 static int check_options(struct attach *attach, const struct option_rule *rate) {
+    if (attach->duration > 0 && attach->baseline >= attach->duration)
+        return message_error(PROBLEM_USAGE, "choose a longer --duration, or a shorter --baseline",
+            "it would stop before the figures begin: --baseline is not shorter than --duration");
     if (attach->exact && rate->given && attach->rate != 1)
         return message_error(
             PROBLEM_USAGE, "--exact is the same as --rate 1", "--exact and --rate exclude each other");

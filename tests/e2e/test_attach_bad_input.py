@@ -270,3 +270,9 @@ def test_a_report_of_sizes_only_does_not_claim_to_be_exact(known, folder):
     attach("--via", "smaps", "-q", "-d", "100ms", "-o", recording, known.pid)
     shown = malloscope("report", recording).stdout.decode()
     assert "every allocation recorded" not in shown and "no attribution" in shown
+
+
+def test_baseline_after_the_end(start):
+    sleeper = start(["sleep", "60"])
+    refused = harness.malloscope("attach", sleeper.pid, "--baseline", "10s", "-d", "2s", expect=2)
+    assert b"--baseline" in refused.stderr and b"--duration" in refused.stderr
