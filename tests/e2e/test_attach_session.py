@@ -193,6 +193,7 @@ def test_baseline(known, start, folder):
     time.sleep(2)
     totals = report(attached.stop())["totals"]
     assert totals["total_bytes"] == 0 and totals["live_bytes"] == 0 and totals["samples"] == 0
+    assert totals["exact_total_bytes"] == 0
 
 
 def test_stops_by_itself_after_its_time(known, start, folder):
