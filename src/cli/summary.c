@@ -352,6 +352,12 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
             count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
         summary_wrap(out, "note:", text);
     }
+    if (model->totals.sum.inherited_bytes > 0) {
+        cleanup_text char *text =
+            format_text("%s were inherited at the fork: they are in LIVE and PEAK, not in TOTAL and COUNT",
+                bytes_text(model->totals.sum.inherited_bytes).text);
+        summary_wrap(out, "note:", text);
+    }
     /* Only drops make it worth a word. */
     for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
         if (model->processes[i].flags & RECORDING_NO_GROWTH) {
