@@ -205,7 +205,8 @@ static bool group_stacks(const struct model *model, struct resolver *resolver, s
     bool fine = true;
     for (size_t i = 0; i < model->stack_count && fine; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        fine = source_frames_expand_labelled(&frames, model, resolver, stack);
+        fine = filter->on ? source_frames_expand_labelled(&frames, model, resolver, stack)
+                          : source_frames_expand_to_site(&frames, resolver, stack);
         if (fine && frame_filter_keeps(filter, &frames))
             fine = add_stack(grouping, &frames, stack, model_labels(model, stack));
     }
