@@ -24,6 +24,7 @@ class Browser:
         self.patience = patience
         self.count = 0
         self.rest = b""
+        self.listeners = {}  # by session: functions that are told of events
         its_input, self.input = high_pipe()
         self.output, its_output = high_pipe()
         options = [
@@ -71,6 +72,8 @@ class Browser:
             if answer.get("id") == self.count:
                 assert "result" in answer, answer
                 return answer["result"]
+            if "method" in answer and answer.get("sessionId") in self.listeners:
+                self.listeners[answer["sessionId"]](answer["method"], answer["params"])
 
     def open(self, url):
         """A page, as a function that evaluates an expression in it and waits for what it promises."""
