@@ -210,22 +210,24 @@ static bool merge(
     for (size_t i = 0; i < count; i++) {
         const struct stack_record *record = list[i].record;
         size_t *place = stack_index_find(&index, builder, &list[i]);
-        struct model_stack *stack = *place ? &model->stacks[*place - 1] : add_stack(builder, &list[i]);
+        bool is_new = !*place;
+        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[*place - 1];
         if (!stack) {
             free(index.slots);
             return false;
         }
-        if (!*place) *place = model->stack_count;
+        if (is_new) *place = model->stack_count;
         struct figures figures;
-        read_figures(header, record, model->heaps[list[i].heap].rate, &figures);
-        figures_add(&stack->figures, &figures);
+        read_figures(header, record, model->heaps[list[i].heap].rate, is_new ? &stack->figures : &figures);
+        if (!is_new) figures_add(&stack->figures, &figures);
+        uint64_t samples = is_new ? stack->figures.samples : figures.samples;
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
         stack->flags |= record->flags & STACK_CUT;
         list[i].stack = *place - 1;
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
-        if (!whole) model->health.truncated += figures.samples;
-        builder->depth_sum += (double)figures.samples * record->frame_count;
+        if (!whole) model->health.truncated += samples;
+        builder->depth_sum += (double)samples * record->frame_count;
     }
     free(index.slots);
     return true;
