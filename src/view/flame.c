@@ -179,28 +179,41 @@ static double metric_of(const struct figures *figures, int metric) {
     }
 }
 
+/* The share that each stack has of each figure: [metric][stack]. All are taken in one go, as figures are
+ * large and lie far apart. NULL: out of memory. */
+static float *take_shares(const struct model *model, const struct figures *sum) {
+    size_t count = model->stack_count;
+    float *shares = malloc(METRICS * (count + 1) * sizeof *shares);
+    double scale[METRICS];
+    for (int metric = 0; metric < METRICS; metric++)
+        scale[metric] = metric_of(sum, metric) > 0 ? 1 / metric_of(sum, metric) : 0;
+    for (size_t i = 0; shares && i < count; i++)
+        for (int metric = 0; metric < METRICS; metric++)
+            shares[(size_t)metric * count + i] =
+                (float)(metric_of(&model->stacks[i].figures, metric) * scale[metric]);
+    return shares;
+}
+
 /* The largest share that each call and its callees have of any figure. No callee's is above its caller's. */
 static bool weigh(const struct growing *growing, const struct figures *sum, float *ret_shares) {
     const struct call_tree *tree = &growing->tree;
-    const struct model *model = growing->model;
+    size_t stack_count = growing->model->stack_count;
+    float *taken = take_shares(growing->model, sum);
     double *values = malloc(tree->count * sizeof *values);
-    if (!values) return false;
     memset(ret_shares, 0, tree->count * sizeof *ret_shares);
-    for (int metric = 0; metric < METRICS; metric++) {
-        double whole = metric_of(sum, metric);
-        if (!(whole > 0)) continue;
+    for (int metric = 0; taken && values && metric < METRICS; metric++) {
         memset(values, 0, tree->count * sizeof *values);
-        for (size_t i = 0; i < model->stack_count; i++)
+        for (size_t i = 0; i < stack_count; i++)
             if (growing->stack_call[i] != FLAME_NONE)
-                values[growing->stack_call[i]] += metric_of(&model->stacks[i].figures, metric);
+                values[growing->stack_call[i]] += (double)taken[(size_t)metric * stack_count + i];
         for (uint32_t i = tree->count; i-- > 1;) values[tree->calls[i].parent] += values[i];
-        for (uint32_t i = 0; i < tree->count; i++) {
-            float share = (float)(values[i] / whole);
-            if (share > ret_shares[i]) ret_shares[i] = share;
-        }
+        for (uint32_t i = 0; i < tree->count; i++)
+            if ((float)values[i] > ret_shares[i]) ret_shares[i] = (float)values[i];
     }
+    bool fine = taken && values;
+    free(taken);
     free(values);
-    return true;
+    return fine;
 }
 
 /* The upper bits of a positive float sort as the float does. */
@@ -214,7 +227,6 @@ static uint32_t step_of(float share) {
  * the same recording always gives the same tree. */
 static float least_share(const float *shares, uint32_t count, uint64_t nodes_max) {
     static uint32_t counts[1 << 16];
-    if (!nodes_max || count <= nodes_max) return 0;
     memset(counts, 0, sizeof counts);
     for (uint32_t i = 0; i < count; i++) counts[step_of(shares[i])]++;
     uint64_t kept = 0;
@@ -238,7 +250,7 @@ struct pruning {
 };
 
 static bool is_kept(const struct pruning *pruning, uint32_t call, float least) {
-    return call == 0 || pruning->shares[call] >= least;
+    return call == 0 || least == 0 || pruning->shares[call] >= least;
 }
 
 static void list_callees(struct pruning *pruning, float least) {
@@ -316,9 +328,10 @@ static bool prune(const struct growing *growing, uint64_t nodes_max, struct flam
         .place = malloc(count * sizeof *pruning.place),
         .loses = calloc(count, sizeof *pruning.loses),
     };
-    bool fine = shares && pruning.first && pruning.next && pruning.place && pruning.loses &&
-                weigh(growing, &flame->sum, shares);
-    float least = fine ? least_share(shares, count, nodes_max) : 0;
+    bool fine = shares && pruning.first && pruning.next && pruning.place && pruning.loses;
+    bool all = !nodes_max || count <= nodes_max;
+    fine = fine && (all || weigh(growing, &flame->sum, shares));
+    float least = fine && !all ? least_share(shares, count, nodes_max) : 0;
     if (fine) {
         uint32_t losers = 0;
         list_callees(&pruning, least);
