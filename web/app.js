@@ -308,7 +308,7 @@ class App {
     [this.hinted, this.hintedTree] = [node, this.tree];
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
-    const x = Math.min(event.clientX + 14, window.innerWidth - box.width - 8);
+    const x = Math.min(event.clientX + 14, document.documentElement.clientWidth - box.width - 8);
     const y = event.clientY + 18 + box.height > window.innerHeight ? event.clientY - box.height - 12 : event.clientY + 18;
     tip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
   }

@@ -106,9 +106,9 @@ const Details = {
       element("td", null, Details.average(sum, metric))));
     const cautions = METRICS.map((metric) => [metric, Details.caution(report, sum, metric)]).filter(([, text]) => text);
     return [
-      element("table", { class: "figures" },
+      element("div", { class: "figures" }, element("table", null,
         element("thead", null, element("tr", null, ["", "Bytes", "Objects", "Average"].map((title) => element("th", { scope: "col" }, title)))),
-        element("tbody", null, rows)),
+        element("tbody", null, rows))),
       then,
       element("p", { class: "quiet" }, `${Units.count(sum.frees)} freed`
         + (report.exact ? "" : `, ${Units.plural(sum.samples, "sample")}, ${Units.count(sum.live_samples)} of them live`)),

@@ -20,7 +20,7 @@ def high_pipe():
 class Browser:
     """Begins in `folder`, which it fills with its profile. To be closed."""
 
-    def __init__(self, command, folder, patience):
+    def __init__(self, command, folder, patience, *more_options):
         self.patience = patience
         self.count = 0
         self.rest = b""
@@ -29,7 +29,7 @@ class Browser:
         self.output, its_output = high_pipe()
         options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
-            f"--user-data-dir={folder}",
+            f"--user-data-dir={folder}", *more_options,
         ]  # fmt: skip
         # It reads from 3 and writes to 4.
         self.process = subprocess.Popen(

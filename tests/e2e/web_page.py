@@ -24,7 +24,7 @@ class Browser(browser.Browser):
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="malloscope-browser-")
-        super().__init__(find(), self.folder, PATIENCE)
+        super().__init__(find(), self.folder, PATIENCE, "--hide-scrollbars", "--force-color-profile=srgb")
 
     def __enter__(self):
         return self
