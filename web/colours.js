@@ -40,7 +40,7 @@ class Colours {
   }
 
   byModule() {
-    const { names, order } = this.arrange((frame) => frame.module || (frame.given ? "[named by the program]" : "[no module]"));
+    const { names, order } = this.arrange((frame) => frame.interpreted ? "Python code" : frame.module || (frame.given ? "[named by the program]" : "[no module]"));
     const hues = new Map();
     let next = 0;
     for (const name of order) hues.set(name, name.startsWith("[") ? NEUTRAL : PALETTE[next++ % PALETTE.length]);
@@ -50,6 +50,7 @@ class Colours {
   byLanguage() {
     const languageOf = (frame) => {
       if (frame.given) return "[named by the program]";
+      if (frame.interpreted) return "Python";
       const found = frame.file
         ? LANGUAGES.find((language) => language.file.test(frame.file))
         : LANGUAGES.find((language) => language.name_of && language.name_of.test(frame.name));

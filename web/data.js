@@ -37,6 +37,7 @@ const Data = {
         line,
         module: module < 0 ? null : modules[module],
         inlined: (flags & 1) !== 0,
+        interpreted: (flags & 4) !== 0,
         given: (flags & 2) !== 0, /* by the program: a scope, a type, a heap, a thread */
       });
     }

@@ -79,7 +79,8 @@ static int64_t number_of_path(struct intern *paths, const char *path) {
     return path ? (int64_t)intern_text(paths, path) : -1;
 }
 
-/* Six numbers a frame: function, short name, file, line, module, 1 for inlined plus 2 for no code. */
+/* Six numbers a frame: function, short name, file, line, module, and the sum of 1 for inlined, 2 for no code,
+ * 4 for interpreted. */
 static void write_frames(struct page *page) {
     json_key(&page->json, "frames");
     json_array(&page->json);
@@ -91,7 +92,7 @@ static void write_frames(struct page *page) {
         json_integer(&page->json, number_of_path(&page->files, frame->file));
         json_integer(&page->json, frame->line);
         json_integer(&page->json, number_of_path(&page->modules, frame->module));
-        json_integer(&page->json, frame->inlined | frame->given << 1);
+        json_integer(&page->json, frame->inlined | frame->given << 1 | frame->interpreted << 2);
     }
     json_array_end(&page->json);
 }

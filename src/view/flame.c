@@ -32,6 +32,7 @@ static struct flame_frame frame_of(const struct source_frame *source) {
         .module = source->module ? source->module->path : NULL,
         .line = symbol->line,
         .inlined = symbol->inlined,
+        .interpreted = symbol->interpreted,
         .given = symbol->given != NULL};
 }
 

@@ -20,7 +20,8 @@ struct flame_frame {
     const char *function, *file, *module; /* as in struct view_row */
     int line;
     bool inlined;
-    bool given; /* no code: a scope, a type, a heap, a thread */
+    bool interpreted; /* as in struct symbol */
+    bool given;       /* no code: a scope, a type, a heap, a thread */
 };
 
 struct flame_node {

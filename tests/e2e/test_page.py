@@ -176,6 +176,21 @@ def test_heaps_types_and_scopes_are_told_apart(browser, build, record, folder):
     assert_quiet(page)
 
 
+def test_python_frames_stand_in_both_graphs(browser, record, folder):
+    (folder / "work.py").write_text("def build(n):\n    return [bytearray(2000) for _ in range(n)]\n\nkept = build(500)\n")
+    recording = record("/usr/bin/python3", folder / "work.py")
+    page = browser.open_page(make(recording, folder / "python.html"), "#metric=total&view=callers&colour=language")
+    row = max((row for row in harness.report(recording)["rows"] if row["file"]), key=lambda row: row["total_bytes"])
+    assert row["file"].endswith("work.py") and row["line"] == 2 and row["total_objects"] >= 500
+    # A site may stand in several rows, by heap; the graph has it once.
+    first = page.evaluate("(() => { const {tree, report} = malloscope; const node = tree.widest(report.frames.findIndex("
+                          f"(frame) => frame.interpreted && frame.name === {json.dumps(row['function'])} && frame.line === 2));"
+                          " return [tree.value(node), tree.depth(node)]; })()")
+    assert first[0] >= row["total_bytes"] >= 500 * 2000 and first[1] == 1
+    assert "Python" in page.evaluate("[...document.querySelectorAll('#legend li')].map((item) => item.textContent)")
+    assert_quiet(page)
+
+
 # --- controls ---
 
 
