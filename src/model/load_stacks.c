@@ -16,6 +16,7 @@ struct loaded {
     uint32_t heap; /* of the model */
     const uint64_t *frames;
     uint64_t number;
+    uint64_t hash;
     size_t stack;
 };
 
@@ -178,9 +179,12 @@ static bool is_equal(const struct builder *builder, size_t number, const struct 
            (!count || memcmp(frames, loaded->frames, count * sizeof *frames) == 0);
 }
 
-/* Stacks of the process: number + 1, open addressing, at most half full. */
+/* Stacks of the process, open addressing, at most half full. */
 struct stack_index {
-    size_t *slots;
+    struct stack_slot {
+        uint32_t tag;    /* of the hash, the bits that the place does not tell */
+        uint32_t number; /* + 1; 0 = empty */
+    } * slots;
     size_t mask;
 };
 
@@ -188,17 +192,28 @@ static bool stack_index_make(struct stack_index *index, size_t count) {
     size_t size = 16;
     while (size / 2 < count) size *= 2;
     *index = (struct stack_index){calloc(size, sizeof *index->slots), size - 1};
-    return index->slots;
+    return index->slots && count < UINT32_MAX;
+}
+
+/* To be called some time before it is looked for: its place is fetched from memory meanwhile. */
+static void stack_index_prepare(const struct stack_index *index, struct loaded *loaded) {
+    loaded->hash = hash_stack(loaded);
+    __builtin_prefetch(&index->slots[loaded->hash & index->mask], 1);
 }
 
 /* The place of the stack that equals `loaded`, or the empty one for it. */
-static size_t *stack_index_find(
+static struct stack_slot *stack_index_find(
     const struct stack_index *index, const struct builder *builder, const struct loaded *loaded) {
-    size_t slot = hash_stack(loaded) & index->mask;
-    while (index->slots[slot] && !is_equal(builder, index->slots[slot] - 1, loaded))
-        slot = (slot + 1) & index->mask;
-    return &index->slots[slot];
+    size_t place = loaded->hash & index->mask;
+    uint32_t tag = (uint32_t)(loaded->hash >> 32);
+    for (; index->slots[place].number; place = (place + 1) & index->mask)
+        if (index->slots[place].tag == tag && is_equal(builder, index->slots[place].number - 1, loaded))
+            break;
+    index->slots[place].tag = tag;
+    return &index->slots[place];
 }
+
+#define AHEAD 16
 
 /* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
  * share callers are mostly neighbours then. */
@@ -206,24 +221,29 @@ static bool merge(
     struct builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
     struct stack_index index;
-    if (!stack_index_make(&index, count)) return false;
+    if (!stack_index_make(&index, model->stack_count + count)) {
+        free(index.slots);
+        return false;
+    }
+    for (size_t i = 0; i < count && i < AHEAD; i++) stack_index_prepare(&index, &list[i]);
     for (size_t i = 0; i < count; i++) {
+        if (count - i > AHEAD) stack_index_prepare(&index, &list[i + AHEAD]);
         const struct stack_record *record = list[i].record;
-        size_t *place = stack_index_find(&index, builder, &list[i]);
-        bool is_new = !*place;
-        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[*place - 1];
+        struct stack_slot *place = stack_index_find(&index, builder, &list[i]);
+        bool is_new = !place->number;
+        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[place->number - 1];
         if (!stack) {
             free(index.slots);
             return false;
         }
-        if (is_new) *place = model->stack_count;
+        if (is_new) place->number = (uint32_t)model->stack_count;
         struct figures figures;
         read_figures(header, record, model->heaps[list[i].heap].rate, is_new ? &stack->figures : &figures);
         if (!is_new) figures_add(&stack->figures, &figures);
         uint64_t samples = is_new ? stack->figures.samples : figures.samples;
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
         stack->flags |= record->flags & STACK_CUT;
-        list[i].stack = *place - 1;
+        list[i].stack = place->number - 1;
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
         if (!whole) model->health.truncated += samples;
