@@ -117,7 +117,7 @@ void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
     struct source_frames frames = {0};
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        if (!source_frames_expand(&frames, loaded->resolver, stack)) break;
+        if (!source_frames_expand_to_site(&frames, loaded->resolver, stack)) break;
         const struct source_frame *site = &frames.frames[source_frames_site(&frames, false)];
         if (is_nameless(site) && strcmp(site->module->path, MODULE_ANONYMOUS) == 0)
             tally.generated += view_sort_value(&stack->figures, sort);

@@ -17,6 +17,7 @@ int command_archive(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_flame(int argc, char **argv);
 int command_tree(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_info(int argc, char **argv);

@@ -3,22 +3,17 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
-#include "cli/units.h"
-#include "format/format.h"
+#include "cli/output_file.h"
+#include "cli/page.h"
 #include "format/heap_dump.h"
-#include "format/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct export {
-    const char *format_name, *output, *value_name;
-    bool force, quiet;
+    const char *format_name, *value_name;
+    struct output_wishes output;
     const struct format *format;
     enum value_kind value;
     uint64_t threshold;
@@ -46,7 +41,7 @@ static char *about(void) {
         "Writes a recording in a format of another tool.\n" SOURCE_HELP
         "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. On a "
         "terminal pprof,\n"
-        "speedscope, chrome and json go to a file named after the recording. '-o -' means stdout.\n\n"
+        "speedscope, chrome, json and html go to a file named after the recording. '-o -' means stdout.\n\n"
         "The chrome formats keep several FILEs apart: recordings or dumps of one program are heap dumps at\n"
         "different moments of one trace. The peak of the heap is a dump of its own.\n\nformats:\n");
     for (size_t i = 0; i < count; i++) {
@@ -79,72 +74,6 @@ static int choose(struct export *export) {
     return 0;
 }
 
-/* "malloscope.server.12.mscope" becomes "malloscope.server.12.pb.gz" in the current folder; PIDs and folders
- * are named alike. What was added up belongs to no single one. */
-static char *default_name(char **sources, size_t count, const char *extension) {
-    const char *source = count == 1 ? sources[0] : "malloscope.merged";
-    cleanup_text char *name = copy_text(source);
-    size_t length = strlen(name);
-    while (length > 1 && name[length - 1] == '/') name[--length] = 0;
-    const char *base = text_base_name(name);
-    const char *ending = ".mscope";
-    size_t base_length = strlen(base);
-    if (base_length > strlen(ending) && strcmp(base + base_length - strlen(ending), ending) == 0)
-        base_length -= strlen(ending);
-    bool is_number = base_length && strspn(base, "0123456789") >= base_length;
-    return format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
-}
-
-static int open_output(const struct export *export, const char *path, FILE **ret_out) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (export->force ? O_TRUNC : O_EXCL), 0666);
-    if (fd < 0) {
-        int error = errno;
-        const char *remedy = error == EEXIST   ? "replace it with -f, or choose another name with -o"
-                             : error == ENOENT ? "make its folder first, or choose another place with -o"
-                                               : "choose another place with -o";
-        return message_error(
-            problem_kind_of_errno(error), remedy, "cannot write '%s': %s", path, strerror(error));
-    }
-    *ret_out = fdopen(fd, "w");
-    if (*ret_out) return 0;
-    close(fd);
-    return message_error(PROBLEM_FAILURE, "try again", "cannot write '%s': %s", path, strerror(errno));
-}
-
-/* What could not be written whole is not left behind. */
-static int write_file(const struct export *export, const struct format_input *input, const char *path) {
-    FILE *out;
-    int code = open_output(export, path, &out);
-    if (code) return code;
-    struct problem problem = {0};
-    int r = format_write(export->format, input, out, &problem);
-    struct stat status = {0};
-    fstat(fileno(out), &status);
-    if (fclose(out) != 0 && r == 0)
-        r = problem_set(&problem, PROBLEM_FAILURE, "choose another place with -o", "cannot write '%s': %s",
-            path, strerror(errno));
-    if (r < 0) {
-        if (S_ISREG(status.st_mode)) unlink(path);
-        return message_problem(&problem);
-    }
-    if (!export->quiet)
-        message_note(
-            "wrote %s (%s, %s)", path, export->format->name, bytes_text((double)status.st_size).text);
-    return 0;
-}
-
-static int write_stdout(const struct export *export, const struct format_input *input) {
-    struct problem problem = {0};
-    errno = 0;
-    if (format_write(export->format, input, stdout, &problem) < 0 && errno != EPIPE) {
-        /* What has not been written would only fail once more. */
-        __fpurge(stdout);
-        clearerr(stdout);
-        return message_problem(&problem);
-    }
-    return message_finish_output();
-}
-
 static int load_batch(const struct export *export, char **sources, size_t count, struct batch *ret_batch) {
     bool apart = export->format->kind == FORMAT_TRACE;
     size_t wanted = apart ? count : 1;
@@ -155,8 +84,8 @@ static int load_batch(const struct export *export, char **sources, size_t count,
         struct loaded *loaded = &batch.loaded[batch.count];
         code = load_sources(sources + batch.count, apart ? 1 : count, &export->wishes, loaded);
         if (code) break;
-        batch.inputs[batch.count] =
-            (struct format_input){loaded->model, loaded->resolver, export->value, export->threshold, NULL};
+        batch.inputs[batch.count] = (struct format_input){
+            loaded->model, loaded->resolver, export->value, export->threshold, NULL, NULL};
         if (batch.count) batch.inputs[batch.count - 1].next = &batch.inputs[batch.count];
     }
     *ret_batch = batch;
@@ -178,15 +107,13 @@ int command_export(int argc, char **argv) {
     struct export export = {.value_name = "live", .threshold = HEAP_DUMP_THRESHOLD};
     struct option_rule rules[] = {
         {'F', "format", OPTION_TEXT, &export.format_name, "FORMAT", .help = "one of those above (needed)"},
-        {'o', "output", OPTION_TEXT, &export.output, "FILE", .help = "where to write; - is stdout"},
-        {'f', "force", OPTION_ON, &export.force, NULL, .help = "replace the file if it exists"},
         {0, "value", OPTION_TEXT, &export.value_name, "VALUE",
             .help = "the figure for formats that hold one: live bytes, bytes at\nthe peak, total bytes or "
                     "live objects: live (default),\npeak, total, objects"},
         {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
             .help = "chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
                     "keeps all)"},
-        {'q', "quiet", OPTION_ON, &export.quiet, NULL, .help = "do not say what was written"},
+        OUTPUT_RULES(export.output),
         SYMBOL_RULES(export.wishes),
     };
     cleanup_text char *text = about();
@@ -203,17 +130,20 @@ int command_export(int argc, char **argv) {
     int code = choose(&export);
     if (code) return code;
 
-    bool to_stdout = export.output ? strcmp(export.output, "-") == 0
-                                   : export.format->kind == FORMAT_TEXT || !isatty(STDOUT_FILENO);
-    if (to_stdout && export.format->kind == FORMAT_BINARY && isatty(STDOUT_FILENO))
+    if (export.format->kind == FORMAT_BINARY && output_goes_to_stdout(&export.output, export.format) &&
+        isatty(STDOUT_FILENO))
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct batch batch;
     code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
-        cleanup_text char *name = default_name(line.arguments, line.argument_count, export.format->extension);
-        code = to_stdout ? write_stdout(&export, batch.inputs)
-                         : write_file(&export, batch.inputs, export.output ? export.output : name);
+        struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.wishes.sysroot};
+        cleanup_text char *notes = NULL;
+        if (strcmp(export.format->name, "html") == 0) {
+            page.notes = notes = page_notes(batch.loaded);
+            batch.inputs->page = &page;
+        }
+        code = output_write(&export.output, export.format, batch.inputs, line.arguments, line.argument_count);
     }
     int end = finish_batch(&batch);
     return code ? code : end;

@@ -4,6 +4,7 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/page.h"
 #include "cli/row_text.h"
 #include "cli/sheet.h"
 #include "cli/site_text.h"
@@ -21,8 +22,9 @@ struct report {
     int by, sort;
     uint64_t limit; /* 0 = all */
     const char *filter;
-    bool json, csv, raw_site, verbose;
+    bool json, csv, html, raw_site, verbose;
     bool sort_given;
+    struct page_wishes page;
     struct symbol_wishes wishes;
 };
 
@@ -213,7 +215,7 @@ static void print_for_people(const struct report *report) {
 }
 
 int command_report(int argc, char **argv) {
-    struct report report = {.limit = 20};
+    struct report report = {.limit = 20, .page.options.nodes_max = PAGE_NODES};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &report.by, "WHAT",
             .help = "what makes a line (default site):", .choices = by_names},
@@ -225,6 +227,10 @@ int command_report(int argc, char **argv) {
         {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
         {0, "json", OPTION_ON, &report.json, NULL, .help = "one JSON object: totals, health, rows"},
         {0, "csv", OPTION_ON, &report.csv, NULL, .help = "comma-separated lines with a header"},
+        {0, "html", OPTION_ON, &report.html, NULL,
+            .help = "the page of 'malloscope flame', for which these are:"},
+        OUTPUT_RULES(report.page.output),
+        PAGE_RULES(report.page),
         {0, "raw-site", OPTION_ON, &report.raw_site, NULL,
             .help = "do not look behind operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &report.verbose, NULL,
@@ -241,8 +247,11 @@ int command_report(int argc, char **argv) {
         .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    if (report.json && report.csv)
-        return message_error(PROBLEM_USAGE, "choose one of them", "--json and --csv exclude each other");
+    if (report.json + report.csv + report.html > 1)
+        return message_error(
+            PROBLEM_USAGE, "choose one of them", "--json, --csv and --html exclude each other");
+    if (report.html && report.by != BY_SITE)
+        return message_error(PROBLEM_USAGE, "leave out --by", "the page of --html groups by site");
 
     int code = load_sources(line.arguments, line.argument_count, &report.wishes, &report.loaded);
     if (code) return code;
@@ -250,6 +259,15 @@ int command_report(int argc, char **argv) {
     /* Scripts get the same order whatever the program did. */
     if (!report.sort_given && !report.json && !report.csv)
         report.sort = summary_default_sort(report.loaded.model);
+    if (report.html) {
+        report.page.options.sort = (enum view_sort)report.sort;
+        report.page.options.filter = report.filter;
+        report.page.options.raw_sites = report.raw_site;
+        report.page.options.sysroot = report.wishes.sysroot;
+        code = page_write(&report.loaded, &report.page, line.arguments, line.argument_count);
+        int end = load_finish(&report.loaded);
+        return code ? code : end;
+    }
     struct problem problem = {0};
     struct view_query query = {
         (enum view_by)report.by, (enum view_sort)report.sort, report.filter, report.raw_site};

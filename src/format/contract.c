@@ -41,6 +41,15 @@ static const char *const drop_names[DROP_KINDS] = {
     [DROP_NAME] = "name",
 };
 
+const char *contract_state_name(enum process_state state) {
+    static const char *const names[] = {
+        [PROCESS_RUNNING] = "running",
+        [PROCESS_FINISHED] = "finished",
+        [PROCESS_KILLED] = "killed",
+    };
+    return names[state];
+}
+
 /* Freed objects by lifetime; element b counts those that lived for less than 4^b µs and not for the one
  * before. */
 static void write_lifetime(struct json *json, const struct figures *figures) {
@@ -55,6 +64,20 @@ void contract_write_figures(struct json *json, const struct figures *figures) {
     FIGURES(WRITE)
 #undef WRITE
     write_lifetime(json, figures);
+}
+
+void contract_write_figure_names(struct json *json) {
+    json_array(json);
+#define WRITE(name, value) json_string(json, #name);
+    FIGURES(WRITE)
+#undef WRITE
+    json_array_end(json);
+}
+
+void contract_write_figure_values(struct json *json, const struct figures *figures) {
+#define WRITE(name, value) json_number(json, value);
+    FIGURES(WRITE)
+#undef WRITE
 }
 
 void contract_write_totals(struct json *json, const struct model *model) {

@@ -12,6 +12,8 @@
 
 #include <stdio.h>
 
+const char *contract_state_name(enum process_state state);
+
 /* Each writes one object; a key before it is the caller's. */
 void contract_write_totals(struct json *json, const struct model *model);
 void contract_write_health(struct json *json, const struct model *model);
@@ -21,6 +23,11 @@ bool contract_write_heaps(struct json *json, const struct model *model);
 
 /* The figures alone, as fields of the object that is open. */
 void contract_write_figures(struct json *json, const struct figures *figures);
+
+/* For tables with many rows: the names as an array, and the values in their order, into the array that is
+ * open. */
+void contract_write_figure_names(struct json *json);
+void contract_write_figure_values(struct json *json, const struct figures *figures);
 
 /* RFC 4180 with "\n" at the end of a line; what is not known is an empty field. The rows of `threads` have a
  * column `thread` before the others, of which only few are known. */

@@ -17,6 +17,8 @@ static const struct format formats[] = {
     {"json", "json", "everything: totals, processes, modules, threads, timeline, stacks", json_dump_write,
         FORMAT_BULKY},
     {"csv", "csv", "one line a site, as report --csv", csv_write, FORMAT_TEXT},
+    {"html", "html", "a page in one file: flame graph, timeline, sites; as 'malloscope flame'", html_write,
+        FORMAT_BULKY},
 };
 
 static const char *const value_names[] = {

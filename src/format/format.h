@@ -11,12 +11,14 @@
  *     collapsed   collapsed.c flame graph scripts: root;…;leaf VALUE
  *     json        json_dump.c everything that the model knows
  *     csv         csv.c       the rows of the report
+ *     html        html.c      a page for people, in one file
  */
 #ifndef MALLOSCOPE_FORMAT_FORMAT_H
 #define MALLOSCOPE_FORMAT_FORMAT_H
 
 #include "model/model.h"
 #include "symbol/symbol.h"
+#include "view/view.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,12 +32,26 @@ enum value_kind {
     VALUE_OBJECTS, /* live objects */
 };
 
+/* What the page shows. */
+struct page_options {
+    bool no_source;      /* leave out lines of source files */
+    bool full;           /* tell command lines, process numbers and whole paths */
+    bool raw_sites;      /* as in struct view_query */
+    const char *filter;  /* as in struct view_query, or NULL */
+    uint64_t nodes_max;  /* calls that the flame graph tells apart, 0 = all */
+    const char *sysroot; /* where source files are looked for first, or NULL */
+    const char *notes;   /* what to be careful about, one sentence a line, or NULL */
+    enum view_sort sort; /* what it begins with, unless format_input.value says more than VALUE_LIVE */
+};
+#define PAGE_NODES 100000 /* the default of nodes_max */
+
 struct format_input {
     const struct model *model;
     struct resolver *resolver;
     enum value_kind value;
     uint64_t threshold; /* bytes: formats that leave out the long tail leave out what is smaller */
     const struct format_input *next; /* of a FORMAT_TRACE: the next recording, or NULL */
+    const struct page_options *page; /* html alone; NULL: the defaults */
 };
 
 enum format_kind {

@@ -25,16 +25,10 @@ static void write_flag(struct json *json, const char *key, bool value) {
 }
 
 static void write_process(struct json *json, const struct model_process *process) {
-    static const char *const states[] = {
-        [PROCESS_RUNNING] = "running",
-        [PROCESS_FINISHED] = "finished",
-        [PROCESS_KILLED] = "killed",
-    };
-
     json_object(json);
     json_key_integer(json, "pid", process->pid);
     json_key_integer(json, "parent_pid", process->parent_pid);
-    json_key_string(json, "state", states[process->state]);
+    json_key_string(json, "state", contract_state_name(process->state));
     json_key_string(json, "executable", process->executable);
     json_key_string(json, "command_line", process->command_line);
     json_key_string(json, "allocator", process->allocator);

@@ -12,6 +12,7 @@ int chrome_write(const struct format_input *input, FILE *out, struct problem *pr
 int chrome_v1_write(const struct format_input *input, FILE *out, struct problem *problem);
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem);
 int json_dump_write(const struct format_input *input, FILE *out, struct problem *problem);
+int html_write(const struct format_input *input, FILE *out, struct problem *problem);
 int csv_write(const struct format_input *input, FILE *out, struct problem *problem);
 
 /* What stands for the stack of the samples whose own stack found no room: it has no frames. */

@@ -10,7 +10,7 @@ struct builder {
     struct model *model;
     size_t *frame_starts; /* of each stack, in frame_store: it moves while it grows */
     size_t frame_count, frame_capacity;
-    size_t stack_capacity, frame_start_capacity;
+    size_t stack_capacity, frame_start_capacity, live_capacity;
     size_t module_capacity, numbered_capacity, thread_capacity, process_capacity, names_capacity,
         heap_capacity, text_capacity, code_capacity;
     struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */

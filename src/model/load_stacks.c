@@ -16,6 +16,7 @@ struct loaded {
     uint32_t heap; /* of the model */
     const uint64_t *frames;
     uint64_t number;
+    uint64_t hash;
     size_t stack;
 };
 
@@ -90,7 +91,7 @@ static size_t find_heap(const struct model *model, uint32_t number, uint64_t *st
     return first;
 }
 
-/* The records that have figures and frames that can be read, by number. */
+/* The records that have figures and frames that can be read, sorted by number. */
 static bool collect(struct builder *builder, const struct snapshot *snapshot, const char *path,
     struct loaded **ret_list, size_t *ret_count) {
     struct loaded *list = NULL;
@@ -129,22 +130,9 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
     return true;
 }
 
-static int compare_frames(const struct loaded *a, const struct loaded *b) {
-    uint32_t x = a->record->frame_count, y = b->record->frame_count;
-    if (x != y) return x < y ? -1 : 1;
-    if (a->record->heap != b->record->heap) return a->record->heap < b->record->heap ? -1 : 1;
-    if (a->record->type != b->record->type) return a->record->type < b->record->type ? -1 : 1;
-    return x ? memcmp(a->frames, b->frames, x * sizeof *a->frames) : 0;
-}
-
 static int by_number(const void *a, const void *b) {
     uint64_t x = ((const struct loaded *)a)->number, y = ((const struct loaded *)b)->number;
     return (x > y) - (x < y);
-}
-
-static int by_frames(const void *a, const void *b) {
-    int order = compare_frames(a, b);
-    return order ? order : by_number(a, b);
 }
 
 /* A new stack of the model with the frames of `loaded` and no figures. */
@@ -175,27 +163,94 @@ static struct model_stack *add_stack(struct builder *builder, const struct loade
     return stack;
 }
 
-/* Makes one stack of all records that are equal. */
+static uint64_t hash_stack(const struct loaded *loaded) {
+    uint64_t hash = (uint64_t)loaded->record->type << 32 | loaded->record->frame_count;
+    for (uint32_t i = 0; i < loaded->record->frame_count; i++)
+        hash = (hash ^ loaded->frames[i]) * UINT64_C(0x9e3779b97f4a7c15), hash ^= hash >> 29;
+    return hash;
+}
+
+/* Of stacks of the last process. */
+static bool is_equal(const struct builder *builder, size_t number, const struct loaded *loaded) {
+    const struct model_stack *stack = &builder->model->stacks[number];
+    uint32_t count = loaded->record->frame_count;
+    const uint64_t *frames = builder->model->frame_store + builder->frame_starts[number];
+    return stack->frame_count == count && stack->heap == loaded->heap &&
+           stack->type == model_find_text(builder->model, stack->process, loaded->record->type) &&
+           (!count || memcmp(frames, loaded->frames, count * sizeof *frames) == 0);
+}
+
+/* Stacks of the process, open addressing, at most half full. */
+struct stack_index {
+    struct stack_slot {
+        uint32_t tag;    /* of the hash, the bits that the place does not tell */
+        uint32_t number; /* + 1; 0 = empty */
+    } * slots;
+    size_t mask;
+};
+
+static bool stack_index_make(struct stack_index *index, size_t count) {
+    size_t size = 16;
+    while (size / 2 < count) size *= 2;
+    *index = (struct stack_index){calloc(size, sizeof *index->slots), size - 1};
+    return index->slots && count < UINT32_MAX;
+}
+
+/* To be called some time before it is looked for: its place is fetched from memory meanwhile. */
+static void stack_index_prepare(const struct stack_index *index, struct loaded *loaded) {
+    loaded->hash = hash_stack(loaded);
+    __builtin_prefetch(&index->slots[loaded->hash & index->mask], 1);
+}
+
+/* The place of the stack that equals `loaded`, or the empty one for it. */
+static struct stack_slot *stack_index_find(
+    const struct stack_index *index, const struct builder *builder, const struct loaded *loaded) {
+    size_t place = loaded->hash & index->mask;
+    uint32_t tag = (uint32_t)(loaded->hash >> 32);
+    for (; index->slots[place].number; place = (place + 1) & index->mask)
+        if (index->slots[place].tag == tag && is_equal(builder, index->slots[place].number - 1, loaded))
+            break;
+    index->slots[place].tag = tag;
+    return &index->slots[place];
+}
+
+#define AHEAD 16
+
+/* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
+ * share callers are mostly neighbours then. */
 static bool merge(
     struct builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
-    if (count) qsort(list, count, sizeof *list, by_frames);
-    struct model_stack *stack = NULL;
+    struct stack_index index;
+    if (!stack_index_make(&index, model->stack_count + count)) {
+        free(index.slots);
+        return false;
+    }
+    for (size_t i = 0; i < count && i < AHEAD; i++) stack_index_prepare(&index, &list[i]);
     for (size_t i = 0; i < count; i++) {
+        if (count - i > AHEAD) stack_index_prepare(&index, &list[i + AHEAD]);
         const struct stack_record *record = list[i].record;
-        if (i == 0 || compare_frames(&list[i - 1], &list[i]) != 0) stack = add_stack(builder, &list[i]);
-        if (!stack) return false;
+        struct stack_slot *place = stack_index_find(&index, builder, &list[i]);
+        bool is_new = !place->number;
+        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[place->number - 1];
+        if (!stack) {
+            free(index.slots);
+            return false;
+        }
+        if (is_new) place->number = (uint32_t)model->stack_count;
         struct figures figures;
-        read_figures(header, record, model->heaps[list[i].heap].rate, &figures);
-        figures_add(&stack->figures, &figures);
+        read_figures(header, record, model->heaps[list[i].heap].rate, is_new ? &stack->figures : &figures);
+        if (!is_new) figures_add(&stack->figures, &figures);
+        uint64_t samples = is_new ? stack->figures.samples : figures.samples;
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
         stack->flags |= record->flags & STACK_CUT;
-        list[i].stack = model->stack_count - 1;
+        list[i].stack = place->number - 1;
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
-        if (!whole) model->health.truncated += figures.samples;
-        builder->depth_sum += (double)figures.samples * record->frame_count;
+        if (!whole) model->health.truncated += samples;
+        builder->depth_sum += (double)samples * record->frame_count;
     }
+    free(index.slots);
     return true;
 }
 
@@ -210,34 +265,55 @@ static void add_live_sample(struct figures *figures, const struct live_entry *en
     if (size > 0) figures->live_objects.variance += objects * (objects - entry->count);
 }
 
-/* Where the counters, which count all that is live, cannot be used. */
-static void add_live_figures(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
-    uint64_t weight = sampler_weight(entry->size, rate);
-    figures->live_bytes.value += bytes_of(weight);
-    figures->live_objects.value += objects_of(sampler_objects(entry->size, weight)) * entry->count;
+/* What a live sample stands for. */
+static void weigh_sample(
+    uint64_t size, uint32_t count, uint64_t rate, double *ret_bytes, double *ret_objects) {
+    uint64_t weight = sampler_weight(size, rate);
+    *ret_bytes = bytes_of(weight);
+    *ret_objects = count * objects_of(sampler_objects(size, weight));
 }
 
-/* `list` is sorted by number. */
-static void read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
+void model_live_weight(
+    const struct model *model, const struct model_live *live, double *ret_bytes, double *ret_objects) {
+    uint64_t rate = model->heaps[model->stacks[live->stack].heap].rate;
+    weigh_sample(live->size, live->count, rate, ret_bytes, ret_objects);
+}
+
+/* Where the counters, which count all that is live, cannot be used. */
+static void add_live_figures(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
+    double bytes, objects;
+    weigh_sample(entry->size, entry->count, rate, &bytes, &objects);
+    figures->live_bytes.value += bytes;
+    figures->live_objects.value += objects;
+}
+
+/* `list` is sorted by number. False if there is no memory. */
+static bool read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
-    uint64_t strangers = 0;
     struct model *model = builder->model;
+    uint64_t strangers = 0;
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));) {
         if (!(entry->key & LIVE_KEY_MASK) || entry->birth > builder->until) continue;
         struct loaded wanted = {.number = entry->stack};
         const struct loaded *found = count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
-        if (found) {
-            struct figures *figures = &model->stacks[found->stack].figures;
-            uint64_t rate = model->heaps[found->heap].rate;
-            add_live_sample(figures, entry, rate);
-            if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
-        } else if (entry->stack >= snapshot->stacks.count)
-            strangers++;
+        if (!found) {
+            strangers += entry->stack >= snapshot->stacks.count;
+            continue;
+        }
+        struct figures *figures = &model->stacks[found->stack].figures;
+        uint64_t rate = model->heaps[found->heap].rate;
+        add_live_sample(figures, entry, rate);
+        if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
+        if (!builder_grow(&model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live))
+            return false;
+        model->live[model->live_count++] = (struct model_live){
+            (uint32_t)found->stack, (float)((double)entry->birth / 1e9), entry->size, entry->count};
     }
     if (strangers)
         builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
             (unsigned long long)strangers);
+    return true;
 }
 
 /* Where no live sample was found for what the counters say is live (it came or went during the reading, or
@@ -257,10 +333,9 @@ bool load_stacks(struct builder *builder, const struct snapshot *snapshot, const
     struct loaded *list = NULL;
     bool whole = collect(builder, snapshot, path, &list, &count) &&
                  merge(builder, snapshot_header(snapshot), list, count);
-    if (whole && count) qsort(list, count, sizeof *list, by_number);
     for (size_t i = first; whole && builder->until != UINT64_MAX && i < model->stack_count; i++)
         model->stacks[i].figures.live_bytes.value = model->stacks[i].figures.live_objects.value = 0;
-    if (whole) read_live(builder, snapshot, path, list, count);
+    whole = whole && read_live(builder, snapshot, path, list, count);
     for (size_t i = first; i < model->stack_count; i++) complete_variance(&model->stacks[i].figures);
     free(list);
     return whole;

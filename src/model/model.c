@@ -288,6 +288,7 @@ void model_free(struct model *model) {
     free(model->names);
     free(model->processes);
     free(model->stacks);
+    free(model->live);
     free(model->modules);
     free(model->numbered);
     free(model->threads);

@@ -61,6 +61,14 @@ struct model_stack {
     struct figures figures;
 };
 
+/* A live sample: when what is live was allocated. */
+struct model_live {
+    uint32_t stack; /* index into model.stacks */
+    float birth;    /* seconds since its process started */
+    uint64_t size;
+    uint32_t count; /* objects in the block */
+};
+
 #define MODULE_ANONYMOUS "[anonymous code]" /* memory that belongs to no file: what JIT compilers make */
 
 struct model_module {
@@ -173,8 +181,10 @@ struct health {
 struct model {
     struct model_process *processes;
     size_t process_count;
-    struct model_stack *stacks;
+    struct model_stack *stacks; /* by process, in the order in which they were first met */
     size_t stack_count;
+    struct model_live *live;
+    size_t live_count;
     struct model_module *modules; /* sorted by process, start */
     size_t module_count;
     const struct model_module **numbered; /* all of them, sorted by process, number */
@@ -220,6 +230,11 @@ void model_free(struct model *model);
 struct archive_writer;
 int model_load_and_archive(const char *const *sources, size_t count, struct archive_writer *writer,
     struct model **ret_model, struct problem *problem);
+
+/* What a live sample stands for: bytes and objects that, summed over the samples of a stack, are its live
+ * figures. */
+void model_live_weight(
+    const struct model *model, const struct model_live *live, double *ret_bytes, double *ret_objects);
 
 /* The module that covers a plain address in `process`, or NULL: of several, the one seen last. */
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address);

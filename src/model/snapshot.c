@@ -302,7 +302,10 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span) {
     void *bytes = mmap(
         NULL, snapshot->span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     snapshot->parts = calloc(snapshot->span / SNAPSHOT_PART_SIZE / 64 + 1, sizeof *snapshot->parts);
-    if (bytes != MAP_FAILED) snapshot->bytes = bytes;
+    if (bytes != MAP_FAILED) {
+        snapshot->bytes = bytes;
+        if (!taking->has_holes) madvise(bytes, snapshot->span, MADV_HUGEPAGE); /* nearly all will be used */
+    }
     if (snapshot->bytes && snapshot->parts) return 0;
     mapped_file_close(&taking->file);
     snapshot_free(snapshot);

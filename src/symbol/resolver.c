@@ -29,6 +29,9 @@ struct known_object {
     struct known_object *next; /* in the order in which they became known */
 };
 
+/* Stacks share most of their frames with others: those met lately are found without the table. */
+#define RECENT_WORDS 4096
+
 struct resolver {
     const struct model *model;
     const char *sysroot;
@@ -37,8 +40,9 @@ struct resolver {
     struct pools pools; /* with results too */
     struct jit_names *jit_names;
     struct archived_names *archived;
-    htab_t words;   /* struct known_word */
-    htab_t labels;  /* struct symbol */
+    htab_t words;  /* struct known_word */
+    htab_t labels; /* struct symbol */
+    struct known_word *recent[RECENT_WORDS];
     htab_t objects; /* struct known_object */
     struct known_object *first_object, **last_object;
 };
@@ -234,6 +238,9 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
 }
 
 static struct known_word *note_word(struct resolver *resolver, uint32_t process, uint64_t word) {
+    uint64_t mixed = (word ^ (uint64_t)process << 48) * UINT64_C(0x9e3779b97f4a7c15);
+    struct known_word **recent = &resolver->recent[mixed >> 32 & (RECENT_WORDS - 1)];
+    if (*recent && (*recent)->word == word && (*recent)->process == process) return *recent;
     struct known_word key = {.word = word, .process = process};
     void **slot = htab_find_slot(resolver->words, &key, INSERT);
     if (!*slot) {
@@ -241,7 +248,7 @@ static struct known_word *note_word(struct resolver *resolver, uint32_t process,
         *known = key;
         *slot = known;
     }
-    return *slot;
+    return *recent = *slot;
 }
 
 struct symbol_list resolver_look_up(

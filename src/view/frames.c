@@ -142,6 +142,36 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     return library != none ? library : wrapper != none ? wrapper : source_frames_innermost(frames);
 }
 
+/* A call that is known and no plumbing: what is further out does not make another one the site, unless it is
+ * interpreted. */
+static bool settles_site(const struct source_frames *frames, const struct source_frame *frame) {
+    return frame->symbol->interpreted || (is_call(frame) && (frame->module || is_named(frame)) &&
+                                             plumbing_of_frame(frames, frame) == PLUMBING_NOT);
+}
+
+static bool is_python(uint64_t word) {
+    return word >> FRAME_KIND_SHIFT == FRAME_PYTHON;
+}
+
+bool source_frames_expand_to_site(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+    if (!stack->frame_count) return source_frames_expand(frames, resolver, stack);
+    uint32_t least = 0; /* words that have to be looked at: up to the first interpreted one */
+    while (least < stack->frame_count && !is_python(stack->frames[least])) least++;
+    if (least == stack->frame_count) least = 0;
+    start(frames);
+    frames->first = 0;
+    bool settled = false;
+    for (uint32_t i = 0; i < stack->frame_count && (!settled || i <= least); i++) {
+        struct symbol_list list = resolver_look_up(resolver, stack, i);
+        if (!add_frames(frames, list.frames, list.count, list.module)) return false;
+        for (size_t k = frames->count - list.count; k < frames->count && !settled; k++)
+            settled = settles_site(frames, &frames->frames[k]);
+    }
+    frames->end = frames->count;
+    return true;
+}
+
 int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {
     struct frame_filter filter = {.on = text != NULL};
     if (text) {

@@ -30,6 +30,9 @@ bool source_frames_expand(
  * outermost one, if there is another than malloc's. */
 bool source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
     struct resolver *resolver, const struct model_stack *stack);
+/* No more of the stack than it takes to tell its site. */
+bool source_frames_expand_to_site(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
 void source_frames_free(struct source_frames *frames);
 
 /* Index of the innermost call, or where there is none of the innermost scope. */

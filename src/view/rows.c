@@ -31,6 +31,7 @@ struct grouping {
     size_t count, capacity;
     uint32_t *index; /* row number + 1, open addressing */
     size_t index_size;
+    size_t last; /* the row of the last stack: that of the next one is mostly the same */
 };
 
 /* The key is the row's own naming fields; those that the grouping does not look at are empty. */
@@ -141,12 +142,21 @@ static bool grow(struct grouping *grouping) {
     return true;
 }
 
+/* By where the names are, not by what they say: sites alone, whose rows hold their whole key. */
+static bool is_last_row(const struct grouping *grouping, const struct view_row *key) {
+    if (grouping->query.by != BY_SITE || grouping->last >= grouping->count) return false;
+    const struct view_row *row = &grouping->rows[grouping->last];
+    return row->function == key->function && row->file == key->file && row->line == key->line &&
+           row->module == key->module && row->heap == key->heap && row->type == key->type;
+}
+
 /* The row for `key`, made if need be, with whether that was so. NULL: out of memory. */
 static struct view_row *find_row(struct grouping *grouping, const struct view_row *key, bool *ret_is_new) {
     if (grouping->count == grouping->capacity && !grow(grouping)) return NULL;
     bool distinct = grouping->query.by == BY_STACK;
-    size_t slot = hash_key(key) & (grouping->index_size - 1);
     *ret_is_new = false;
+    if (is_last_row(grouping, key)) return &grouping->rows[grouping->last];
+    size_t slot = hash_key(key) & (grouping->index_size - 1);
     for (; grouping->index[slot]; slot = (slot + 1) & (grouping->index_size - 1)) {
         struct view_row *row = &grouping->rows[grouping->index[slot] - 1];
         struct view_row other = key_of_row(grouping->query.by, row);
@@ -184,6 +194,7 @@ static bool add_stack(struct grouping *grouping, const struct source_frames *fra
     bool is_new;
     struct view_row *row = find_row(grouping, &key, &is_new);
     if (!row) return false;
+    grouping->last = (size_t)(row - grouping->rows);
     note_names(row, grouping->query.by, site, &labels, is_new);
     figures_add(&row->figures, &stack->figures);
     double value = view_sort_value(&stack->figures, grouping->query.sort);
@@ -205,7 +216,8 @@ static bool group_stacks(const struct model *model, struct resolver *resolver, s
     bool fine = true;
     for (size_t i = 0; i < model->stack_count && fine; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        fine = source_frames_expand_labelled(&frames, model, resolver, stack);
+        fine = filter->on ? source_frames_expand_labelled(&frames, model, resolver, stack)
+                          : source_frames_expand_to_site(&frames, resolver, stack);
         if (fine && frame_filter_keeps(filter, &frames))
             fine = add_stack(grouping, &frames, stack, model_labels(model, stack));
     }

@@ -20,15 +20,16 @@ def high_pipe():
 class Browser:
     """Begins in `folder`, which it fills with its profile. To be closed."""
 
-    def __init__(self, command, folder, patience):
+    def __init__(self, command, folder, patience, *more_options):
         self.patience = patience
         self.count = 0
         self.rest = b""
+        self.listeners = {}  # by session: functions that are told of events
         its_input, self.input = high_pipe()
         self.output, its_output = high_pipe()
         options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
-            f"--user-data-dir={folder}",
+            f"--user-data-dir={folder}", *more_options,
         ]  # fmt: skip
         # It reads from 3 and writes to 4.
         self.process = subprocess.Popen(
@@ -71,6 +72,8 @@ class Browser:
             if answer.get("id") == self.count:
                 assert "result" in answer, answer
                 return answer["result"]
+            if "method" in answer and answer.get("sessionId") in self.listeners:
+                self.listeners[answer["sessionId"]](answer["method"], answer["params"])
 
     def open(self, url):
         """A page, as a function that evaluates an expression in it and waits for what it promises."""

@@ -150,7 +150,7 @@ static const char *line_that_starts(const char *all, const char *start) {
 static void formats_are_found_by_name(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    CHECK_EQUAL(count, 9);
+    CHECK_EQUAL(count, 10);
     for (size_t i = 0; i < count; i++) CHECK(format_find(formats[i].name) == &formats[i]);
     CHECK(format_find("none") == NULL);
 

@@ -82,6 +82,15 @@ static void sampled_figures_have_plain_units_and_variances(void) {
     CHECK_EQUAL(figures->sampled_live_bytes, 200);
     CHECK_EQUAL(figures->lifetime[2], 3);
     CHECK_EQUAL(figures->oldest, 77);
+    CHECK_EQUAL(model->live_count, 2);
+    for (size_t i = 0; i < model->live_count; i++) {
+        double bytes, objects;
+        CHECK_EQUAL(model->live[i].stack, 0);
+        CHECK_EQUAL(model->live[i].birth, (float)((i ? 99 : 77) / 1e9));
+        model_live_weight(model, &model->live[i], &bytes, &objects);
+        CHECK_EQUAL(bytes, weight);
+        CHECK(fabs(objects - weight / 100) < 1.0 / OBJECT_ONE);
+    }
 
     CHECK(!model->exact);
     CHECK_EQUAL(model->rate, 512 * 1024);

@@ -2,6 +2,8 @@
  * `names`. */
 #include "check.h"
 #include "no_labels.h"
+#include "view/call_tree.h"
+#include "view/flame.h"
 #include "view/frames.h"
 #include "view/view.h"
 
@@ -303,6 +305,120 @@ static void no_row_peaks_above_the_heap(void) {
     view_rows_free(&rows);
 }
 
+/* The same site, whether the stack is expanded as a whole or only as far as it takes. */
+static void a_site_is_found_without_the_whole_stack(void) {
+    struct source_frames whole = {0}, part = {0};
+    size_t less = 0;
+    for (size_t i = 0; i < model.stack_count; i++)
+        for (int raw = 0; raw <= 1; raw++) {
+            CHECK(source_frames_expand(&whole, NULL, &stacks[i]));
+            CHECK(source_frames_expand_to_site(&part, NULL, &stacks[i]));
+            CHECK_EQUAL(source_frames_site(&part, raw), source_frames_site(&whole, raw));
+            less += part.count < whole.count;
+        }
+    CHECK(less > 0);
+    source_frames_free(&whole);
+    source_frames_free(&part);
+}
+
+/* As many callees as a call may have: the first are listed, the others indexed. */
+static void a_call_tree_finds_every_callee_again(void) {
+    enum { CALLERS = 3, CALLEES = 3000 };
+    struct call_tree tree = {0};
+    uint32_t callers[CALLERS], numbers[CALLERS][CALLEES];
+    CHECK(call_tree_begin(&tree));
+    for (uint32_t i = 0; i < CALLERS; i++) callers[i] = call_tree_callee(&tree, 0, i);
+    for (int round = 0; round < 2; round++)
+        for (uint32_t k = 0; k < CALLEES; k++)
+            for (uint32_t i = 0; i < CALLERS; i++) {
+                uint32_t number = call_tree_callee(&tree, callers[i], k);
+                if (round) CHECK_EQUAL(number, numbers[i][k]);
+                numbers[i][k] = number;
+                CHECK(tree.calls[number].parent == callers[i] && tree.calls[number].frame == k);
+            }
+    CHECK_EQUAL(tree.count, 1 + CALLERS + CALLERS * CALLEES);
+    call_tree_free(&tree);
+}
+
+static struct flame flame_with(uint64_t nodes_max, const char *filter) {
+    struct flame flame = {0};
+    struct view_query query = {.filter = filter};
+    struct problem problem = {0};
+    CHECK(flame_make(&model, NULL, &query, nodes_max, &flame, &problem) == 0);
+    return flame;
+}
+
+static double live_below(const struct flame *flame, uint32_t node) {
+    double sum = 0;
+    for (uint32_t i = node; i < flame->node_count; i++) {
+        uint32_t at = i;
+        while (at > node) at = flame->nodes[at].parent;
+        if (at != node) break; /* a branch is a range of nodes */
+        if (flame->nodes[i].row != FLAME_NONE) sum += flame->rows[flame->nodes[i].row].live_bytes.value;
+    }
+    return sum;
+}
+
+static uint32_t node_of(const struct flame *flame, const char *function, int line) {
+    for (uint32_t i = 1; i < flame->node_count; i++) {
+        if (flame->nodes[i].frame == FLAME_NONE) continue;
+        const struct flame_frame *frame = &flame->frames[flame->nodes[i].frame];
+        if (strcmp(frame->function, function) == 0 && frame->line == line) return i;
+    }
+    return FLAME_NONE;
+}
+
+static void a_flame_is_the_tree_down_to_the_sites(void) {
+    struct flame flame = flame_with(0, NULL);
+    CHECK_EQUAL(flame.sum.live_bytes.value, 780);
+    CHECK_EQUAL(live_below(&flame, 0), 780);
+    CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 10)), 555);
+    CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 20)), 216);
+    CHECK_EQUAL(live_below(&flame, node_of(&flame, "load", 33)), 16);
+    CHECK(node_of(&flame, "operator new(unsigned long)", 0) == FLAME_NONE);
+    CHECK_EQUAL(flame.merged_count, 0);
+    for (size_t i = 0; i < model.stack_count; i++) {
+        CHECK(flame.stack_row[i] < flame.row_count);
+        CHECK(flame.stack_site[i] < flame.frame_count);
+    }
+    CHECK_TEXT(flame.frames[flame.stack_site[6]].function, "load");
+    for (uint32_t i = 1; i < flame.node_count; i++) CHECK(flame.nodes[i].parent < i);
+    flame_free(&flame);
+}
+
+static void what_is_merged_still_adds_up(void) {
+    struct flame whole = flame_with(0, NULL);
+    for (uint64_t nodes = 1; nodes < whole.node_count; nodes++) {
+        struct flame flame = flame_with(nodes, NULL);
+        uint32_t kept = 0, merged = 0;
+        for (uint32_t i = 0; i < flame.node_count; i++) {
+            kept += !flame.nodes[i].merged;
+            merged += flame.nodes[i].merged;
+        }
+        CHECK(kept <= nodes);
+        CHECK_EQUAL(merged, flame.merged_count);
+        CHECK_EQUAL(kept + merged, whole.node_count);
+        CHECK_EQUAL(live_below(&flame, 0), 780);
+        if (node_of(&flame, "main", 10) != FLAME_NONE)
+            CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 10)), 555);
+        CHECK(flame.least > 0 && flame.least <= 1);
+        flame_free(&flame);
+    }
+    flame_free(&whole);
+}
+
+static void a_flame_of_what_matches(void) {
+    struct flame flame = flame_with(0, "load");
+    CHECK_EQUAL(flame.sum.live_bytes.value, 16);
+    CHECK_EQUAL(live_below(&flame, 0), 16);
+    CHECK(flame.stack_row[0] == FLAME_NONE && flame.stack_site[0] == FLAME_NONE);
+    flame_free(&flame);
+    flame = flame_with(5, "nothing like it");
+    CHECK_EQUAL(flame.node_count, 1);
+    CHECK_EQUAL(flame.row_count, 0);
+    flame_free(&flame);
+}
+
 /* The stack of what was dropped has no frames. */
 static void stacks_without_frames_have_a_name(void) {
     struct model_stack *stack = &stacks[model.stack_count - 1];
@@ -311,6 +427,10 @@ static void stacks_without_frames_have_a_name(void) {
     struct view_rows rows = rows_by(BY_MODULE, NULL, false);
     CHECK(row_named(&rows, "[dropped]", 0) != NULL);
     view_rows_free(&rows);
+    struct flame flame = flame_with(0, NULL);
+    CHECK(node_of(&flame, "[dropped]", 0) != FLAME_NONE);
+    CHECK_EQUAL(live_below(&flame, node_of(&flame, "[dropped]", 0)), 1);
+    flame_free(&flame);
     stack->frame_count = saved;
 }
 
@@ -327,6 +447,11 @@ int main(void) {
     a_wrapper_of_malloc_gives_way_to_any_name();
     the_peak_is_that_of_the_heap();
     no_row_peaks_above_the_heap();
+    a_site_is_found_without_the_whole_stack();
+    a_call_tree_finds_every_callee_again();
+    a_flame_is_the_tree_down_to_the_sites();
+    what_is_merged_still_adds_up();
+    a_flame_of_what_matches();
     stacks_without_frames_have_a_name();
     for (size_t i = 0; i < model.stack_count; i++) free((void *)stacks[i].frames);
     return check_result();

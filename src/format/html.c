@@ -1,0 +1,54 @@
+/* The page is web/ as it is, with the data in its middle: JSON, gzipped, in base 64. Nothing that comes from
+ * a recording is ever part of the HTML: the alphabet of base 64 holds no character that means something
+ * there. */
+#include "format/gzip.h"
+#include "format/page_data.h"
+#include "format/page_template.h"
+#include "format/writers.h"
+
+#include <stdlib.h>
+
+static void write_base64(FILE *out, const unsigned char *bytes, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char line[4 * 4096];
+    for (size_t at = 0; at < size;) {
+        size_t length = 0;
+        for (; at < size && length < sizeof line; at += 3) {
+            size_t left = size - at;
+            uint32_t three = (uint32_t)bytes[at] << 16 | (left > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) |
+                             (left > 2 ? bytes[at + 2] : 0);
+            line[length++] = digits[three >> 18];
+            line[length++] = digits[three >> 12 & 63];
+            line[length++] = left > 1 ? digits[three >> 6 & 63] : '=';
+            line[length++] = left > 2 ? digits[three & 63] : '=';
+        }
+        fwrite(line, 1, length, out);
+    }
+}
+
+/* False: out of memory. */
+static bool pack(const char *json, size_t size, char **ret_bytes, size_t *ret_size) {
+    FILE *memory = open_memstream(ret_bytes, ret_size);
+    if (!memory) return false;
+    bool fine = gzip_write(memory, json, size);
+    return fclose(memory) == 0 && fine;
+}
+
+int html_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    static const struct page_options defaults = {.nodes_max = PAGE_NODES};
+    char *json = NULL, *packed = NULL;
+    size_t json_size = 0, packed_size = 0;
+    FILE *memory = open_memstream(&json, &json_size);
+    if (!memory) return out_of_memory(problem);
+    int r = page_data_write(input, input->page ? input->page : &defaults, memory, problem);
+    if (fclose(memory) != 0 && r == 0) r = out_of_memory(problem);
+    if (r == 0 && !pack(json, json_size, &packed, &packed_size)) r = out_of_memory(problem);
+    if (r == 0) {
+        fwrite(page_before_data, 1, page_before_data_size, out);
+        write_base64(out, (const unsigned char *)packed, packed_size);
+        fwrite(page_after_data, 1, page_after_data_size, out);
+    }
+    free(json);
+    free(packed);
+    return r;
+}

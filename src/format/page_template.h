@@ -1,0 +1,10 @@
+/* web/ in one piece, as web/embed.py makes it: what comes before the data, and what comes after. */
+#ifndef MALLOSCOPE_FORMAT_PAGE_TEMPLATE_H
+#define MALLOSCOPE_FORMAT_PAGE_TEMPLATE_H
+
+#include <stddef.h>
+
+extern const char page_before_data[], page_after_data[];
+extern const size_t page_before_data_size, page_after_data_size;
+
+#endif
