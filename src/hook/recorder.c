@@ -221,10 +221,10 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
-    if (!entry || live_address(entry) != (uintptr_t)block) return false;
+    uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
+    if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
-    live_withdraw(entry);
-    return true;
+    return live_withdraw_once(entry, key);
 }
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {

@@ -1,0 +1,26 @@
+"""Reports that come in the middle of others: from a second thread, a signal handler, a forked child."""
+
+import platform
+
+import pytest
+
+import api
+import harness
+
+STEPS = pytest.mark.skipif(platform.machine() != "x86_64", reason="needs the processor's single steps")
+
+
+@pytest.fixture
+def program(build):
+    return build("api_at_once.c", "-O1", api.INCLUDE, "-pthread")
+
+
+@pytest.fixture
+def linked(build):
+    return build("api_at_once.c", "-O1", api.INCLUDE, "-pthread", *api.LINKED)
+
+
+def test_a_free_that_two_threads_report_counts_once(program, record):
+    for _ in range(3):
+        found = record(program, "freed_twice").ledger
+        assert found["frees"] == 100_000 and found["unknown"] == 0 and 0 <= found["live"] < 10_000
