@@ -168,9 +168,10 @@ static void expect(struct own_heap *own, uint64_t key) {
     uint64_t address = key & LIVE_KEY_MASK;
     filter_step(filter_of(key), 1);
     region_step(key, 1);
+    /* Before the bounds: who finds the block within them needs its bits. */
+    atomic_fetch_or(&own->address_bits, address);
     lower(&own->low, address);
     counter_raise(false, &own->high, address);
-    atomic_fetch_or_explicit(&own->address_bits, address, memory_order_relaxed);
 }
 
 static void expect_no_more(uint64_t key) {
@@ -290,7 +291,7 @@ static bool may_hold(mscope_heap heap, uint64_t from, uint64_t last) {
 /* The blocks at addresses `from` to `last`, found address by address, or by looking through all live samples:
  * whichever is less. */
 static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t from, uint64_t last) {
-    uint64_t bits = atomic_load_explicit(&own->address_bits, memory_order_relaxed), grain = bits & -bits;
+    uint64_t bits = atomic_load(&own->address_bits), grain = bits ? bits & -bits : 1;
     uint64_t slots = atomic_load_explicit(&recorder.recording.header->live.count, memory_order_acquire);
     if ((last - from) / grain < slots) {
         for (uint64_t address = (from + grain - 1) & -grain; address <= last; address += grain) {

@@ -24,3 +24,9 @@ def test_a_free_that_two_threads_report_counts_once(program, record):
     for _ in range(3):
         found = record(program, "freed_twice").ledger
         assert found["frees"] == 100_000 and found["unknown"] == 0 and 0 <= found["live"] < 10_000
+
+
+@STEPS
+def test_a_handler_may_reset_a_heap_that_gets_its_first_block(program, record):
+    found = record(program, "reset_in_handler").ledger
+    assert found["steps"] > 100 and found["live"] < 10_000
