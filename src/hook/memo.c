@@ -78,6 +78,8 @@ void memo_keep(struct memo_entry *entry, const struct unwind_registers *register
 }
 
 void memo_free(void) {
-    if (memo) munmap(memo, sizeof(struct memo_set) << SETS_LOG);
-    memo = NULL;
+    struct memo_set *former = memo;
+    memo = NULL; /* first: a signal handler may come in between */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (former) munmap(former, sizeof(struct memo_set) << SETS_LOG);
 }

@@ -45,8 +45,10 @@ static __attribute__((noinline, cold)) struct scopes *make_scopes(void) {
 }
 
 void scopes_free(void) {
-    if (hook_scopes) munmap(hook_scopes, sizeof *hook_scopes);
-    hook_scopes = NULL;
+    struct scopes *scopes = hook_scopes;
+    hook_scopes = NULL; /* first: a signal handler may come in between */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (scopes) munmap(scopes, sizeof *scopes);
 }
 
 /* ---- entering and leaving ---- */

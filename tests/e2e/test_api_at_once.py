@@ -30,3 +30,8 @@ def test_a_free_that_two_threads_report_counts_once(program, record):
 def test_a_handler_may_reset_a_heap_that_gets_its_first_block(program, record):
     found = record(program, "reset_in_handler").ledger
     assert found["steps"] > 100 and found["live"] < 10_000
+
+
+@STEPS
+def test_a_handler_may_enter_a_scope_while_its_thread_ends(program, record):
+    assert record(program, "end_in_handler").ledger["steps"] > 100
