@@ -113,7 +113,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     own->low = UINT64_MAX;
     strncpy(own->name, name, NAME_LENGTH); /* what is longer is cut when it is noted */
     atomic_store(&own->stage, HEAP_READY);
-    /* Whoever comes later, we or the beginning of the recording, sees what the other has done. */
+    /* If the recording is just beginning, it is noted when it is first used. */
     if (is_recording()) note(used + 1);
     return used + 1;
 }
@@ -216,6 +216,8 @@ static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     if (!own) return MSCOPE_NO_HEAP;
     if (own->enumerate) return MSCOPE_BAD_STATE;
     if (!is_recording() && !begin_recording(false)) return MSCOPE_OK;
+    /* It was registered while the recording began, or there was no room then. */
+    if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
     if (recorder_knows_thread()) *ret_own = own;
     return MSCOPE_OK;
@@ -339,6 +341,7 @@ void own_heaps_enumerate(void) {
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
         struct own_heap *own = &heaps[heap];
+        note(heap); /* if that is yet to be done */
         if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)
             enumerate_heap(
                 own->number, name_note(&recorder.recording, own->name), own->enumerate, own->context);

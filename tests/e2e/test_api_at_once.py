@@ -35,3 +35,8 @@ def test_a_handler_may_reset_a_heap_that_gets_its_first_block(program, record):
 @STEPS
 def test_a_handler_may_enter_a_scope_while_its_thread_ends(program, record):
     assert record(program, "end_in_handler").ledger["steps"] > 100
+
+
+def test_a_heap_may_be_registered_while_recording_begins(linked, folder):
+    for i in range(10):
+        assert harness.run([linked, "register_meanwhile", folder / f"{i}.mscope"]).stdout.strip() == b'{"taken": 1000}'
