@@ -31,6 +31,7 @@
 /* What the forking thread has copied. */
 struct inheritance {
     uint64_t size; /* of the mapping */
+    uint64_t active;
     uint64_t count;
     struct live_entry entry[];
 };
@@ -64,6 +65,7 @@ static void before_fork(void) {
     if (memory != MAP_FAILED) {
         inheritance = memory;
         inheritance->size = size;
+        inheritance->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
         inheritance->count = count;
         for (uint32_t slot = 0; slot < count; slot++)
             copy_entry(live_entry(recording, slot), &inheritance->entry[slot]);
@@ -150,6 +152,8 @@ void process_begin_child(void) {
             heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent)))
         r = -ENOSPC;
     if (r == 0) {
+        /* The parent may have been stopped or started since the fork. */
+        recorder.recording.header->active = inheritance ? inheritance->active : parent.header->active;
         if (inheritance) inherit(&parent);
         settle_figures(&recorder.recording);
     } else {

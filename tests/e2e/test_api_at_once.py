@@ -40,3 +40,9 @@ def test_a_handler_may_enter_a_scope_while_its_thread_ends(program, record):
 def test_a_heap_may_be_registered_while_recording_begins(linked, folder):
     for i in range(10):
         assert harness.run([linked, "register_meanwhile", folder / f"{i}.mscope"]).stdout.strip() == b'{"taken": 1000}'
+
+
+def test_a_child_is_stopped_if_its_parent_was(linked, folder):
+    """1, 2, 3: INITIALIZED, ACTIVE, STOPPED."""
+    found = harness.run([linked, "fork_in_states", folder / "x.mscope"]).stdout.strip()
+    assert found == b'{"initialized": 1, "active": 2, "stopped": 3}'
