@@ -18,6 +18,7 @@
 #include "core/stack_table.h"
 #include "core/unnoticed.h"
 #include "hook/memo.h"
+#include "hook/own_heaps.h"
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/scratch.h"
@@ -137,6 +138,7 @@ void process_begin_child(void) {
     }
     scratch_after_fork();
     stack_table_after_fork();
+    own_heaps_after_fork();
     unwind_forked();
     clock_after_fork();
     memo_free(); /* it speaks of the parent's stacks */

@@ -335,9 +335,14 @@ EXPORT mscope_result mscope_heap_reset_range(mscope_heap heap, const void *from,
 /* ---- allocators that keep their own books ---- */
 
 /* One at a time: a second reading of the figures at the same moment takes what the first one found. */
+static _Atomic uint32_t enumerating;
+
+void own_heaps_after_fork(void) {
+    atomic_store_explicit(&enumerating, 0, memory_order_relaxed);
+}
+
 void own_heaps_enumerate(void) {
-    static _Atomic uint32_t busy;
-    if (!is_recording() || atomic_exchange(&busy, 1)) return;
+    if (!is_recording() || atomic_exchange(&enumerating, 1)) return;
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
         struct own_heap *own = &heaps[heap];
@@ -346,7 +351,7 @@ void own_heaps_enumerate(void) {
             enumerate_heap(
                 own->number, name_note(&recorder.recording, own->name), own->enumerate, own->context);
     }
-    atomic_store(&busy, 0);
+    atomic_store(&enumerating, 0);
 }
 
 /* ---- types ---- */

@@ -46,3 +46,7 @@ def test_a_child_is_stopped_if_its_parent_was(linked, folder):
     """1, 2, 3: INITIALIZED, ACTIVE, STOPPED."""
     found = harness.run([linked, "fork_in_states", folder / "x.mscope"]).stdout.strip()
     assert found == b'{"initialized": 1, "active": 2, "stopped": 3}'
+
+
+def test_a_child_lists_heaps_that_its_parent_was_listing(program, record):
+    assert record(program, "fork_while_enumerating").ledger["seen"] == 1
