@@ -102,8 +102,14 @@ EXPORT void mscope_scope_leave(mscope_scope scope) {
     if (scopes && scope < scopes->depth) scopes->depth = scope;
 }
 
+/* Whether the calling thread's beginnings are noted. Once they are they go on to be, also while nothing is
+ * recorded: an end says nothing but that it is one. */
+static inline bool has_scopes(void) {
+    return hook_scopes || (mscope_scopes_on && make_scopes());
+}
+
 EXPORT void mscope_scope_begin(const char *name) {
-    if (!mscope_scopes_on || (!hook_scopes && !make_scopes())) return;
+    if (!has_scopes()) return;
     push(hook_scopes, note(name), STACK_POINTER);
 }
 
@@ -113,7 +119,7 @@ EXPORT void mscope_scope_end(void) {
 }
 
 EXPORT void mscope_ignore_begin(void) {
-    if (mscope_scopes_on && (hook_scopes || make_scopes())) hook_scopes->ignored++;
+    if (has_scopes()) hook_scopes->ignored++;
 }
 
 EXPORT void mscope_ignore_end(void) {

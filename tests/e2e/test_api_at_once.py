@@ -50,3 +50,9 @@ def test_a_child_is_stopped_if_its_parent_was(linked, folder):
 
 def test_a_child_lists_heaps_that_its_parent_was_listing(program, record):
     assert record(program, "fork_while_enumerating").ledger["seen"] == 1
+
+
+def test_what_began_before_a_stop_ends_where_it_is_said_to(program, record):
+    scopes = {name: row["total_bytes"] for name, row in api.by(record(program, "stop_in_scope"), "scope").items()}
+    assert scopes["outer"] == 22222 and "inner" not in scopes
+    assert 33333 <= scopes[None] < 44444
