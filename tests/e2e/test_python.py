@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import api
 import harness
 from harness import PROGRAMS
 
@@ -233,6 +234,39 @@ def test_functions_that_die(python, tmp_path):
     for i in range(300):
         row = rows[f"größe_{i}"]
         assert (row["live_bytes"], row["file"], row["line"]) == (300001 + i, f"made_{i}.py", i + 2)
+
+
+INTERRUPTED = """
+import ctypes, os, sys
+signals = ctypes.CDLL(sys.argv[1])
+def numbers(n):
+    for i in range(n):
+        yield i
+def pass_on(n):
+    yield from numbers(n)
+def deep(n):
+    return 0 if n == 0 else deep(n - 1) + 1
+class Box:
+    def __init__(self, n):
+        self.n = n
+    def __lt__(self, other):
+        return self.n < other.n
+signals.begin()
+while signals.count() < 10000:
+    sorted([Box(i * 7919 % 101) for i in range(30)])
+    sum(pass_on(20)), deep(20)
+    list(map(lambda x: x + 1, range(20)))
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("options", [("--exact",), ("--rate", "512K")])
+def test_handlers_may_report_at_any_moment(python, tmp_path, build, options):
+    """The interpreter's frames may be half made when a signal comes."""
+    library = build("python_signals.c", "-shared", "-fPIC", "-pthread", api.INCLUDE, target="signals.so")
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    record(python, tmp_path / "x.mscope", tmp_path / "interrupted.py", library, options=options)
+    assert api.heaps(tmp_path / "x.mscope")["signals"]["total_objects"] >= 10000
 
 
 @pytest.mark.parametrize("name", OTHERS)
