@@ -236,6 +236,25 @@ def test_functions_that_die(python, tmp_path):
         assert (row["live_bytes"], row["file"], row["line"]) == (300001 + i, f"made_{i}.py", i + 2)
 
 
+def test_texts_that_are_executed_one_after_the_other(python, tmp_path):
+    """Same name, same file, same first line, and mostly the same place in memory; only the lines differ."""
+    (tmp_path / "texts.py").write_text(
+        "import os\n"
+        "kept = []\n"
+        "def keep(size): kept.append(bytearray(size))\n"
+        "for i in range(40):\n"
+        "    exec('\\n' * (i % 10) + 'keep(%d)' % (400000 + i % 10))\n"
+        "os._exit(0)\n")
+    record(python, tmp_path / "x.mscope", tmp_path / "texts.py")
+    dump = exported(tmp_path / "x.mscope")
+    found = {}
+    for stack in dump["stacks"]:
+        frames = python_frames(dump, stack)
+        if frames and frames[0][0] == "keep":
+            found[frames[1][2]] = found.get(frames[1][2], 0) + stack["live_bytes"]
+    assert found == {line + 1: 4 * (400001 + line) for line in range(10)}
+
+
 INTERRUPTED = """
 import ctypes, os, sys
 signals = ctypes.CDLL(sys.argv[1])
