@@ -124,14 +124,21 @@ void recorder_start(void) {
 
 /* ---- the sample ---- */
 
+/* Whether frames are missing in the middle (unwind/output.h). */
+static bool is_cut(const uint64_t *frames, uint32_t count) {
+    uint32_t depth = recorder.depth;
+    return count == depth && frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+}
+
 /* Python's frames go in between the native ones: into the second half of the buffer. */
-static __attribute__((noinline)) uint64_t merge_python(struct native_stack *native) {
+static __attribute__((noinline)) uint64_t merge_python(struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
     uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
     struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
     struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
     uint64_t signature = hook_python_walk(&python);
     if (!signature) return 0;
+    *cut |= is_cut(python.frames, python.count);
     hook_python_merge(&python, native, &merged);
     *native = merged;
     return signature;
@@ -153,9 +160,9 @@ static __attribute__((noinline)) uint32_t walk_stack(
             unwind_capture_traced(
                 caller, bounds, stack.frames, stack.places, depth, &complete, &in_handler, ret_trace);
     }
-    bool cut = stack.count == depth && stack.frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+    bool cut = is_cut(stack.frames, stack.count);
     /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
-    if (hook_python_walk && recorder.walks && !in_handler) *ret_python = merge_python(&stack);
+    if (hook_python_walk && recorder.walks && !in_handler) *ret_python = merge_python(&stack, &cut);
     stack.count = scopes_merge(stack.frames, stack.places, stack.count, bounds.low, bounds.high);
     struct stack_key key = {.frames = stack.frames,
         .frame_count = stack.count,

@@ -255,6 +255,16 @@ def test_texts_that_are_executed_one_after_the_other(python, tmp_path):
     assert found == {line + 1: 4 * (400001 + line) for line in range(10)}
 
 
+def test_deep_recursion_is_said_to_be_cut(python, tmp_path):
+    (tmp_path / "deep.py").write_text(
+        "import os\n"
+        "def deeper(n): return bytearray(500000) if n == 0 else deeper(n - 1)\n"
+        "kept = deeper(900)\n"
+        "os._exit(0)\n")
+    record(python, tmp_path / "x.mscope", tmp_path / "deep.py")
+    assert harness.report(tmp_path / "x.mscope")["health"]["truncated"] >= 1
+
+
 INTERRUPTED = """
 import ctypes, os, sys
 signals = ctypes.CDLL(sys.argv[1])
