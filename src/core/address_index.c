@@ -92,8 +92,12 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
         for (int place = 0; place < INDEX_PLACES; place++) {
             if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) != address) continue;
             uint32_t slot = bucket->slot[place];
-            /* Release: the slot has been read before another may take the place. */
-            atomic_store_explicit(&bucket->address[place], 0, memory_order_release);
+            uint64_t seen = address;
+            /* Release: the slot has been read before another may take the place. If the address was given back
+             * twice, by two threads at once, one of them finds it gone. */
+            if (!atomic_compare_exchange_strong_explicit(
+                    &bucket->address[place], &seen, 0, memory_order_release, memory_order_relaxed))
+                continue;
             lower_overflow(segment, home, passed);
             return slot;
         }

@@ -43,7 +43,9 @@ static void index_add(uint64_t key, uint32_t number) {
 
 static uint32_t append(struct recording *recording, const struct code *code) {
     struct table *table = &recording->header->codes;
-    uint64_t name = arena_text(recording, code->name, strlen(code->name));
+    /* To be asked first: what is taken from the arena is never given back. */
+    bool has_room = atomic_load_explicit(&table->count, memory_order_relaxed) < CODES_MOST;
+    uint64_t name = has_room ? arena_text(recording, code->name, strlen(code->name)) : 0;
     uint64_t number = name ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
@@ -54,7 +56,7 @@ static uint32_t append(struct recording *recording, const struct code *code) {
     record->file = code->file;
     record->first_line = code->first_line;
     atomic_store_explicit(&record->complete, 1, memory_order_release);
-    atomic_fetch_add_explicit(&recording->codes_noted, 1, memory_order_release);
+    number_noted(&recording->codes_noted, number);
     return (uint32_t)number;
 }
 

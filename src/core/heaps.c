@@ -13,7 +13,7 @@ uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bo
     heap->rate = rate;
     heap->is_enumerated = is_enumerated;
     atomic_store_explicit(&heap->complete, 1, memory_order_release);
-    atomic_fetch_add_explicit(&recording->heaps_noted, 1, memory_order_release);
+    number_noted(&recording->heaps_noted, number);
     return (uint32_t)number;
 }
 

@@ -55,6 +55,13 @@ static inline void live_withdraw(struct live_entry *entry) {
     atomic_thread_fence(memory_order_release);
 }
 
+/* The same for a block whose free may be told by several threads at once: one of them succeeds. `key` is what
+ * the entry's key word was before the entry was read. */
+static inline bool live_withdraw_once(struct live_entry *entry, uint64_t key) {
+    return atomic_compare_exchange_strong_explicit(
+        &entry->key, &key, 0, memory_order_acq_rel, memory_order_relaxed);
+}
+
 /* Gives back a slot whose entry is withdrawn. `thread` is the caller's record, NULL if it has none. */
 void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot);
 

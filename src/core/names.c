@@ -59,10 +59,7 @@ static uint32_t append(struct recording *recording, const struct text *text) {
     }
     /* Release: who sees the number in the index finds the text. */
     atomic_store_explicit(&record_of(recording, (uint32_t)number)->text, offset, memory_order_release);
-    uint32_t noted = atomic_load_explicit(&recording->names_noted, memory_order_relaxed);
-    while (noted <= number && !atomic_compare_exchange_weak_explicit(&recording->names_noted, &noted,
-                                  (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
-    }
+    number_noted(&recording->names_noted, number);
     return (uint32_t)number;
 }
 

@@ -44,6 +44,14 @@ uint64_t table_append(struct recording *recording, struct table *table, uint64_t
 /* The same for `many` entries in a row: a power of two, the same at each call, and at most `first`. */
 uint64_t table_append_many(struct recording *recording, struct table *table, uint64_t many, uint64_t most);
 
+/* Raises a count of numbers that are in use (arena.h), of which one that was taken earlier may not be yet. */
+static inline void number_noted(_Atomic uint32_t *noted, uint64_t number) {
+    uint32_t seen = atomic_load_explicit(noted, memory_order_relaxed);
+    while (seen <= number && !atomic_compare_exchange_weak_explicit(
+                                 noted, &seen, (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
+    }
+}
+
 void table_start(struct table *table, uint32_t entry_size, uint32_t first);
 
 #endif

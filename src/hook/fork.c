@@ -18,6 +18,7 @@
 #include "core/stack_table.h"
 #include "core/unnoticed.h"
 #include "hook/memo.h"
+#include "hook/own_heaps.h"
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/scratch.h"
@@ -31,6 +32,7 @@
 /* What the forking thread has copied. */
 struct inheritance {
     uint64_t size; /* of the mapping */
+    uint64_t active;
     uint64_t count;
     struct live_entry entry[];
 };
@@ -64,6 +66,7 @@ static void before_fork(void) {
     if (memory != MAP_FAILED) {
         inheritance = memory;
         inheritance->size = size;
+        inheritance->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
         inheritance->count = count;
         for (uint32_t slot = 0; slot < count; slot++)
             copy_entry(live_entry(recording, slot), &inheritance->entry[slot]);
@@ -135,6 +138,7 @@ void process_begin_child(void) {
     }
     scratch_after_fork();
     stack_table_after_fork();
+    own_heaps_after_fork();
     unwind_forked();
     clock_after_fork();
     memo_free(); /* it speaks of the parent's stacks */
@@ -150,6 +154,8 @@ void process_begin_child(void) {
             heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent)))
         r = -ENOSPC;
     if (r == 0) {
+        /* The parent may have been stopped or started since the fork. */
+        recorder.recording.header->active = inheritance ? inheritance->active : parent.header->active;
         if (inheritance) inherit(&parent);
         settle_figures(&recorder.recording);
     } else {

@@ -142,7 +142,8 @@ static double real_of(_Atomic uint64_t *bits) {
 
 /* Half the width of the 95 % interval; of an estimate without a sample, three times the rate. */
 static double error_of(double variance, double estimate, uint64_t rate) {
-    return rate == 1 ? 0 : estimate > 0 ? 1.96 * square_root(variance) : 3 * (double)rate;
+    if (estimate > 0) return 1.96 * square_root(variance); /* to which what is exact adds nothing */
+    return rate == 1 ? 0 : 3 * (double)rate;
 }
 
 static double live_variance(struct recording *recording) {

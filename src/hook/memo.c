@@ -1,6 +1,7 @@
 #include "hook/memo.h"
 
 #include "core/unnoticed.h"
+#include "hook/python.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -40,7 +41,8 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct me
     const uint64_t *stack = (const uint64_t *)registers->sp;
     for (uint32_t i = 0; i < trace->count; i++)
         if (stack[trace->place[i]] != trace->word[i]) return false;
-    return true;
+    /* Last: the walk is known by now to come through no signal frame, so that these can be read. */
+    return !hook_python_walk || hook_python_walk(NULL) == entry->python;
 }
 
 uint32_t memo_stack(
@@ -68,16 +70,20 @@ void memo_begin(struct memo_entry *entry, const struct unwind_registers *registe
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack) {
+void memo_keep(
+    struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack, uint64_t python) {
     atomic_signal_fence(memory_order_seq_cst);
     if (entry->sp != registers->sp || entry->pc != 0) return;
     entry->fp = registers->fp;
     entry->stack = stack;
+    entry->python = python;
     atomic_signal_fence(memory_order_seq_cst);
     entry->pc = registers->pc;
 }
 
 void memo_free(void) {
-    if (memo) munmap(memo, sizeof(struct memo_set) << SETS_LOG);
-    memo = NULL;
+    struct memo_set *former = memo;
+    memo = NULL; /* first: a signal handler may come in between */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (former) munmap(former, sizeof(struct memo_set) << SETS_LOG);
 }

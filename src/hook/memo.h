@@ -16,6 +16,7 @@ struct memo_entry {
     uint64_t pc, sp, fp; /* pc 0: not valid */
     uint64_t epoch;      /* of the modules, when the walk began */
     uint64_t around;     /* what else the stack is made of: the thread's scopes, the heap */
+    uint64_t python;     /* the interpreter's frames (python.h) */
     uint32_t stack;
     bool recent; /* used later than the other one of its set */
     struct unwind_trace trace;
@@ -29,7 +30,8 @@ uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, s
 /* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
  * kept. */
 void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers, uint64_t around);
-void memo_keep(struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack);
+void memo_keep(
+    struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack, uint64_t python);
 
 /* The calling thread ends. */
 void memo_free(void);

@@ -115,7 +115,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     own->low = UINT64_MAX;
     strncpy(own->name, name, NAME_LENGTH); /* what is longer is cut when it is noted */
     atomic_store(&own->stage, HEAP_READY);
-    /* Whoever comes later, we or the beginning of the recording, sees what the other has done. */
+    /* If the recording is just beginning, it is noted when it is first used. */
     if (is_recording()) note(used + 1);
     return used + 1;
 }
@@ -170,9 +170,10 @@ static void expect(struct own_heap *own, uint64_t key) {
     uint64_t address = key & LIVE_KEY_MASK;
     filter_step(filter_of(key), 1);
     region_step(key, 1);
+    /* Before the bounds: who finds the block within them needs its bits. */
+    atomic_fetch_or(&own->address_bits, address);
     lower(&own->low, address);
     counter_raise(false, &own->high, address);
-    atomic_fetch_or_explicit(&own->address_bits, address, memory_order_relaxed);
 }
 
 static void expect_no_more(uint64_t key) {
@@ -217,6 +218,8 @@ static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     if (!own) return MSCOPE_NO_HEAP;
     if (own->enumerate) return MSCOPE_BAD_STATE;
     if (!is_recording() && !begin_recording(false)) return MSCOPE_OK;
+    /* It was registered while the recording began, or there was no room then. */
+    if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
     if (recorder_knows_thread()) *ret_own = own;
     return MSCOPE_OK;
@@ -297,7 +300,7 @@ static bool may_hold(mscope_heap heap, uint64_t from, uint64_t last) {
 /* The blocks at addresses `from` to `last`, found address by address, or by looking through all live samples:
  * whichever is less. */
 static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t from, uint64_t last) {
-    uint64_t bits = atomic_load_explicit(&own->address_bits, memory_order_relaxed), grain = bits & -bits;
+    uint64_t bits = atomic_load(&own->address_bits), grain = bits ? bits & -bits : 1;
     uint64_t slots = atomic_load_explicit(&recorder.recording.header->live.count, memory_order_acquire);
     if ((last - from) / grain < slots) {
         for (uint64_t address = (from + grain - 1) & -grain; address <= last; address += grain) {
@@ -339,17 +342,23 @@ EXPORT mscope_result mscope_heap_reset_range(mscope_heap heap, const void *from,
 /* ---- allocators that keep their own books ---- */
 
 /* One at a time: a second reading of the figures at the same moment takes what the first one found. */
+static _Atomic uint32_t enumerating;
+
+void own_heaps_after_fork(void) {
+    atomic_store_explicit(&enumerating, 0, memory_order_relaxed);
+}
+
 void own_heaps_enumerate(void) {
-    static _Atomic uint32_t busy;
-    if (!is_recording() || atomic_exchange(&busy, 1)) return;
+    if (!is_recording() || atomic_exchange(&enumerating, 1)) return;
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
         struct own_heap *own = &heaps[heap];
+        note(heap); /* if that is yet to be done */
         if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)
             enumerate_heap(
                 own->number, name_note(&recorder.recording, own->name), own->enumerate, own->context);
     }
-    atomic_store(&busy, 0);
+    atomic_store(&enumerating, 0);
 }
 
 /* ---- types ---- */

@@ -29,5 +29,8 @@ void own_heap_forget(uint32_t heap, const void *address);
 /* The allocators that keep their own books tell what is live. */
 void own_heaps_enumerate(void);
 
+/* In a forked child: who was doing that in the parent is not here. */
+void own_heaps_after_fork(void);
+
 #endif
 #endif

@@ -87,12 +87,23 @@ static const void *name_of(const void *code) {
     return pointer_at(code, python.layout->code.name);
 }
 
-/* Differs for different code at the same address: an object that has died leaves its place to others. */
+/* Of bytes: their number, the first and the last of them. */
+static uint64_t sketch_of(const void *bytes) {
+    uint64_t first = 0, last = 0, size = (uintptr_t)pointer_at(bytes, TEXT_LENGTH),
+             some = size < 8 ? size : 8;
+    const char *start = (const char *)bytes + BYTES_START;
+    memcpy(&first, start, some);
+    memcpy(&last, start + size - some, some);
+    return (first * UINT64_C(0x632be59bd9b4e019) ^ last) * UINT64_C(0x9e3779b97f4a7c15) + size;
+}
+
+/* Differs for different code at the same address: an object that has died leaves its place to others, often
+ * to one of the same name. */
 static uint64_t key_of(const void *code) {
-    const void *name = name_of(code);
+    const void *name = name_of(code), *lines = pointer_at(code, python.layout->code.lines);
     uint64_t a = (uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15);
     uint64_t b = (uintptr_t)name * UINT64_C(0xc2b2ae3d27d4eb4f);
-    uint64_t c = (uintptr_t)pointer_at(code, python.layout->code.lines) * UINT64_C(0x165667b19e3779f9);
+    uint64_t c = (uintptr_t)lines * UINT64_C(0x165667b19e3779f9) ^ sketch_of(lines);
     uint64_t d = (uintptr_t)pointer_at(name, TEXT_HASH) +
                  (uint64_t)number_at(code, python.layout->code.first_line) * UINT64_C(0x27d4eb2f165667c5);
     uint64_t key = a ^ (b << 21 | b >> 43) ^ (c << 42 | c >> 22) ^ d;

@@ -125,34 +125,44 @@ void recorder_start(void) {
 
 /* ---- the sample ---- */
 
+/* Whether frames are missing in the middle (unwind/output.h). */
+static bool is_cut(const uint64_t *frames, uint32_t count) {
+    uint32_t depth = recorder.depth;
+    return count == depth && frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
+}
+
 /* Python's frames go in between the native ones: into the second half of the buffer. */
-static __attribute__((noinline)) void merge_python(struct native_stack *native) {
+static __attribute__((noinline)) uint64_t merge_python(struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
     uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
     struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
     struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
-    if (!hook_python_walk(&python)) return;
+    uint64_t signature = hook_python_walk(&python);
+    if (!signature) return 0;
+    *cut |= is_cut(python.frames, python.count);
     hook_python_merge(&python, native, &merged);
     *native = merged;
+    return signature;
 }
 
 /* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
-static __attribute__((noinline)) uint32_t walk_stack(
-    const struct unwind_registers *caller, uint32_t heap, struct unwind_trace *ret_trace) {
+static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registers *caller, uint32_t heap,
+    struct unwind_trace *ret_trace, uint64_t *ret_python) {
     struct thread_record *thread = hook_thread;
     uint32_t buffer, depth = recorder.depth;
     struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, &buffer)};
     if (!stack.frames) return UINT32_MAX;
     if (hook_python_walk || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
-    bool complete = true;
+    bool complete = true, in_handler = false;
     struct unwind_bounds bounds = {0};
     if (recorder.walks) {
         bounds = unwind_stack_bounds(caller->sp, &thread->stack_low, &thread->stack_high);
-        stack.count =
-            unwind_capture_traced(caller, bounds, stack.frames, stack.places, depth, &complete, ret_trace);
+        stack.count = unwind_capture_traced(
+            caller, bounds, stack.frames, stack.places, depth, &complete, &in_handler, ret_trace);
     }
-    bool cut = stack.count == depth && stack.frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
-    if (hook_python_walk && recorder.walks) merge_python(&stack);
+    bool cut = is_cut(stack.frames, stack.count);
+    /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
+    if (hook_python_walk && recorder.walks && !in_handler) *ret_python = merge_python(&stack, &cut);
     /* The thread's own stack begins where a coroutine's must have ended. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
     uint64_t high = is_below ? thread->stack_low : bounds.high;
@@ -169,13 +179,13 @@ static __attribute__((noinline)) uint32_t walk_stack(
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
     struct memo_entry *entry;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    if (hook_python_walk) around += hook_python_walk(NULL);
     uint32_t stack = memo_stack(caller, around, &entry);
     if (stack != MEMO_NONE) return stack;
-    if (!entry) return walk_stack(caller, heap, NULL);
+    uint64_t python = 0;
+    if (!entry) return walk_stack(caller, heap, NULL, &python);
     memo_begin(entry, caller, around);
-    stack = walk_stack(caller, heap, &entry->trace);
-    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack);
+    stack = walk_stack(caller, heap, &entry->trace, &python);
+    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack, python);
     return stack;
 }
 
@@ -199,7 +209,9 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
     sample->birth = clock_now();
     scopes_prepare();
     again &= recorder.walks;
-    sample->stack = again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL);
+    uint64_t python;
+    sample->stack =
+        again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL, &python);
     if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
     return sample->stack != UINT32_MAX;
 }
@@ -225,10 +237,10 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
-    if (!entry || live_address(entry) != (uintptr_t)block) return false;
+    uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
+    if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
-    live_withdraw(entry);
-    return true;
+    return live_withdraw_once(entry, key);
 }
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {

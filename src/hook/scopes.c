@@ -51,8 +51,10 @@ static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
 }
 
 void scopes_free(void) {
-    if (hook_scopes) munmap(hook_scopes, sizeof *hook_scopes);
-    hook_scopes = NULL;
+    struct mscope_scopes *scopes = hook_scopes;
+    hook_scopes = NULL; /* first: a signal handler may come in between */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (scopes) munmap(scopes, sizeof *scopes);
 }
 
 /* ---- entering and leaving ---- */
@@ -103,8 +105,14 @@ EXPORT void mscope_scope_leave(mscope_scope scope) {
     if (scopes && scope < scopes->depth) scopes->depth = scope;
 }
 
+/* Whether the calling thread's beginnings are noted. Once they are they go on to be, also while nothing is
+ * recorded: an end says nothing but that it is one. */
+static inline bool has_scopes(void) {
+    return hook_scopes || (scopes_on() && make_scopes());
+}
+
 EXPORT void mscope_scope_begin(const char *name) {
-    if (!scopes_on() || (!hook_scopes && !make_scopes())) return;
+    if (!has_scopes()) return;
     push(hook_scopes, note(name), STACK_POINTER);
 }
 
@@ -114,7 +122,7 @@ EXPORT void mscope_scope_end(void) {
 }
 
 EXPORT void mscope_ignore_begin(void) {
-    if (scopes_on() && (hook_scopes || make_scopes())) hook_scopes->ignored++;
+    if (has_scopes()) hook_scopes->ignored++;
 }
 
 EXPORT void mscope_ignore_end(void) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define WARNINGS_SHOWN 20
+#define NUMBERS_MOST   65536u /* of names and of code; the recorder gives out half as many */
 
 void builder_warn(struct builder *builder, const char *format, ...) {
     if (builder->warning_count++ > WARNINGS_SHOWN) return;
@@ -173,6 +174,7 @@ static bool load_texts(struct builder *builder, const struct snapshot *snapshot)
     process->first_text = model->text_count;
     struct table_cursor cursor = {0};
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
+        if (cursor.number >= NUMBERS_MOST) break; /* damaged: a table of all numbers below would be huge */
         size_t last = process->first_text + cursor.number;
         if (!builder_grow(&model->texts, &builder->text_capacity, model->text_count,
                 last + 1 - model->text_count, sizeof *model->texts))
@@ -230,6 +232,7 @@ static bool load_codes(struct builder *builder, const struct snapshot *snapshot)
     process->first_code = model->code_count;
     struct table_cursor cursor = {0};
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
+        if (cursor.number >= NUMBERS_MOST) break;
         size_t last = process->first_code + cursor.number;
         if (!builder_grow(&model->codes, &builder->code_capacity, model->code_count,
                 last + 1 - model->code_count, sizeof *model->codes))

@@ -115,6 +115,7 @@ struct walk {
     uint32_t stacks;
     bool all_registers; /* follow more than sp and fp */
     bool interrupted;   /* pc is not a return address but where a signal came */
+    bool in_handler;    /* it has come through a signal frame */
 };
 
 enum step {
@@ -146,6 +147,7 @@ enum {
 
 static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
     uint64_t frame = walk->base[BASE_SP], sp;
+    walk->in_handler = true;
     if (!stack_read(&walk->stack, frame + SIGNAL_SP, &sp)) return STEP_END;
     if (!stack_read(&walk->stack, frame + SIGNAL_PC, &walk->pc)) return STEP_END;
     if (!stack_read(&walk->stack, frame + SIGNAL_LINK, &walk->link)) return STEP_END;
@@ -380,12 +382,14 @@ static void walk_begin(struct walk *walk, const struct unwind_registers *registe
     walk->start = registers->sp;
     walk->lost = 0;
     walk->stacks = 0;
+    walk->in_handler = false;
     walk->all_registers = all_registers;
 }
 
 uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
-    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace) {
-    *ret_complete = false;
+    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, bool *ret_in_handler,
+    struct unwind_trace *ret_trace) {
+    *ret_complete = *ret_in_handler = false;
     if (ret_trace) {
         ret_trace->whole = true;
         ret_trace->uses_fp = false;
@@ -409,11 +413,13 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
         end = walk_run(&walk, &output);
     }
     *ret_complete = end == STEP_START;
+    *ret_in_handler = walk.in_handler;
     if (ret_trace && end != STEP_START) ret_trace->whole = false;
     return output_finish(&output, end != STEP_OVERRUN);
 }
 
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,
     uint64_t *frames, uint32_t max, bool *ret_complete) {
-    return unwind_capture_traced(registers, bounds, frames, NULL, max, ret_complete, NULL);
+    bool in_handler;
+    return unwind_capture_traced(registers, bounds, frames, NULL, max, ret_complete, &in_handler, NULL);
 }

@@ -51,7 +51,7 @@ uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_
 #define TRACE_WORDS 126
 
 struct unwind_trace {
-    bool whole;   /* this is all that the walk depended on */
+    bool whole;   /* this is all that the walk depended on; not if it came through a signal frame */
     bool uses_fp; /* it did depend on the frame pointer that it started from */
     uint32_t count;
     uint32_t place[TRACE_WORDS]; /* distance from the stack pointer, in words */
@@ -59,9 +59,11 @@ struct unwind_trace {
 };
 
 /* unwind_capture that also fills `places`, with the stack pointer of each frame at its call (UINT64_MAX
- * beside FRAME_CUT), and `ret_trace`; either may be NULL. */
+ * beside FRAME_CUT), and `ret_trace`; either may be NULL. `*ret_in_handler` says whether the walk came
+ * through a signal frame: what the thread was doing outside of it may be half done. */
 uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct unwind_bounds bounds,
-    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, struct unwind_trace *ret_trace);
+    uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, bool *ret_in_handler,
+    struct unwind_trace *ret_trace);
 
 /* Told of every module that the capture comes to know, before a frame in it is stored. Returns the number by
  * which frames are to name it, or one of these. May be asked of the same module several times, and by several

@@ -47,6 +47,12 @@ def test_a_heap_can_record_everything_beside_a_sampled_malloc(program, record):
     assert {figure: heap[key] for figure, key in FIGURES.items()} == truth
 
 
+def test_what_is_sampled_has_an_error_beside_an_exact_malloc(program, record):
+    error = record(program, "estimated").ledger["sampled"]["live_bytes"]
+    expected = 1.96 * math.sqrt(640_000 * 4096)
+    assert expected / 2 < error < expected * 2
+
+
 @pytest.mark.parametrize("case", ["shared", "apart"])
 def test_nothing_else_is_counted(program, record, case):
     heaps = assert_exact(record(program, case))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import api
 import harness
 from harness import PROGRAMS
 
@@ -233,6 +234,68 @@ def test_functions_that_die(python, tmp_path):
     for i in range(300):
         row = rows[f"größe_{i}"]
         assert (row["live_bytes"], row["file"], row["line"]) == (300001 + i, f"made_{i}.py", i + 2)
+
+
+def test_texts_that_are_executed_one_after_the_other(python, tmp_path):
+    """Same name, same file, same first line, and mostly the same place in memory; only the lines differ."""
+    (tmp_path / "texts.py").write_text(
+        "import os\n"
+        "kept = []\n"
+        "def keep(size): kept.append(bytearray(size))\n"
+        "for i in range(40):\n"
+        "    exec('\\n' * (i % 10) + 'keep(%d)' % (400000 + i % 10))\n"
+        "os._exit(0)\n")
+    record(python, tmp_path / "x.mscope", tmp_path / "texts.py")
+    dump = exported(tmp_path / "x.mscope")
+    found = {}
+    for stack in dump["stacks"]:
+        frames = python_frames(dump, stack)
+        if frames and frames[0][0] == "keep":
+            found[frames[1][2]] = found.get(frames[1][2], 0) + stack["live_bytes"]
+    assert found == {line + 1: 4 * (400001 + line) for line in range(10)}
+
+
+def test_deep_recursion_is_said_to_be_cut(python, tmp_path):
+    (tmp_path / "deep.py").write_text(
+        "import os\n"
+        "def deeper(n): return bytearray(500000) if n == 0 else deeper(n - 1)\n"
+        "kept = deeper(900)\n"
+        "os._exit(0)\n")
+    record(python, tmp_path / "x.mscope", tmp_path / "deep.py")
+    assert harness.report(tmp_path / "x.mscope")["health"]["truncated"] >= 1
+
+
+INTERRUPTED = """
+import ctypes, os, sys
+signals = ctypes.CDLL(sys.argv[1])
+def numbers(n):
+    for i in range(n):
+        yield i
+def pass_on(n):
+    yield from numbers(n)
+def deep(n):
+    return 0 if n == 0 else deep(n - 1) + 1
+class Box:
+    def __init__(self, n):
+        self.n = n
+    def __lt__(self, other):
+        return self.n < other.n
+signals.begin()
+while signals.count() < 10000:
+    sorted([Box(i * 7919 % 101) for i in range(30)])
+    sum(pass_on(20)), deep(20)
+    list(map(lambda x: x + 1, range(20)))
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("options", [("--exact",), ("--rate", "512K")])
+def test_handlers_may_report_at_any_moment(python, tmp_path, build, options):
+    """The interpreter's frames may be half made when a signal comes."""
+    library = build("python_signals.c", "-shared", "-fPIC", "-pthread", api.INCLUDE, target="signals.so")
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    record(python, tmp_path / "x.mscope", tmp_path / "interrupted.py", library, options=options)
+    assert api.heaps(tmp_path / "x.mscope")["signals"]["total_objects"] >= 10000
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -445,6 +445,15 @@ static void bad_calls(void) {
     sampled->objects = 0;
 }
 
+/* A sampled heap beside a malloc that is recorded exactly. */
+static void estimated(void) {
+    struct truth *truth = make_heap("sampled", 4096);
+    for (uintptr_t i = 0; i < 10000; i++) mscope_heap_alloc(truth->heap, (void *)(0x100000 + i * 64), 64);
+    struct mscope_stats stats = {.size = sizeof stats};
+    REQUIRE(mscope_stats(&stats) == MSCOPE_OK);
+    truth->live_bytes = (long)stats.live_error;
+}
+
 int main(int argument_count, char **arguments) {
     setvbuf(stdout, NULL, _IONBF, 0);
     const char *what = argument_count > 1 ? arguments[1] : "";
@@ -459,6 +468,7 @@ int main(int argument_count, char **arguments) {
     if (strcmp(what, "same_address") == 0) same_address();
     if (strcmp(what, "enumerate") == 0) enumerate();
     if (strcmp(what, "fork") == 0) fork_between();
+    if (strcmp(what, "estimated") == 0) estimated();
     if (strcmp(what, "bad") == 0) bad_calls();
     print_truths();
     return 0;

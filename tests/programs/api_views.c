@@ -42,6 +42,7 @@ __attribute__((noinline)) static void load(mscope_heap heap) {
 }
 
 __attribute__((noinline)) static void *serve(void *argument) {
+    pthread_setname_np(pthread_self(), "server");
     mscope_heap heap = *(mscope_heap *)argument;
     mscope_scope_begin("request; 1");
     for (int i = 0; i < 3; i++) texture(heap, 1000);
@@ -55,7 +56,6 @@ int main(void) {
     load(heap);
     pthread_t thread;
     if (pthread_create(&thread, NULL, serve, &heap)) return 1;
-    pthread_setname_np(thread, "server");
     pthread_join(thread, NULL);
     return 0;
 }

@@ -270,6 +270,26 @@ static void a_huge_empty_file_is_read_quickly(void) {
     remove_folder(folder);
 }
 
+/* A table whose first segment is missing may claim that it held any number of entries. */
+static void huge_numbers_take_no_memory(void) {
+    struct made made = make_example();
+    uint64_t place = made_space(&made, 4096, 64);
+    memset(made_at(&made, place), 1, 4096);
+    const struct table names = {.entry_size = sizeof(struct name_record), .first = 1u << 24, .count = 1u << 25},
+                       codes = {.entry_size = sizeof(struct code_record), .first = 1u << 24, .count = 1u << 25};
+    made.header->names = names;
+    made.header->codes = codes;
+    made.header->names.segment[1] = made.header->codes.segment[1] = place;
+    put(made.header, made.header->arena_used);
+    struct model *model = NULL;
+    struct problem problem = {0};
+    CHECK_EQUAL(model_load(file_path, &model, &problem), 0);
+    CHECK(model->text_count < 100000 && model->code_count < 100000);
+    what_is_there_is_right(model);
+    model_free(model);
+    made_free(&made);
+}
+
 int main(void) {
     file = memfd_create("recording", MFD_CLOEXEC);
     snprintf(file_path, sizeof file_path, "/proc/self/fd/%d", file);
@@ -278,6 +298,7 @@ int main(void) {
     other_tables_may_be_lost();
     flipped_bytes_do_no_harm();
     sharing_does_not_multiply();
+    huge_numbers_take_no_memory();
     a_huge_empty_file_is_read_quickly();
     return check_result();
 }
