@@ -209,7 +209,7 @@ def test_rust_with_an_allocator_put_inline(rust, start, folder, kind, inlining):
     shown = harness.malloscope("report", attached.recording).stdout.decode()
     for said, mark in ((attached.said, "not all allocations are seen"), (attached.said, "INCOMPLETE"), (shown, "INCOMPLETE")):
         assert (mark in said) == (not is_right)
-    assert ("every allocation recorded" in shown) == is_right
+    assert ("exact, every allocation" in shown) == is_right
 
 
 def test_a_program_whose_libraries_allocate_is_seen_whole(build, start, folder):

@@ -7,7 +7,7 @@
 
 #define MANY 33000u
 
-static const struct code some_code = {.name = "name", .format = 12, .lines = "lines", .lines_size = 5};
+static const struct code some_code = {.name = "name", .first_line = 12};
 
 static struct recording *start(void) {
     struct recording *recording = fixture_recording(64 << 20);
