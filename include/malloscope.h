@@ -25,17 +25,20 @@
  *         ...
  *     }
  *
- * It is used in one of three ways, with the same source:
+ * It is used in one of four ways, with the same source:
  *
  *   - Nothing is linked. All functions are weak: run as it is, a call costs a load and a branch that is never
  *     taken, and returns MSCOPE_ABSENT. Under `malloscope run` the recorder is there.
  *   - Linked with the shared library: `cc -DMSCOPE_LINKED ... -lmalloscope`, or what `pkg-config --cflags
  *     --libs malloscope` says. The program records itself from mscope_init() on, or from its first allocation
  *     on if the environment has MALLOSCOPE_OUTPUT or another variable of `malloscope run`.
+ *   - Not linked, but opened late with dlopen, as the Python package does: mscope_start() redirects the calls
+ *     of all loaded modules to the recorder, mscope_shutdown() puts back what it changed. See docs/api.md.
  *   - Linked statically: `pkg-config --static`. See docs/api.md for the linker's options.
  *
- * Every function may be called from any thread at any time. None allocates, takes a lock or prints. What a
- * function returns is an mscope_result unless it says otherwise; results may be ignored.
+ * Every function may be called from any thread at any time. None allocates, takes a lock (where the library
+ * was opened late, mscope_start and mscope_shutdown take the dynamic linker's) or prints. What a function
+ * returns is an mscope_result unless it says otherwise; results may be ignored.
  */
 #ifndef MALLOSCOPE_H
 #define MALLOSCOPE_H

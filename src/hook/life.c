@@ -11,6 +11,7 @@
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/state.h"
+#include "hook/takeover.h"
 #include "malloscope.h"
 
 #include <errno.h>
@@ -103,6 +104,8 @@ static mscope_result set_active(uint64_t active) {
 }
 
 EXPORT mscope_result mscope_start(void) {
+    mscope_state_is state = mscope_state();
+    if (state == MSCOPE_INITIALIZED || state == MSCOPE_STOPPED) takeover_begin();
     mscope_result result = set_active(1);
     if (result == MSCOPE_OK) recorder.was_started = true;
     return result;
@@ -118,6 +121,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     own_heaps_enumerate();
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
     scopes_switch(false);
+    takeover_end();
     recorder_finish();
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);
