@@ -124,8 +124,15 @@ struct mscope_stats {
     uint64_t samples, drops, stacks, heaps;
     uint64_t recorder_bytes; /* what the recorder takes itself, in memory and file */
     uint64_t rate;
+    uint64_t live_samples;
+    uint64_t max_bytes;  /* the recording never grows beyond this */
+    double watched_peak; /* the most that was live at once since mscope_watch_peak */
 };
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
+
+/* A new peak is watched for from here on, for `watched_peak` above: that of a request, of a test. The peak of
+ * the recording stays that of its whole life. */
+mscope_result mscope_watch_peak(void) MSCOPE_FUNCTION;
 
 /* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
  * above; %n counts the dumps. The file appears whole or not at all, and none is overwritten: MSCOPE_FAILED
@@ -287,6 +294,7 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define mscope_stop()                       (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
 #define mscope_shutdown()                   (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
 #define mscope_stats(ret_stats)             (mscope_stats ? (mscope_stats)(ret_stats) : MSCOPE_ABSENT)
+#define mscope_watch_peak()                 (mscope_watch_peak ? (mscope_watch_peak)() : MSCOPE_ABSENT)
 #define mscope_snapshot(path)               (mscope_snapshot ? (mscope_snapshot)(path) : MSCOPE_ABSENT)
 #define mscope_dump(path, format)           (mscope_dump ? (mscope_dump)(path, format) : MSCOPE_ABSENT)
 #define mscope_heap_register(name, options) (mscope_heap_register ? (mscope_heap_register)(name, options) : 0)

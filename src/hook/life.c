@@ -12,6 +12,7 @@
 #include "hook/scopes.h"
 #include "hook/state.h"
 #include "hook/takeover.h"
+#include "hook/triggers.h"
 #include "malloscope.h"
 
 #include <errno.h>
@@ -149,12 +150,13 @@ static double error_of(double variance, double estimate, uint64_t rate) {
     return rate == 1 ? 0 : estimate > 0 ? 1.96 * square_root(variance) : 3 * (double)rate;
 }
 
-static double live_variance(struct recording *recording) {
+static double live_variance(struct recording *recording, uint64_t *ret_samples) {
     double sum = 0;
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
         struct live_entry *entry = live_at(recording, slot);
         if (!live_address(entry)) continue;
+        ++*ret_samples;
         const struct stack_record *stack = stack_table_get(recording, entry->stack);
         double size = (double)entry->size;
         double weight = (double)sampler_weight(entry->size, heap_rate(recording, stack->heap)) / BYTE_ONE;
@@ -179,7 +181,8 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
     }
     stats->live_bytes -= freed_bytes;
     stats->live_objects -= freed_objects;
-    stats->live_error = error_of(live_variance(recording), stats->live_bytes, stats->rate);
+    stats->live_error =
+        error_of(live_variance(recording, &stats->live_samples), stats->live_bytes, stats->rate);
     stats->total_error = error_of(variance, stats->total_bytes, stats->rate);
     stats->stacks = count - 1;
 }
@@ -197,8 +200,16 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     for (int i = 0; i < DROP_KINDS; i++) stats.drops += counter_load(&header->drops[i]);
     for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
         stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
+    stats.max_bytes = header->size_max;
+    stats.watched_peak = (double)triggers_peak() / BYTE_ONE;
     stats.recorder_bytes = counter_load(&header->arena_used) + counter_load(&header->private_bytes);
     size_t size = stats.size < sizeof stats ? stats.size : sizeof stats;
     __builtin_memcpy(ret_stats, &stats, size);
+    return MSCOPE_OK;
+}
+
+EXPORT mscope_result mscope_watch_peak(void) {
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    triggers_watch_peak();
     return MSCOPE_OK;
 }
