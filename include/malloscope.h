@@ -127,6 +127,7 @@ struct mscope_stats {
     uint64_t live_samples;
     uint64_t max_bytes;  /* the recording never grows beyond this */
     double watched_peak; /* the most that was live at once since mscope_watch_peak */
+    uint64_t time_ns;    /* since the recording's start, as samples have it */
 };
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
 

@@ -201,6 +201,7 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
         stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
     stats.max_bytes = header->size_max;
+    stats.time_ns = clock_now();
     stats.watched_peak = (double)triggers_peak() / BYTE_ONE;
     stats.recorder_bytes = counter_load(&header->arena_used) + counter_load(&header->private_bytes);
     size_t size = stats.size < sizeof stats ? stats.size : sizeof stats;
