@@ -52,10 +52,7 @@ class AllocationSample:
     @property
     def site(self) -> StackFrame:
         """Who allocated it: the innermost line of Python, or else the innermost frame."""
-        for frame in self.stack:
-            if frame.is_python:
-                return frame
-        return self.stack[0] if self.stack else StackFrame(0, "[unknown]", "", 0, False)
+        return _site(self.stack)
 
 
 @dataclass(frozen=True)
@@ -267,6 +264,16 @@ class HeapSnapshot:
         rows.sort(key=lambda row: row["estimated_bytes"], reverse=True)
         return rows[:n]
 
+    def total_bytes_by_site(self) -> Dict[Site, float]:
+        """What every line (function, file, line) has allocated so far, freed or not."""
+        totals: Dict[Site, float] = {}
+        export = self._loaded.export
+        frames = [_frame(frame) for frame in export["frames"]]
+        for stack in export["stacks"]:
+            site = _key(_site([frames[number] for number in stack["frames"]]))
+            totals[site] = totals.get(site, 0) + stack["total_bytes"]
+        return totals
+
     def diff(self, other: "HeapSnapshot") -> List[SiteDifference]:
         """What every line holds now and did not in `other`, an earlier snapshot: the largest change first."""
         changes: Dict[Site, List[int]] = {}
@@ -292,6 +299,13 @@ class HeapSnapshot:
         if self._contents is None:
             return f"<HeapSnapshot {self._path}, not resolved>"
         return f"<HeapSnapshot of {self.estimated_heap_bytes:,} bytes in {self.live_samples:,} samples>"
+
+
+def _site(stack: List[StackFrame]) -> StackFrame:
+    for frame in stack:
+        if frame.is_python:
+            return frame
+    return stack[0] if stack else StackFrame(0, "[unknown]", "", 0, False)
 
 
 def _key(frame: StackFrame) -> Site:

@@ -1,0 +1,59 @@
+"""The cell magic `%%malloscope`, after `%load_ext malloscope`: which lines of the cell hold memory."""
+
+import html
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Optional
+
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import HTML, display
+
+from ._parts import run_command
+from .errors import CommandError, FewSamplesWarning
+from .profiler import MemoryProfiler
+from .sizes import write_size
+from .snapshot import HeapSnapshot
+
+
+def flame_graph(snapshot: HeapSnapshot) -> Optional[str]:
+    """A page with the flame graph, or None if this command cannot draw one."""
+    with tempfile.TemporaryDirectory(prefix="malloscope-") as folder:
+        recording, page = Path(folder) / "cell.mscope", Path(folder) / "cell.html"
+        snapshot.save(recording, "mscope")
+        try:
+            run_command(["flame", str(recording), "-o", str(page)])
+        except CommandError:
+            return None
+        return page.read_text(encoding="utf-8", errors="replace")
+
+
+@magics_class
+class MalloscopeMagics(Magics):
+    @magic_arguments()
+    @argument("--rate", type=float, default=16, help="a sample every so many KiB; 0 records everything (default 16)")
+    @argument("-n", type=int, default=10, help="how many lines to show (default 10)")
+    @cell_magic
+    def malloscope(self, line: str, cell: str) -> Any:
+        """Runs the cell, and shows what it allocated and holds."""
+        wanted = parse_argstring(self.malloscope, line)
+        profiler = MemoryProfiler(sampling_rate_kb=wanted.rate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewSamplesWarning)  # the summary says how many there are
+            with profiler:
+                result = self.shell.run_cell(cell)
+        snapshot = profiler.snapshot
+        assert snapshot is not None
+        print(
+            f"the cell holds {write_size(snapshot.estimated_heap_bytes)} (± {write_size(snapshot.estimated_error_bytes)}, "
+            f"{snapshot.live_samples} samples); the heap had grown by {write_size(profiler.peak_bytes)} at most"
+        )
+        for row in snapshot.top_allocators(wanted.n):
+            place = f"{row['file']}:{row['line']}" if row["file"] else ""
+            print(f"  {write_size(row['estimated_bytes']):>8}  {row['function']}  {place}".rstrip())
+        page = flame_graph(snapshot)
+        if page:
+            frame = '<iframe srcdoc="{}" width="100%" height="500" style="border:0"></iframe>'
+            display(HTML(frame.format(html.escape(page))))
+        result.raise_error()
