@@ -50,7 +50,8 @@ struct hooked {
     void *ours, *theirs;
 };
 
-static struct hooked hooked[] = {
+static struct hooked hooked[] = {{"free_sized", ours_free, NULL},
+    {"free_aligned_sized", ours_free, NULL}, /* what else they are told is not needed */
     {"dlclose", ours_dlclose, NULL}, {"_exit", ours_exit, NULL}, {"_Exit", ours_exit, NULL},
 #define ENTRY(name) {#name, ours_##name, NULL},
     HOOKED(ENTRY)
@@ -62,7 +63,7 @@ static struct hooked hooked[] = {
 void *(*hook_dlsym)(void *, const char *);
 void hook_before_dlsym(void);
 
-/* ---- pairs: what is remembered of slots and of modules; the newest of a key counts ---- */
+/* ---- pairs: what is remembered of slots and of modules ---- */
 
 struct pair {
     uintptr_t key, value;
@@ -76,15 +77,21 @@ struct page {
     struct pair pairs[PAIRS_PER_PAGE];
 };
 
-static const struct pair *find_pair(const struct page *page, uintptr_t key) {
+static struct pair *find_pair(struct page *page, uintptr_t key) {
     for (; page; page = page->older)
-        for (size_t i = page->count; i-- > 0;)
+        for (size_t i = 0; i < page->count; i++)
             if (page->pairs[i].key == key) return &page->pairs[i];
     return NULL;
 }
 
-static bool add_pair(struct page **newest, uintptr_t key, uintptr_t value) {
+/* Libraries that come and go do so at the same addresses, most of them: that takes no more room. */
+static bool set_pair(struct page **newest, uintptr_t key, uintptr_t value) {
     struct page *page = *newest;
+    struct pair *former = find_pair(page, key);
+    if (former) {
+        former->value = value;
+        return true;
+    }
     if (!page || page->count == PAIRS_PER_PAGE) {
         page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED) return false;
@@ -105,11 +112,11 @@ static void drop_pairs(struct page **newest) {
 
 /* Changed within dl_iterate_phdr only, whose lock lets in one thread at a time. */
 static struct {
-    struct page *slots;     /* address of a slot: what stood there */
-    struct page *modules;   /* program headers of a module that is done: 1 */
-    uint64_t unloads;       /* of these modules, none is gone as long as this has not changed */
-    bool is_on, pending;    /* pending: a module was still being loaded */
-    _Atomic uint64_t loads; /* what has been seen of the loader's count */
+    struct page *slots;   /* address of a slot: what stood there */
+    struct page *modules; /* program headers of a module that is done: 1 */
+    uint64_t unloads;     /* of these modules, none is gone as long as this has not changed */
+    bool is_on, pending;  /* pending: a module was still being loaded */
+    uint64_t loads;       /* what has been seen of the loader's count */
 } state;
 
 /* ---- a module's slots ---- */
@@ -212,7 +219,7 @@ static void take_slot(
     if (value == found->ours || !found->theirs) return;
     bool is_unbound = type == JUMP_SLOT && is_import && holds(module, value);
     if (value == found->theirs || is_unbound) {
-        if (add_pair(&state.slots, (uintptr_t)slot, (uintptr_t)value)) set_slot(module, slot, found->ours);
+        if (set_pair(&state.slots, (uintptr_t)slot, (uintptr_t)value)) set_slot(module, slot, found->ours);
     } else if (is_import && (!value || (type == JUMP_SLOT && (uintptr_t)value < module->base))) {
         module->is_unsettled = true; /* not relocated yet */
     }
@@ -225,10 +232,12 @@ static bool is_writable(uintptr_t address) {
                FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0xfff)) >= 0;
 }
 
-static int take_module(struct dl_phdr_info *info, size_t size, void *unused) {
+static int take_module(struct dl_phdr_info *info, size_t size, void *is_first) {
     struct module module;
-    (void)size, (void)unused;
-    atomic_store(&state.loads, info->dlpi_adds);
+    (void)size;
+    if (*(bool *)is_first) state.pending = false; /* of those that follow, each may say otherwise */
+    *(bool *)is_first = false;
+    state.loads = info->dlpi_adds;
     if (info->dlpi_subs != state.unloads) drop_pairs(&state.modules);
     state.unloads = info->dlpi_subs;
     uintptr_t key = (uintptr_t)info->dlpi_phdr;
@@ -242,7 +251,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused) {
             return 0;
         }
     }
-    add_pair(&state.modules, key, 1);
+    set_pair(&state.modules, key, 1);
     return 0;
 }
 
@@ -260,23 +269,27 @@ static int note_beginning(struct dl_phdr_info *info, size_t size, void *wanted) 
     return 1;
 }
 
+/* Nobody comes in between: who finds nothing new afterwards finds everything done. */
+static void take_all(void) {
+    bool is_first = true;
+    dl_iterate_phdr(take_module, &is_first);
+}
+
 void takeover_begin(void) {
     UNNOTICED;
     if (!real_is_late()) return;
     dl_iterate_phdr(note_beginning, &state);
-    dl_iterate_phdr(take_module, NULL);
+    take_all();
 }
 
 static int is_news(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
-    bool news = state.is_on && (state.pending || info->dlpi_adds != atomic_load(&state.loads));
-    state.pending = false;
-    return news ? 2 : 1;
+    return state.is_on && (state.pending || info->dlpi_adds != state.loads) ? 2 : 1;
 }
 
 void hook_before_dlsym(void) {
     UNNOTICED;
-    if (dl_iterate_phdr(is_news, NULL) == 2) dl_iterate_phdr(take_module, NULL);
+    if (dl_iterate_phdr(is_news, NULL) == 2) take_all();
 }
 
 /* ---- giving back ---- */

@@ -268,9 +268,9 @@ def test_few_samples_warn_and_many_do_not(python, folder):
                 snapshot.resolve()
             return [w.category.__name__ for w in caught]
         malloscope.start(sampling_rate_kb=64)
-        few = [bytearray(1_000_000) for _ in range(99)]
+        few = [bytearray(1_000_000) for _ in range(60)]
         first = warned(malloscope.get_snapshot(resolve=False))
-        many = [bytearray(1_000_000) for _ in range(10)]
+        many = [bytearray(1_000_000) for _ in range(60)]
         print(json.dumps([first, warned(malloscope.get_snapshot(resolve=False))]))
         """,
     )

@@ -1,5 +1,6 @@
 /* Opens the recorder late, without a preload, and looks what that does to the slots through which modules
- * call each other's functions: takeover LIBRARY RECORDING PLUGIN CYCLES. Prints what it found as JSON. */
+ * call each other's functions: takeover LIBRARY RECORDING PLUGIN CYCLES OTHER_PLUGIN. Prints what it found as
+ * JSON. */
 #define _GNU_SOURCE
 #define MSCOPE_LINKED
 #include "malloscope.h"
@@ -71,9 +72,24 @@ static void *churn(void *unused) {
     return unused;
 }
 
+/* Libraries come and go in the middle of everything: one whose pages are protected, and that is not done yet
+ * when it is first seen. */
+static atomic_ulong openings;
+
+static void *open_and_close(void *path) {
+    while (!over) {
+        void *plugin = dlopen(path, RTLD_NOW);
+        if (plugin) openings++;
+        void *(*take)(size_t) = (void *(*)(size_t))dlsym(plugin, "plugin_allocate");
+        free(take(3000));
+        dlclose(plugin);
+    }
+    return path;
+}
+
 int main(int argc, char **argv) {
-    pthread_t threads[3];
-    if (argc != 5) return 2;
+    pthread_t threads[4];
+    if (argc != 6) return 2;
     void *library = dlopen(argv[1], RTLD_NOW);
     if (!library) return 3;
     dl_iterate_phdr(note_slots, NULL);
@@ -85,6 +101,7 @@ int main(int argc, char **argv) {
     FIND(mscope_stats);
     FIND(mscope_shutdown);
     for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, churn, NULL);
+    pthread_create(&threads[3], NULL, open_and_close, argv[5]);
 
     struct mscope_options options = {.size = sizeof options, .output = argv[2], .rate = 1};
     int result = mscope_init_(&options);
@@ -110,10 +127,10 @@ int main(int argc, char **argv) {
     result |= mscope_shutdown_();
     size_t by_shutdown = different();
     over = true;
-    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < 50; i++) free(kept[i]);
     printf("{\"result\": %d, \"slots\": %zu, \"by_init\": %zu, \"by_start\": %zu, \"by_shutdown\": %zu, "
-           "\"drops\": %lu, \"rounds\": %lu}\n",
-        result, seen_count, by_init, by_start, by_shutdown, (unsigned long)stats.drops, rounds);
+           "\"drops\": %lu, \"rounds\": %lu, \"openings\": %lu}\n",
+        result, seen_count, by_init, by_start, by_shutdown, (unsigned long)stats.drops, rounds, openings);
     return 0;
 }
