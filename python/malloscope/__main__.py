@@ -1,7 +1,7 @@
 """python -m malloscope COMMAND …: the command, where `run` takes a Python script.
 
     python -m malloscope run [OPTION]... script.py ARG...     record the script with this interpreter
-    python -m malloscope run [OPTION]... -m module ARG...     the same of a module
+    python -m malloscope run [OPTION]... -m module ARG...     the same of a module, or of text with -c
     python -m malloscope report FILE                          and everything else the command knows
 """
 
@@ -29,7 +29,7 @@ def with_interpreter(arguments: List[str]) -> List[str]:
         if argument == "--":
             at += 1
             break
-        if argument == "-m" or not argument.startswith("-"):
+        if argument in ("-m", "-c") or not argument.startswith("-"):
             break
         at += 2 if argument in with_value else 1
     if at >= len(arguments):

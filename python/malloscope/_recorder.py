@@ -107,13 +107,10 @@ class Recorder:
     def watch_peak(self) -> None:
         self._check(self._library.mscope_watch_peak(), "watch for the peak")
 
-    @contextmanager
-    def unrecorded(self) -> Iterator[None]:
-        """What this thread allocates within is not recorded: the profiler's own work."""
-        self._library.mscope_ignore_begin()
-        try:
-            yield
-        finally:
+    def ignore(self, on: bool) -> None:
+        if on:
+            self._library.mscope_ignore_begin()
+        else:
             self._library.mscope_ignore_end()
 
 
@@ -126,3 +123,16 @@ def recorder() -> Recorder:
     if _recorder is None:
         _recorder = Recorder()
     return _recorder
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What this thread allocates within is not recorded: the profiler's own work."""
+    here = _recorder  # None: nothing is recorded, and recordings can be read without the library
+    if here:
+        here.ignore(True)
+    try:
+        yield
+    finally:
+        if here:
+            here.ignore(False)

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Optional, Type, Union
 
-from ._recorder import State, recorder
+from ._recorder import State, recorder, unrecorded
 from .errors import StateError
 from .snapshot import HeapSnapshot
 
@@ -118,10 +118,10 @@ def get_snapshot(resolve: bool = True) -> HeapSnapshot:
     """What is live now. Without `resolve` it is only copied, and names are looked up when they are needed."""
     with _lock:
         here = recorder()
-        with here.unrecorded():
+        with unrecorded():
             path = Path(_temporary_folder()) / f"snapshot.{os.getpid()}.{next(_numbers)}.mscope"
             here.snapshot(str(path))
-            snapshot = HeapSnapshot(path, here.unrecorded)
+            snapshot = HeapSnapshot(path)
     return snapshot.resolve() if resolve else snapshot
 
 

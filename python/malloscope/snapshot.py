@@ -5,12 +5,14 @@ import os
 import shutil
 import warnings
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ._parts import run_command
+from ._recorder import unrecorded
 from .errors import FewSamplesWarning
 
 #: Fewer samples than this make a rough answer.
@@ -152,25 +154,22 @@ class HeapSnapshot:
     Names are looked up when they are first asked for, unless the snapshot was taken with resolve=True.
     """
 
-    def __init__(self, path: Path, unrecorded: Callable[[], Any], owned: bool = True) -> None:
+    def __init__(self, path: Path, owned: bool = True) -> None:
         self._path = path
-        self._unrecorded = unrecorded
         self._contents: Optional[_Contents] = None
         self._since = 0
         if owned:
-            weakref.finalize(self, _remove, str(path))
+            weakref.finalize(self, _remove, str(path), os.getpid())
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "HeapSnapshot":
         """That of a recording (*.mscope), made by `save` or by `malloscope run`."""
-        from ._recorder import recorder
-
-        return cls(Path(path), lambda: recorder().unrecorded(), owned=False)
+        return cls(Path(path), owned=False)
 
     def resolve(self) -> "HeapSnapshot":
         """Looks up all names now. Warns if there are too few samples for a good answer."""
         if self._contents is None:
-            with self._unrecorded():
+            with unrecorded():
                 self._contents = _read(self._path)
                 if self._since:
                     self._keep_since()
@@ -185,7 +184,7 @@ class HeapSnapshot:
 
     def since(self, time_ns: int) -> "HeapSnapshot":
         """Of the same moment only what was allocated since: `time_ns` is that of `get_stats()`."""
-        part = HeapSnapshot(self._path, self._unrecorded, owned=False)
+        part = HeapSnapshot(self._path, owned=False)
         part._whole = self  # type: ignore[attr-defined]  # keeps the file
         part._since = time_ns
         if self._contents is not None:
@@ -289,7 +288,7 @@ class HeapSnapshot:
         """Writes the snapshot for other tools: see FORMATS. A file that is there is replaced."""
         if format not in FORMATS:
             raise ValueError(f"there is no format {format!r}; it is one of {', '.join(FORMATS)}")
-        with self._unrecorded():
+        with unrecorded():
             if format == "mscope":
                 shutil.copyfile(self._path, path)
             else:
@@ -316,8 +315,7 @@ def _error(samples: List[AllocationSample]) -> float:
     return 1.96 * sqrt(sum(max(0, sample.weight * (sample.weight - sample.size)) for sample in samples))
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child leaves its parent's alone
+        with suppress(OSError):
+            os.unlink(path)

@@ -347,12 +347,8 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	end_function dlopen
 
 /* For takeover.c alone. dlsym, too, chooses by its caller's address. */
-	.globl	ours_dlsym
-	.hidden	ours_dlsym
-	.type	ours_dlsym, @function
-	.p2align 4
-ours_dlsym:
-	.cfi_startproc
+	.hidden	taken_dlsym
+	function taken_dlsym
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
 	push	%rsi
@@ -367,7 +363,7 @@ ours_dlsym:
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
 	jmp	*hook_dlsym(%rip)
-	end_function ours_dlsym
+	end_function taken_dlsym
 #endif
 
 	.section .note.GNU-stack,"",@progbits

@@ -27,22 +27,9 @@
 #define ABSOLUTE  R_AARCH64_ABS64
 #endif
 
-#define HOOKED(X)                                                                                            \
-    X(malloc)                                                                                                \
-    X(free)                                                                                                  \
-    X(calloc)                                                                                                \
-    X(realloc)                                                                                               \
-    X(posix_memalign)                                                                                        \
-    X(aligned_alloc)                                                                                         \
-    X(memalign)                                                                                              \
-    X(valloc)                                                                                                \
-    X(pvalloc)                                                                                               \
-    X(malloc_usable_size)                                                                                    \
-    X(reallocarray)                                                                                          \
-    X(dlsym)
-
-#define DECLARE(name) extern char ours_##name[]; /* entry_*.S */
-HOOKED(DECLARE)
+#define DECLARE(type, name, parameters) extern char ours_##name[]; /* entry_*.S */
+REAL_FUNCTIONS(DECLARE)
+DECLARE(, taken_dlsym, )
 #undef DECLARE
 
 struct hooked {
@@ -50,11 +37,12 @@ struct hooked {
     void *ours, *theirs;
 };
 
-static struct hooked hooked[] = {{"free_sized", ours_free, NULL},
-    {"free_aligned_sized", ours_free, NULL}, /* what else they are told is not needed */
+static struct hooked hooked[] = {
+    {"free_sized", ours_free, NULL}, /* what else these two are told is not needed */
+    {"free_aligned_sized", ours_free, NULL}, {"dlsym", ours_taken_dlsym, NULL},
     {"dlclose", ours_dlclose, NULL}, {"_exit", ours_exit, NULL}, {"_Exit", ours_exit, NULL},
-#define ENTRY(name) {#name, ours_##name, NULL},
-    HOOKED(ENTRY)
+#define ENTRY(type, name, parameters) {#name, ours_##name, NULL},
+    REAL_FUNCTIONS(ENTRY)
 #undef ENTRY
 };
 #define HOOKED_COUNT (sizeof hooked / sizeof *hooked)
