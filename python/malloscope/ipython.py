@@ -4,29 +4,25 @@ import html
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import HTML, display
 
-from ._parts import run_command
-from .errors import CommandError, FewSamplesWarning
+from .errors import FewSamplesWarning
 from .profiler import MemoryProfiler
 from .sizes import write_size
 from .snapshot import HeapSnapshot
 
 
-def flame_graph(snapshot: HeapSnapshot) -> Optional[str]:
-    """A page with the flame graph, or None if this command cannot draw one."""
+def flame_graph(snapshot: HeapSnapshot) -> str:
+    """A page with the flame graph, as a frame within this one."""
     with tempfile.TemporaryDirectory(prefix="malloscope-") as folder:
-        recording, page = Path(folder) / "cell.mscope", Path(folder) / "cell.html"
-        snapshot.save(recording, "mscope")
-        try:
-            run_command(["flame", str(recording), "-o", str(page)])
-        except CommandError:
-            return None
-        return page.read_text(encoding="utf-8", errors="replace")
+        page = Path(folder) / "cell.html"
+        snapshot.save(page, "html")
+        text = page.read_text(encoding="utf-8", errors="replace")
+    return f'<iframe srcdoc="{html.escape(text)}" width="100%" height="500" style="border:0"></iframe>'
 
 
 @magics_class
@@ -52,8 +48,5 @@ class MalloscopeMagics(Magics):
         for row in snapshot.top_allocators(wanted.n):
             place = f"{row['file']}:{row['line']}" if row["file"] else ""
             print(f"  {write_size(row['estimated_bytes']):>8}  {row['function']}  {place}".rstrip())
-        page = flame_graph(snapshot)
-        if page:
-            frame = '<iframe srcdoc="{}" width="100%" height="500" style="border:0"></iframe>'
-            display(HTML(frame.format(html.escape(page))))
+        display(HTML(flame_graph(snapshot)))
         result.raise_error()

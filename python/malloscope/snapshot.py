@@ -18,8 +18,11 @@ from .errors import FewSamplesWarning
 #: Fewer samples than this make a rough answer.
 ENOUGH_SAMPLES = 100
 
-#: What `HeapSnapshot.save` can write. "mscope" is the recording itself, for every command of malloscope.
-FORMATS = ("mscope", "pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv")
+#: What `HeapSnapshot.save` can write. "mscope" is the recording itself, for every command of malloscope; "html" is a
+#: page with a flame graph.
+FORMATS = (
+    "mscope", "html", "pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv",
+)  # fmt: skip
 
 Site = Tuple[str, str, int]
 

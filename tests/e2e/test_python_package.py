@@ -450,14 +450,17 @@ def test_the_magic(folder):
     python = next((path for path in SUPPORTED.values() if has_module(path, "IPython")), None)
     if not python:
         pytest.skip("no IPython for any interpreter here")
-    path = folder / "cell.ipy"
-    path.write_text("%load_ext malloscope\n")
     (folder / "cell.py").write_text(textwrap.dedent("""
         from IPython.core.interactiveshell import InteractiveShell
         shell = InteractiveShell.instance()
         shell.run_line_magic("load_ext", "malloscope")
         shell.run_cell_magic("malloscope", "--rate 0 -n 3", "kept = bytearray(6_000_000)")
         assert len(shell.user_ns["kept"]) == 6_000_000
+        from malloscope import get_snapshot
+        from malloscope.ipython import flame_graph
+        page = flame_graph(get_snapshot())
+        assert page.startswith("<iframe srcdoc=") and "&lt;html" in page and len(page) > 10_000
     """))
     text = harness.run([python, folder / "cell.py"], env={**IN_PACKAGE, "IPYTHONDIR": str(folder)}).stdout.decode()
     assert "the cell holds 6" in text and "<module>" in text
+    assert "IPython.core.display.HTML" in text, "the flame graph follows"
