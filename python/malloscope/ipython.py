@@ -34,6 +34,7 @@ class MalloscopeMagics(Magics):
     def malloscope(self, line: str, cell: str) -> Any:
         """Runs the cell, and shows what it allocated and holds."""
         wanted = parse_argstring(self.malloscope, line)
+        assert self.shell is not None
         profiler = MemoryProfiler(sampling_rate_kb=wanted.rate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewSamplesWarning)  # the summary says how many there are

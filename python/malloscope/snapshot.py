@@ -251,7 +251,7 @@ class HeapSnapshot:
         by_site: Dict[Site, List[AllocationSample]] = {}
         for sample in self._loaded.samples:
             by_site.setdefault(_key(sample.site), []).append(sample)
-        rows = [
+        rows: List[Dict[str, Any]] = [
             {
                 "function": function,
                 "file": file,

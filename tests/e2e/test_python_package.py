@@ -325,6 +325,38 @@ def test_multiprocessing(python, folder, method):
     assert told["child"] == (["ACTIVE", 1, 1] if method == "fork" else ["UNINITIALIZED", 1, 0])
 
 
+def test_greenlets_have_their_own_frames(folder):
+    python = next((path for path in SUPPORTED.values() if has_module(path, "greenlet")), None)
+    if not python:
+        pytest.skip("no greenlet for any interpreter here (Debian: apt install python3-greenlet)")
+    path, _ = script(
+        folder,
+        """
+        import greenlet
+        kept = []
+        def leaf(size):
+            kept.append(bytearray(size))
+        def loop(size):
+            for _ in range(5):
+                leaf(size)
+                main.switch()
+        def alpha(): loop(1_000_000)
+        def beta(): loop(2_000_000)
+        main = greenlet.getcurrent()
+        greenlets = [greenlet.greenlet(alpha), greenlet.greenlet(beta)]
+        with malloscope.MemoryProfiler(sampling_rate_kb=0) as profiler:
+            for _ in range(5):
+                for one in greenlets:
+                    one.switch()
+        print(json.dumps([[s.size, [f.function for f in s.stack if f.is_python]]
+                          for s in profiler.snapshot.samples if s.size > 999_999]))
+        """,
+    )
+    told, _ = told_by(python, path)
+    expected = [[1_000_001, ["leaf", "loop", "alpha"]], [2_000_001, ["leaf", "loop", "beta"]]]
+    assert sorted(told) == sorted(expected * 5)
+
+
 def test_every_format_is_saved(folder):
     path, _ = script(
         folder,
