@@ -238,6 +238,27 @@ def test_a_thousand_cycles_under_load(python, folder):
 
 
 @every_python
+def test_shutdown_restores_every_slot(python, build, folder):
+    slots = build("takeover.c", f"-I{ROOT / 'include'}", "-fPIC", "-shared", target="slots.so")
+    path, _ = script(
+        folder,
+        f"""
+        import ctypes, decimal, hashlib, sqlite3
+        slots = ctypes.CDLL({str(slots)!r})
+        malloscope.state()  # opens the library
+        noted = slots.slots_note()
+        malloscope.start()
+        by_start = slots.slots_different()
+        import bz2, lzma, socket
+        malloscope.stop(), malloscope.start(), malloscope.shutdown()
+        print(json.dumps([noted, by_start, slots.slots_different()]))
+        """,
+    )
+    (noted, by_start, by_shutdown), _ = told_by(python, path, env={"LD_BIND_NOW": "1"})
+    assert noted > 1000 and by_start > 30 and by_shutdown == 0
+
+
+@every_python
 def test_under_run_the_recorder_there_is_driven(python, folder):
     path, lines = script(
         folder,
