@@ -25,17 +25,20 @@
  *         ...
  *     }
  *
- * It is used in one of three ways, with the same source:
+ * It is used in one of four ways, with the same source:
  *
  *   - Nothing is linked. All functions are weak: run as it is, a call costs a load and a branch that is never
  *     taken, and returns MSCOPE_ABSENT. Under `malloscope run` the recorder is there.
  *   - Linked with the shared library: `cc -DMSCOPE_LINKED ... -lmalloscope`, or what `pkg-config --cflags
  *     --libs malloscope` says. The program records itself from mscope_init() on, or from its first allocation
  *     on if the environment has MALLOSCOPE_OUTPUT or another variable of `malloscope run`.
+ *   - Not linked, but opened late with dlopen, as the Python package does: mscope_start() redirects the calls
+ *     of all loaded modules to the recorder, mscope_shutdown() puts back what it changed. See docs/api.md.
  *   - Linked statically: `pkg-config --static`. See docs/api.md for the linker's options.
  *
- * Every function may be called from any thread at any time. None allocates, takes a lock or prints. What a
- * function returns is an mscope_result unless it says otherwise; results may be ignored.
+ * Every function may be called from any thread at any time. None allocates, takes a lock (where the library
+ * was opened late, mscope_start and mscope_shutdown take the dynamic linker's) or prints. What a function
+ * returns is an mscope_result unless it says otherwise; results may be ignored.
  */
 #ifndef MALLOSCOPE_H
 #define MALLOSCOPE_H
@@ -121,8 +124,16 @@ struct mscope_stats {
     uint64_t samples, drops, stacks, heaps;
     uint64_t recorder_bytes; /* what the recorder takes itself, in memory and file */
     uint64_t rate;
+    uint64_t live_samples;
+    uint64_t max_bytes;  /* the recording never grows beyond this */
+    double watched_peak; /* the most that was live at once since mscope_watch_peak */
+    uint64_t time_ns;    /* since the recording's start, as samples have it */
 };
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
+
+/* A new peak is watched for from here on, for `watched_peak` above: that of a request, of a test. The peak of
+ * the recording stays that of its whole life. */
+mscope_result mscope_watch_peak(void) MSCOPE_FUNCTION;
 
 /* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
  * above; %n counts the dumps. The file appears whole or not at all, and none is overwritten: MSCOPE_FAILED
@@ -284,6 +295,7 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define mscope_stop()                       (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
 #define mscope_shutdown()                   (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
 #define mscope_stats(ret_stats)             (mscope_stats ? (mscope_stats)(ret_stats) : MSCOPE_ABSENT)
+#define mscope_watch_peak()                 (mscope_watch_peak ? (mscope_watch_peak)() : MSCOPE_ABSENT)
 #define mscope_snapshot(path)               (mscope_snapshot ? (mscope_snapshot)(path) : MSCOPE_ABSENT)
 #define mscope_dump(path, format)           (mscope_dump ? (mscope_dump)(path, format) : MSCOPE_ABSENT)
 #define mscope_heap_register(name, options) (mscope_heap_register ? (mscope_heap_register)(name, options) : 0)

@@ -113,6 +113,8 @@ int command_export(int argc, char **argv) {
         {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
             .help = "chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
                     "keeps all)"},
+        {0, "samples", OPTION_ON, &export.wishes.samples, NULL,
+            .help = "json: every sample that is live, too, with its address"},
         OUTPUT_RULES(export.output),
         SYMBOL_RULES(export.wishes),
     };
@@ -129,6 +131,9 @@ int command_export(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     int code = choose(&export);
     if (code) return code;
+    if (export.wishes.samples && strcmp(export.format->name, "json") != 0)
+        return message_error(PROBLEM_USAGE, "leave it out, or choose --format json",
+            "--samples has no place in the format '%s'", export.format->name);
 
     if (export.format->kind == FORMAT_BINARY && output_goes_to_stdout(&export.output, export.format) &&
         isatty(STDOUT_FILENO))

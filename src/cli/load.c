@@ -72,9 +72,11 @@ int load_into_archive(char **sources, size_t count, const struct symbol_wishes *
     int code = check_wishes(wishes);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
-    if (model_load_and_archive((const char *const *)sources, count, archive, &ret_loaded->model, &problem) <
-        0)
-        return message_problem(&problem);
+    const char *const *names = (const char *const *)sources;
+    int r = wishes && wishes->samples
+                ? model_load_with_samples(names, count, &ret_loaded->model, &problem)
+                : model_load_and_archive(names, count, archive, &ret_loaded->model, &problem);
+    if (r < 0) return message_problem(&problem);
     return complete(wishes, ret_loaded);
 }
 

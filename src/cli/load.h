@@ -15,6 +15,7 @@ struct loaded {
 struct symbol_wishes {
     const char *sysroot; /* folder that holds the files of the recorded machine, or NULL */
     bool no_cache;       /* neither use names found earlier, nor keep any */
+    bool samples;        /* and more than names: the model is to list the live samples */
 };
 
 /* The options of a command that shows names. */

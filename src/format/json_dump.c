@@ -3,7 +3,7 @@
  * `frames` holds each frame once; `stacks[].frames` are indices into it, leaf first. Addresses are text
  * ("0x7f…"), since they do not fit the numbers of most JSON readers. Python's frames have the `kind`
  * "python"; those that are no code but a scope or a thread have that as `kind`, and as `name` what the
- * program calls it. */
+ * program calls it. `samples`, if asked for, are the live blocks; `stack` is an index into `stacks`. */
 #include "format/contract.h"
 #include "format/intern.h"
 #include "format/json.h"
@@ -187,6 +187,16 @@ static void write_stack(struct json *json, const struct model *model, const stru
     json_object_end(json);
 }
 
+static void write_sample(struct json *json, const struct model_sample *sample) {
+    json_object(json);
+    write_address(json, "address", sample->address);
+    json_key_integer(json, "size", (int64_t)sample->size);
+    json_key_number(json, "weight", sample->weight);
+    json_key_integer(json, "birth_ns", (int64_t)sample->birth);
+    json_key_integer(json, "stack", sample->stack);
+    json_object_end(json);
+}
+
 #define WRITE_LIST(json, key, list, count, write)                                                            \
     do {                                                                                                     \
         json_key(json, key);                                                                                 \
@@ -225,6 +235,7 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     for (size_t i = 0; i < model->stack_count && fine; i++)
         write_stack(&json, model, &model->stacks[i], &table);
     json_array_end(&json);
+    if (model->samples) WRITE_LIST(&json, "samples", model->samples, model->sample_count, write_sample);
     json_object_end(&json);
 
     intern_free(&table.locations);

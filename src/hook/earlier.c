@@ -36,38 +36,45 @@ static bool is_definition(const struct symbols *symbols, uint32_t number, const 
 
 /* The table: a header of four words, a Bloom filter, the first symbol of each bucket, and for each symbol its
  * hash with the lowest bit set at a bucket's end. */
-static bool gnu_hash_defines(const struct symbols *symbols, const char *name) {
+static const ElfW(Sym) * find_by_gnu_hash(const struct symbols *symbols, const char *name) {
     uint32_t hash = 5381;
     for (const unsigned char *c = (const unsigned char *)name; *c; c++) hash = hash * 33 + *c;
     const uint32_t *table = symbols->gnu_hash;
     uint32_t buckets = table[0], first = table[1], filter_size = table[2], shift = table[3];
     const uint64_t *filter = (const uint64_t *)(table + 4);
     uint64_t word = filter[hash / 64 & (filter_size - 1)];
-    if (buckets == 0 || !(word >> hash % 64 & word >> (hash >> shift) % 64 & 1)) return false;
+    if (buckets == 0 || !(word >> hash % 64 & word >> (hash >> shift) % 64 & 1)) return NULL;
 
     const uint32_t *bucket = (const uint32_t *)(filter + filter_size), *chain = bucket + buckets - first;
     uint32_t number = bucket[hash % buckets];
-    if (number < first) return false;
+    if (number < first) return NULL;
     for (;; number++) {
-        if ((chain[number] | 1) == (hash | 1) && is_definition(symbols, number, name)) return true;
-        if (chain[number] & 1) return false;
+        if ((chain[number] | 1) == (hash | 1) && is_definition(symbols, number, name))
+            return &symbols->entry[number];
+        if (chain[number] & 1) return NULL;
     }
 }
 
 /* Without such a table the older one tells at least how many symbols there are. */
-static bool all_define(const struct symbols *symbols, const char *name) {
+static const ElfW(Sym) * find_in_all(const struct symbols *symbols, const char *name) {
     for (uint32_t number = 0; number < symbols->hash[1]; number++)
-        if (is_definition(symbols, number, name)) return true;
-    return false;
+        if (is_definition(symbols, number, name)) return &symbols->entry[number];
+    return NULL;
 }
 
-bool is_defined_earlier(const char *name) {
+void *defined_earlier(const char *name) {
     for (const struct link_map *object = _r_debug.r_map; object && object->l_ld != _DYNAMIC;
          object = object->l_next) {
         struct symbols symbols = symbols_of(object);
         if (!symbols.entry || !symbols.text) continue;
-        if (symbols.gnu_hash ? gnu_hash_defines(&symbols, name) : symbols.hash && all_define(&symbols, name))
-            return true;
+        const ElfW(Sym) *symbol = symbols.gnu_hash ? find_by_gnu_hash(&symbols, name)
+                                  : symbols.hash   ? find_in_all(&symbols, name)
+                                                   : NULL;
+        if (symbol) return (void *)(object->l_addr + symbol->st_value);
     }
-    return false;
+    return NULL;
+}
+
+bool is_defined_earlier(const char *name) {
+    return defined_earlier(name) != NULL;
 }

@@ -9,4 +9,7 @@
  * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
 bool is_defined_earlier(const char *name);
 
+/* The first definition, or NULL. */
+void *defined_earlier(const char *name);
+
 #endif

@@ -380,6 +380,17 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	leave	32
 	jump_through hook_dlopen
 	end_function dlopen
+
+/* For takeover.c alone. dlsym, too, chooses by its caller's address. */
+	.hidden	taken_dlsym
+	function taken_dlsym
+	enter	32
+	stp	x0, x1, [sp, #16]
+	bl	hook_before_dlsym
+	ldp	x0, x1, [sp, #16]
+	leave	32
+	jump_through hook_dlsym
+	end_function taken_dlsym
 #endif
 
 	.section .note.GNU-stack,"",%progbits

@@ -345,6 +345,25 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.cfi_adjust_cfa_offset -8
 	jmp	*hook_dlopen(%rip)
 	end_function dlopen
+
+/* For takeover.c alone. dlsym, too, chooses by its caller's address. */
+	.hidden	taken_dlsym
+	function taken_dlsym
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	hook_before_dlsym
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	*hook_dlsym(%rip)
+	end_function taken_dlsym
 #endif
 
 	.section .note.GNU-stack,"",@progbits

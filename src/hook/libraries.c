@@ -5,6 +5,7 @@
  * it can be called from here. Most closings unmap nothing, because the library is still in use: the loader's
  * count of what it has unmapped tells. */
 #include "hook/hooks.h"
+#include "hook/takeover.h"
 #include "unwind/unwind.h"
 
 #include <dlfcn.h>
@@ -41,7 +42,7 @@ static uint64_t unloads_so_far(void) {
     return unloads;
 }
 
-int dlclose(void *library) {
+int ours_dlclose(void *library) {
     if (!next.dl_iterate_phdr) {
         *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
         *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
@@ -50,4 +51,8 @@ int dlclose(void *library) {
     int result = next.dlclose(library);
     unwind_closing_end(begun, unloads_so_far() != before);
     return result;
+}
+
+int dlclose(void *library) {
+    return ours_dlclose(library);
 }

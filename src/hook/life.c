@@ -11,6 +11,8 @@
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/state.h"
+#include "hook/takeover.h"
+#include "hook/triggers.h"
 #include "malloscope.h"
 
 #include <errno.h>
@@ -103,6 +105,8 @@ static mscope_result set_active(uint64_t active) {
 }
 
 EXPORT mscope_result mscope_start(void) {
+    mscope_state_is state = mscope_state();
+    if (state == MSCOPE_INITIALIZED || state == MSCOPE_STOPPED) takeover_begin();
     mscope_result result = set_active(1);
     if (result == MSCOPE_OK) recorder.was_started = true;
     return result;
@@ -118,6 +122,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     own_heaps_enumerate();
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
     scopes_switch(false);
+    takeover_end();
     recorder_finish();
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);
@@ -146,12 +151,13 @@ static double error_of(double variance, double estimate, uint64_t rate) {
     return rate == 1 ? 0 : 3 * (double)rate;
 }
 
-static double live_variance(struct recording *recording) {
+static double live_variance(struct recording *recording, uint64_t *ret_samples) {
     double sum = 0;
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
         struct live_entry *entry = live_at(recording, slot);
         if (!live_address(entry)) continue;
+        ++*ret_samples;
         const struct stack_record *stack = stack_table_get(recording, entry->stack);
         double size = (double)entry->size;
         double weight = (double)sampler_weight(entry->size, heap_rate(recording, stack->heap)) / BYTE_ONE;
@@ -176,7 +182,8 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
     }
     stats->live_bytes -= freed_bytes;
     stats->live_objects -= freed_objects;
-    stats->live_error = error_of(live_variance(recording), stats->live_bytes, stats->rate);
+    stats->live_error =
+        error_of(live_variance(recording, &stats->live_samples), stats->live_bytes, stats->rate);
     stats->total_error = error_of(variance, stats->total_bytes, stats->rate);
     stats->stacks = count - 1;
 }
@@ -194,8 +201,17 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     for (int i = 0; i < DROP_KINDS; i++) stats.drops += counter_load(&header->drops[i]);
     for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
         stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
+    stats.max_bytes = header->size_max;
+    stats.time_ns = clock_now();
+    stats.watched_peak = (double)triggers_peak() / BYTE_ONE;
     stats.recorder_bytes = counter_load(&header->arena_used) + counter_load(&header->private_bytes);
     size_t size = stats.size < sizeof stats ? stats.size : sizeof stats;
     __builtin_memcpy(ret_stats, &stats, size);
+    return MSCOPE_OK;
+}
+
+EXPORT mscope_result mscope_watch_peak(void) {
+    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    triggers_watch_peak();
     return MSCOPE_OK;
 }

@@ -4,6 +4,7 @@
 #include "hook/hooks.h"
 #include "hook/recorder.h"
 #include "hook/state.h"
+#include "hook/takeover.h"
 #include "hook/triggers.h"
 
 #include <sys/syscall.h>
@@ -57,11 +58,15 @@ __attribute__((destructor)) static void end_process(void) {
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 
-void _exit(int status) {
+void ours_exit(int status) {
     recorder_finish();
     for (;;) syscall(SYS_exit_group, status);
 }
 
+void _exit(int status) {
+    ours_exit(status);
+}
+
 void _Exit(int status) {
-    _exit(status);
+    ours_exit(status);
 }

@@ -19,7 +19,7 @@ static struct {
     _Atomic int stage;
     char module[4096];
     struct maps_reader maps;
-    bool is_libc, is_whole, is_shadowed;
+    bool is_libc, is_whole, is_shadowed, is_late;
 } state;
 
 /* Not through stdio, which may allocate. */
@@ -79,21 +79,29 @@ static bool is_shadowed(void) {
            is_defined_earlier("realloc");
 }
 
+/* RTLD_NEXT is right for those that come before the C library. What is opened late has a search of its own,
+ * in which an allocator that the program was linked with or preloaded does not occur. */
+static void *find_real(const char *name) {
+    return state.is_late ? defined_earlier(name) : dlsym(RTLD_NEXT, name);
+}
+
 static void resolve(void) {
     const char *missing = NULL;
+    state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
     struct real found;
 #define REAL_RESOLVE(type, name, parameters)                                                                 \
-    *(void **)&found.name = dlsym(RTLD_NEXT, #name);                                                         \
+    *(void **)&found.name = find_real(#name);                                                                \
     if (!found.name) missing = #name;
     REAL_FUNCTIONS(REAL_RESOLVE)
 #undef REAL_RESOLVE
     if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
 
     real = found;
-    void *next_new = dlsym(RTLD_NEXT, "_Znwm"), *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
+    void *next_new = state.is_late ? NULL : dlsym(RTLD_NEXT, "_Znwm");
+    void *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
     if (!next_new || !next_delete) dlerror(); /* the program must not find ours */
     int freeable = find_module(next_new, next_delete);
-    state.is_shadowed = is_shadowed();
+    state.is_shadowed = !state.is_late && is_shadowed();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN
                   : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM
                                                                                   : BY_MALLOC);
@@ -112,6 +120,9 @@ bool real_ready(void) {
 
 const char *real_module(void) {
     return state.module;
+}
+bool real_is_late(void) {
+    return state.is_late;
 }
 bool real_is_shadowed(void) {
     return state.is_shadowed;

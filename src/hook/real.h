@@ -50,6 +50,9 @@ bool real_ready(void);
 const char *real_module(void);
 bool real_is_libc(void);
 
+/* The library was opened after the program's start: calls do not arrive here by themselves (takeover.h). */
+bool real_is_late(void);
+
 /* The executable brings a malloc of its own: nothing of its heap can be recorded. */
 bool real_is_shadowed(void);
 

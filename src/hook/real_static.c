@@ -28,6 +28,10 @@ bool real_is_libc(void) {
     return real.malloc == __libc_malloc;
 }
 
+bool real_is_late(void) {
+    return false;
+}
+
 bool real_is_shadowed(void) {
     return false;
 }

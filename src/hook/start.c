@@ -177,7 +177,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     recorder.follow = options->follow;
     recorder.depth = (uint32_t)options->depth;
     recorder.walks = options->stacks != STACKS_SCOPES;
-    recorder.marks = real_is_libc() && !heap_is_tagged();
+    recorder.marks = real_is_libc() && !heap_is_tagged() && !real_is_late();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     recorder.heap_index.first = INDEX_SAMPLED;
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
@@ -217,7 +217,7 @@ void start_recording(void) {
     int stage = NOT_STARTED;
     if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    if (!options.is_wanted) {
+    if (!options.is_wanted || real_is_late()) {
         hooks_choose_usable_size(true);
         hooks_treat_unmarked(UNMARKED_IGNORE);
         atomic_store_explicit(&recorder.stage, DORMANT, memory_order_release);

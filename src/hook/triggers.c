@@ -1,5 +1,6 @@
 #include "hook/triggers.h"
 
+#include "core/counter.h"
 #include "core/dump_when.h"
 #include "core/events.h"
 #include "core/heaps.h"
@@ -25,6 +26,7 @@ static struct {
     struct dump_when when;
     _Atomic unsigned made;
     _Atomic uint64_t allocated, next_bytes, next_time;
+    _Atomic uint64_t peak; /* 0 while nobody has asked for it */
     /* The process in which a dump is being written; a forked child is another one. */
     _Atomic int writer, ended;
     _Atomic bool complained;
@@ -78,13 +80,31 @@ static bool is_due(_Atomic uint64_t *next, uint64_t now, uint64_t step) {
                next, &due, now - now % step + step, memory_order_relaxed, memory_order_relaxed);
 }
 
+static void note_peak(void) {
+    if (!counter_load(&state.peak)) return;
+    counter_raise(false, &state.peak, counter_load(&recorder.recording.header->live_bytes));
+}
+
 void triggers_note(const struct sample *sample) {
+    note_peak();
     uint64_t rate = heap_rate(&recorder.recording, sample->heap);
     uint64_t bytes = sampler_weight(sample->size, rate) / BYTE_ONE;
     uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
     bool enough = is_due(&state.next_bytes, allocated, state.when.every_bytes);
     bool late = is_due(&state.next_time, sample->birth, state.when.every_nanoseconds);
     if (enough || late) write_unless_busy();
+}
+
+/* ---- a peak within the peak ---- */
+
+void triggers_watch_peak(void) {
+    uint64_t live = counter_load(&recorder.recording.header->live_bytes);
+    counter_store(&state.peak, live ? live : 1);
+    triggers_watch = true;
+}
+
+uint64_t triggers_peak(void) {
+    return counter_load(&state.peak);
 }
 
 /* ---- at exit: also while another dump is being written, since there will be no other time ---- */

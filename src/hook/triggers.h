@@ -7,6 +7,7 @@
 #define MALLOSCOPE_HOOK_TRIGGERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct options;
 struct sample;
@@ -18,6 +19,10 @@ void triggers_start(const struct options *options);
 /* Whether samples are to be told: something is to be written every so often. */
 extern bool triggers_watch;
 __attribute__((noinline)) void triggers_note(const struct sample *sample);
+
+/* The most that is live at once from now on, weighted; 0 while nobody has asked. */
+void triggers_watch_peak(void);
+uint64_t triggers_peak(void);
 
 /* The process, or its recording, ends. */
 void triggers_at_exit(void);

@@ -12,7 +12,8 @@ struct builder {
     size_t frame_count, frame_capacity;
     size_t stack_capacity, frame_start_capacity, live_capacity;
     size_t module_capacity, numbered_capacity, thread_capacity, process_capacity, names_capacity,
-        heap_capacity, text_capacity, code_capacity;
+        heap_capacity, text_capacity, code_capacity, sample_capacity;
+    bool with_samples;              /* the model lists them */
     struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */
     uint64_t until;                 /* ns: only blocks born up to then count as live */
     double depth_sum;               /* frames, times samples */

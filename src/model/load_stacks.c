@@ -287,6 +287,19 @@ static void add_live_figures(struct figures *figures, const struct live_entry *e
     figures->live_objects.value += objects;
 }
 
+static bool list_sample(struct builder *builder, const struct live_entry *entry, const struct loaded *of) {
+    struct model *model = builder->model;
+    if (!builder_grow(
+            &model->samples, &builder->sample_capacity, model->sample_count, 1, sizeof *model->samples))
+        return false;
+    model->samples[model->sample_count++] = (struct model_sample){.address = entry->key & LIVE_KEY_MASK,
+        .size = entry->size,
+        .birth = entry->birth,
+        .weight = bytes_of(sampler_weight(entry->size, model->heaps[of->heap].rate)),
+        .stack = (uint32_t)of->stack};
+    return true;
+}
+
 /* `list` is sorted by number. False if there is no memory. */
 static bool read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
@@ -309,6 +322,7 @@ static bool read_live(struct builder *builder, const struct snapshot *snapshot, 
             return false;
         model->live[model->live_count++] = (struct model_live){
             (uint32_t)found->stack, (float)((double)entry->birth / 1e9), entry->size, entry->count};
+        if (builder->with_samples && !list_sample(builder, entry, found)) return false;
     }
     if (strangers)
         builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,

@@ -215,8 +215,11 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
 }
 
 static int load(const char *const *names, size_t count, struct archive_writer *archive, uint64_t until,
-    struct model **ret_model, struct problem *problem) {
-    struct builder builder = {.model = calloc(1, sizeof *builder.model), .archive = archive, .until = until};
+    bool with_samples, struct model **ret_model, struct problem *problem) {
+    struct builder builder = {.model = calloc(1, sizeof *builder.model),
+        .archive = archive,
+        .until = until,
+        .with_samples = with_samples};
     struct model *model = builder.model;
     if (!model)
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
@@ -239,11 +242,16 @@ static int load(const char *const *names, size_t count, struct archive_writer *a
 
 int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
     struct model **ret_model, struct problem *problem) {
-    return load(names, count, archive, UINT64_MAX, ret_model, problem);
+    return load(names, count, archive, UINT64_MAX, false, ret_model, problem);
 }
 
 int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
-    return load(&name, 1, NULL, (uint64_t)(seconds * 1e9), ret_model, problem);
+    return load(&name, 1, NULL, (uint64_t)(seconds * 1e9), false, ret_model, problem);
+}
+
+int model_load_with_samples(
+    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
+    return load(names, count, NULL, UINT64_MAX, true, ret_model, problem);
 }
 
 int model_load_many(
@@ -286,6 +294,7 @@ void model_free(struct model *model) {
     for (size_t i = 0; i < model->code_count; i++) free(model->codes[i].name);
     free(model->codes);
     free(model->names);
+    free(model->samples);
     free(model->processes);
     free(model->stacks);
     free(model->live);

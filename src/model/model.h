@@ -178,6 +178,14 @@ struct health {
     const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
 };
 
+/* A sampled block that is live. */
+struct model_sample {
+    uint64_t address, size;
+    uint64_t birth; /* ns since its process's start */
+    double weight;  /* bytes that it stands for */
+    uint32_t stack; /* its number in the model */
+};
+
 struct model {
     struct model_process *processes;
     size_t process_count;
@@ -200,6 +208,8 @@ struct model {
     size_t moment_count;
     struct model_names *names;
     size_t names_count;
+    struct model_sample *samples; /* only of model_load_with_samples */
+    size_t sample_count;
     struct totals totals;
     struct health health;
     bool exact;            /* every allocation was recorded */
@@ -230,6 +240,10 @@ void model_free(struct model *model);
 struct archive_writer;
 int model_load_and_archive(const char *const *sources, size_t count, struct archive_writer *writer,
     struct model **ret_model, struct problem *problem);
+
+/* The same without an archive, and the model lists the samples that are live. */
+int model_load_with_samples(
+    const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
 
 /* What a live sample stands for: bytes and objects that, summed over the samples of a stack, are its live
  * figures. */

@@ -252,3 +252,14 @@ def test_entry_code_under_the_guard_of_indirect_jumps(cross, record, rate):
     program = cross("guarded.cpp", "-std=c++17", "-O1")
     assert record(program, rate=rate).stdout == b"guarded\nall functions\n"
     assert record(program, "inside", expect=-signal.SIGILL).stdout == b"guarded\n", "the guard is not in force"
+
+
+def test_opened_late(cross, run, folder):
+    """Without a preload: calls are taken over at the start and given back at the end (test_takeover.py)."""
+    program = cross("takeover.c", f"-I{harness.ROOT / 'include'}", "-fno-builtin")
+    plugin = cross("plugin.c", "-shared", "-fPIC", target="plugin_aarch64.so")
+    other = cross("plugin.c", "-shared", "-fPIC", "-Wl,-z,relro,-z,now", target="other_plugin_aarch64.so")
+    path = folder / "late.mscope"
+    told = harness.Recording(path, run(program, LIBRARY, path, plugin, 20, other, env={"LD_BIND_NOW": 1})).ledger
+    assert told["result"] == 0 and told["by_init"] == 0 and told["by_start"] > 10 and told["by_shutdown"] == 0
+    assert figures_of_site(report(path)["rows"], PROGRAMS / "takeover.c", "kept")["total_objects"] == 50

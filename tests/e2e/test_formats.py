@@ -482,3 +482,19 @@ def test_a_full_disk_is_reported(exact):
         )
     assert result.returncode == 1
     assert b"No space left on device" in result.stderr
+
+
+def test_json_lists_the_live_samples_if_asked(exact, sampled):
+    for recording in (exact, sampled):
+        export = json.loads(harness.malloscope("export", recording, "--format", "json", "--samples").stdout)
+        weights, counts = [0] * len(export["stacks"]), [0] * len(export["stacks"])
+        for sample in export["samples"]:
+            weights[sample["stack"]] += sample["weight"]
+            counts[sample["stack"]] += 1
+        for stack, weight, count in zip(export["stacks"], weights, counts):
+            assert weight == pytest.approx(stack["live_bytes"], abs=1) and count == stack["live_samples"]
+    addresses = {sample["address"] for sample in export["samples"]}
+    assert len(addresses) == len(export["samples"]), "no two live blocks are at one place"
+    assert "samples" not in json.loads(harness.malloscope("export", exact, "--format", "json").stdout)
+    refused = harness.malloscope("export", exact, "--format", "csv", "--samples", expect=2)
+    assert b"--samples has no place in the format 'csv'" in refused.stderr

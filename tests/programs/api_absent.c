@@ -28,6 +28,7 @@ int main(void) {
     REQUIRE(mscope_init(NULL) == MSCOPE_ABSENT && mscope_start() == MSCOPE_ABSENT);
     REQUIRE(mscope_stop() == MSCOPE_ABSENT && mscope_shutdown() == MSCOPE_ABSENT);
     REQUIRE(mscope_stats(&stats) == MSCOPE_ABSENT && mscope_snapshot("x") == MSCOPE_ABSENT);
+    REQUIRE(mscope_watch_peak() == MSCOPE_ABSENT);
     REQUIRE(mscope_dump("x", MSCOPE_FORMAT_HEAP) == MSCOPE_ABSENT);
     mscope_heap heap = mscope_heap_register("heap", NULL);
     REQUIRE(heap == 0);

@@ -1,0 +1,205 @@
+"""start, stop, snapshot: the profiler of this process.
+
+    UNINITIALIZED ── start ──► ACTIVE ── stop ──► STOPPED ── start ──► ACTIVE
+                                  └── shutdown ──► TERMINATED ◄── shutdown ──┘
+
+A call that the state does not allow raises StateError and changes nothing.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+import warnings
+from contextlib import ContextDecorator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Optional, Type, Union
+
+from ._recorder import State, recorder, unrecorded
+from .errors import StateError
+from .snapshot import HeapSnapshot
+
+DEFAULT_RATE_KB = 512
+
+_lock = threading.RLock()
+_numbers = count(1)
+_has_joined = False
+_folder: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class MemProfStats:
+    """The figures so far."""
+
+    total_samples: int
+    live_samples: int
+    freed_samples: int
+    unique_stacks: int
+    estimated_heap_bytes: int
+    estimated_error_bytes: float  #: half the width of the 95 % interval
+    peak_bytes: int
+    total_bytes: int  #: ever allocated, estimated
+    dropped_samples: int
+    recorder_bytes: int  #: what the recorder takes itself
+    heap_map_load_percent: float  #: of what the recording may take at most, how much it does
+    sampling_rate_bytes: int
+    watched_peak_bytes: int  #: the most that was live at once since the last MemoryProfiler began
+    time_ns: int  #: since the recording's start
+
+
+def _temporary_folder() -> str:
+    global _folder
+    if _folder is None or not os.path.isdir(_folder):
+        _folder = tempfile.mkdtemp(prefix="malloscope-")
+        atexit.register(_remove_folder, _folder, os.getpid())
+    return _folder
+
+
+def _remove_folder(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child leaves its parent's alone
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def state() -> State:
+    """Where in its life the profiler is."""
+    return recorder().state()
+
+
+def start(
+    sampling_rate_kb: float = DEFAULT_RATE_KB, *, output: Optional[Union[str, "os.PathLike[str]"]] = None
+) -> None:
+    """Starts recording, or goes on after `stop`.
+
+    `sampling_rate_kb`: a sample is taken every so many KiB on average; 0 records every allocation. It is decided by
+    the first start, and under `malloscope run` by that.
+    `output`: where the recording is to be kept; without it, it vanishes with the process.
+    """
+    global _has_joined
+    if sampling_rate_kb < 0:
+        raise ValueError(f"sampling_rate_kb cannot be {sampling_rate_kb}: it is 0 or more")
+    rate = max(1, round(sampling_rate_kb * 1024))
+    with _lock:
+        here = recorder()
+        now = here.state()
+        if now == State.ACTIVE and here.is_preloaded and not _has_joined:
+            _has_joined = True  # `malloscope run` has started it for us
+        elif now == State.UNINITIALIZED:
+            where = os.fspath(output) if output else os.path.join(_temporary_folder(), "python.%p.mscope")
+            here.init(where, rate)
+            here.start()
+        else:
+            here.start()
+        _has_joined = True
+        if sampling_rate_kb != DEFAULT_RATE_KB and here.figures().rate != rate:
+            warnings.warn(
+                f"the sampling rate stays {here.figures().rate} bytes: it is decided when recording first starts",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def stop() -> None:
+    """Records no more allocations. Frees of recorded ones are still noticed."""
+    with _lock:
+        recorder().stop()
+
+
+def shutdown() -> None:
+    """Ends recording for good, and gives the process's allocation calls back as they were."""
+    with _lock:
+        recorder().shutdown()
+
+
+def get_snapshot(resolve: bool = True) -> HeapSnapshot:
+    """What is live now. Without `resolve` it is only copied, and names are looked up when they are needed."""
+    with _lock:
+        here = recorder()
+        with unrecorded():
+            path = Path(_temporary_folder()) / f"snapshot.{os.getpid()}.{next(_numbers)}.mscope"
+            here.snapshot(str(path))
+            snapshot = HeapSnapshot(path)
+    return snapshot.resolve() if resolve else snapshot
+
+
+def get_stats() -> MemProfStats:
+    """The figures so far, at the cost of a look at each live sample."""
+    figures = recorder().figures()
+    return MemProfStats(
+        total_samples=figures.samples,
+        live_samples=figures.live_samples,
+        freed_samples=max(0, figures.samples - figures.live_samples),
+        unique_stacks=figures.stacks,
+        estimated_heap_bytes=round(figures.live_bytes),
+        estimated_error_bytes=figures.live_error,
+        peak_bytes=round(figures.peak_bytes),
+        total_bytes=round(figures.total_bytes),
+        dropped_samples=figures.drops,
+        recorder_bytes=figures.recorder_bytes,
+        heap_map_load_percent=100 * figures.recorder_bytes / figures.max_bytes if figures.max_bytes else 0.0,
+        sampling_rate_bytes=figures.rate,
+        watched_peak_bytes=round(figures.watched_peak),
+        time_ns=figures.time_ns,
+    )
+
+
+class MemoryProfiler(ContextDecorator):
+    """Records a block of code, or every call of a function:
+
+        with MemoryProfiler(sampling_rate_kb=64) as profiler:
+            work()
+        print(profiler.snapshot.top_allocators(5))
+
+        @MemoryProfiler()
+        def work(): ...
+
+    Afterwards `snapshot` has what was allocated in the block and is live at its end, `stats` the figures of the
+    whole recording, and `peak_bytes` by how much the heap had grown at most.
+    """
+
+    def __init__(self, sampling_rate_kb: float = DEFAULT_RATE_KB, resolve: bool = True) -> None:
+        self.sampling_rate_kb = sampling_rate_kb
+        self.resolve = resolve
+        self.snapshot: Optional[HeapSnapshot] = None
+        self.stats: Optional[MemProfStats] = None
+        self.peak_bytes = 0
+        self._depth = 0
+        self._begun_ns = 0
+        self._live_before = 0
+
+    def __enter__(self) -> "MemoryProfiler":
+        self._depth += 1
+        if self._depth > 1:  # a function that calls itself
+            return self
+        try:
+            start(self.sampling_rate_kb)
+        except BaseException:
+            self._depth -= 1
+            raise
+        recorder().watch_peak()
+        before = get_stats()
+        self._begun_ns, self._live_before = before.time_ns, before.estimated_heap_bytes
+        return self
+
+    def __exit__(
+        self,
+        exception_type: Optional[Type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        try:
+            stop()
+        except StateError:
+            if exception_type is None:
+                raise
+            return  # the block has failed, and that is the error to tell
+        self.stats = get_stats()
+        self.peak_bytes = max(0, self.stats.watched_peak_bytes - self._live_before)
+        snapshot = get_snapshot(resolve=False).since(self._begun_ns)
+        self.snapshot = snapshot.resolve() if self.resolve else snapshot
