@@ -6,15 +6,12 @@
 #include "core/heaps.h"
 #include "core/names.h"
 #include "core/sampler.h"
-#include "core/stack_table.h"
 #include "core/unnoticed.h"
 #include "hook/enumerated.h"
 #include "hook/filter.h"
 #include "hook/hooks.h"
-#include "hook/options.h"
 #include "hook/recorder.h"
 #include "hook/retype.h"
-#include "hook/scopes.h"
 #include "hook/state.h"
 #include "malloscope.h"
 
@@ -23,7 +20,8 @@
 
 typedef const struct unwind_registers caller;
 
-#define HEAP_UNITS   (UINT64_C(1) << 40) /* of a rate of 2^19, a byte is 2^21: rates are met to a millionth */
+#define HEAP_UNITS   (UINT64_C(1) << 40)
+#define RATE_MOST    HEAP_UNITS /* of which a byte is one unit */
 #define REGION_SHIFT 16
 #define REGIONS      65536u
 
@@ -83,10 +81,14 @@ static void note(mscope_heap heap) {
     uint32_t ready = HEAP_READY;
     if (!atomic_compare_exchange_strong(&own->stage, &ready, HEAP_NOTING)) return;
     uint64_t rate = own->enumerate ? 1 : rate_of(own);
+    if (rate > RATE_MOST) rate = RATE_MOST;
+    /* A byte is a whole number of units: what is recorded is the rate that comes of it. */
+    uint64_t scale = HEAP_UNITS / rate;
+    rate = HEAP_UNITS / scale;
     uint32_t name = name_note(&recorder.recording, own->name);
     own->number = heap_note(&recorder.recording, name, rate, own->enumerate != NULL);
     bool noted = own->number != HEAP_NONE;
-    if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], HEAP_UNITS / rate);
+    if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], scale);
     atomic_store_explicit(&own->stage, noted ? HEAP_NOTED : HEAP_READY, memory_order_release);
 }
 
@@ -109,7 +111,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     UNNOTICED;
     struct own_heap *own = &heaps[used + 1];
     own->rate = HAS(options, rate) ? options->rate : 0;
-    if (own->rate > HEAP_UNITS) own->rate = HEAP_UNITS;
+    if (own->rate > RATE_MOST) own->rate = RATE_MOST;
     own->enumerate = HAS(options, enumerate) ? options->enumerate : NULL;
     own->context = HAS(options, context) ? options->context : NULL;
     own->low = UINT64_MAX;
