@@ -82,7 +82,7 @@ const char *summary_drop_text(enum drop drop) {
     case DROP_CALL:
         return "allocations whose return from the allocator was not seen";
     case DROP_NAME:
-        return "names of scopes, types or heaps, for which the table had no room";
+        return "names of scopes, types, heaps or Python functions, for which the table had no room";
     case DROP_KINDS:
         break;
     }

@@ -44,6 +44,12 @@ static char *text_of(struct builder *builder, const struct snapshot *snapshot, u
     return strdup(text);
 }
 
+/* A name that the program gave must not play with the terminal. */
+static void clean_name(char *name) {
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f) *name = '?';
+}
+
 static bool needs_quotes(const char *start, const char *end) {
     if (start == end) return true;
     for (const char *c = start; c < end; c++)
@@ -181,10 +187,9 @@ static bool load_texts(struct builder *builder, const struct snapshot *snapshot)
             return false;
         while (model->text_count <= last) model->texts[model->text_count++] = NULL;
         if (!snapshot_text(snapshot, record->text)) continue;
-        char *text = model->texts[last] = text_of(builder, snapshot, record->text);
-        if (!text) return false;
-        for (; *text; text++)
-            if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+        model->texts[last] = text_of(builder, snapshot, record->text);
+        if (!model->texts[last]) return false;
+        clean_name(model->texts[last]);
     }
     process->text_count = model->text_count - process->first_text;
     return true;
@@ -218,8 +223,7 @@ static bool load_code(struct builder *builder, const struct snapshot *snapshot,
     if (record->complete != 1 || !snapshot_text(snapshot, record->name)) return true;
     code->name = text_of(builder, snapshot, record->name);
     if (!code->name) return false;
-    for (char *c = code->name; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    clean_name(code->name);
     code->file = model_find_text(builder->model, (uint32_t)builder->model->process_count - 1, record->file);
     code->first_line = record->first_line;
     return true;
@@ -267,8 +271,7 @@ static bool load_threads(struct builder *builder, const struct snapshot *snapsho
             .samples = record->samples,
         };
         memcpy(thread->name, record->name, sizeof record->name);
-        for (char *c = thread->name; *c; c++)
-            if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+        clean_name(thread->name);
         model->totals.exact_total_bytes += thread->exact_bytes;
         model->totals.exact_is_complete &= thread->exact_is_complete;
     }
