@@ -3,6 +3,7 @@
 #include "model/archive.h"
 #include "model/load.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,6 +89,8 @@ static void sum_up(struct builder *builder) {
         stack->frames = model->frame_store + builder->frame_starts[i];
         figures_add(sum, &stack->figures);
     }
+    /* A running program's header is copied before its stacks: they may have grown past the peak it knew. */
+    model->totals.peak_bytes = fmax(model->totals.peak_bytes, sum->live_bytes.value);
     model->totals.peak_objects = sum->at_peak_objects.value;
     struct health *health = &model->health;
     double samples = (double)sum->samples;

@@ -398,6 +398,22 @@ static void a_copy_stands_on_its_own(void) {
     unmap(&mapped);
 }
 
+/* The header is copied first: a stack copied after it may hold more than the peak that the header knows. */
+static void a_peak_is_never_below_what_is_live(void) {
+    struct made made = made_new(4096, 0);
+    struct stack_record *record = made_stack(&made, (uint64_t[]){0xabc}, 1, STACK_COMPLETE, NULL);
+    record->alloc_objects = 3 * OBJECT_ONE;
+    record->alloc_bytes = record->peak_bytes = 3000 * BYTE_ONE;
+    made.header->peak_bytes = 2400 * BYTE_ONE;
+    const char *path = in_folder(folder, "late.mscope");
+    made_write(&made, path);
+    made_free(&made);
+    struct model *model = load(path);
+    CHECK_EQUAL(model->totals.sum.live_bytes.value, 3000);
+    CHECK_EQUAL(model->totals.peak_bytes, 3000);
+    model_free(model);
+}
+
 int main(void) {
     folder = make_folder();
     a_running_process_is_read_by_number_and_by_path();
@@ -406,6 +422,7 @@ int main(void) {
     every_entry_read_from_a_busy_table_is_whole();
     counters_read_from_a_busy_stack_make_sense();
     the_exact_bytes_of_a_busy_thread_are_right();
+    a_peak_is_never_below_what_is_live();
     a_file_cut_under_the_reader_does_not_kill_it();
     a_copy_stands_on_its_own();
     remove_folder(folder);
