@@ -39,6 +39,9 @@ extern const char *const sort_names[];
     "only stacks in which a function, file, module, scope, type or\nheap matches this extended regular "     \
     "expression"
 
+#define SUPPRESSIONS_HELP                                                                                    \
+    "leave out the stacks that this file names, in the form of\nLeakSanitizer: lines of leak:PATTERN"
+
 #define SOURCE_HELP                                                                                          \
     "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \
     "program\n"                                                                                              \

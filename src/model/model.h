@@ -30,6 +30,8 @@ struct estimate {
 double estimate_error(struct estimate estimate);
 struct estimate estimate_add(struct estimate a, struct estimate b);
 
+#define BIRTH_PARTS 8 /* a run, so far as it was recorded, in equal parts of time */
+
 /* The figures of one stack, or of any set of stacks: they add up. */
 struct figures {
     struct estimate live_bytes, live_objects;
@@ -44,6 +46,8 @@ struct figures {
     double sampled_bytes;  /* plain sizes of all samples */
     double sampled_live_bytes;
     double lifetime[LIFETIME_BUCKETS]; /* freed objects by lifetime, see recording.h */
+    uint32_t births[BIRTH_PARTS];      /* live samples by the part of the run they were born in */
+    uint32_t ages[LIFETIME_BUCKETS];   /* live samples by age, on the scale of `lifetime` */
     uint64_t oldest; /* ns since start at which the oldest live sample was born, UINT64_MAX = none */
 };
 
