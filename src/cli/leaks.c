@@ -197,6 +197,8 @@ static void write_entry(struct json *json, const struct leak_report *report, con
     json_key_string(json, "kind", leak_kind_name(leak->kind));
     json_key(json, "likely");
     json_boolean(json, leak_is_likely(leak->kind));
+    json_key(json, "uncertain");
+    json_boolean(json, leak->uncertain);
     json_key_string(json, "why", why);
     json_key_number(json, "growth_per_second", leak->growth);
     write_births(json, &leak->row->figures);

@@ -8,6 +8,7 @@
 #define GROWING_PARTS 3   /* a leak shows in at least so many parts of the run */
 #define NEARLY_NONE   0.1 /* share of frees among those that got so old */
 #define CHANCE        0.05
+#define FEW           5.0 /* samples: if half of all were freed, none of 5 would be in 3 of 100 cases */
 
 /* Judgement */
 
@@ -46,6 +47,12 @@ static bool may_be_chance(const struct figures *figures, uint64_t oldest) {
     for (uint64_t i = 0; i < oldest && chance >= CHANCE; i++)
         chance *= (live - (double)i) / (all - (double)i);
     return chance >= CHANCE;
+}
+
+/* Of n equal samples of small blocks the variance is the square of the value by n; of large ones it is less.
+ */
+static bool rests_on_few(struct estimate estimate) {
+    return estimate.variance > estimate.value * estimate.value / FEW;
 }
 
 static unsigned parts_with_births(const struct figures *figures, int from, int end) {
@@ -95,6 +102,7 @@ struct leak leak_judge(const struct figures *figures, const struct leak_scene *s
         .freed_later = age.freed,
         .growth = growth(figures, scene->duration)};
     leak.kind = kind_of(figures, scene, &leak, settled);
+    leak.uncertain = leak_is_likely(leak.kind) && leak.never_freed && rests_on_few(figures->live_bytes);
     return leak;
 }
 

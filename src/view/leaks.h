@@ -42,7 +42,10 @@ struct leak {
     unsigned parts;     /* of BIRTH_PARTS, how many have left something behind for longer than others live */
     uint64_t outliving; /* live samples that are older than nearly any that was freed */
     double freed_later; /* objects that were freed when they were as old: few */
-    double growth;      /* bytes per second in the second half of the run, of what is live */
+    /* Likely, but it rests on fewer than about five samples: that none was freed may be chance. Large blocks
+     * are seen nearly always, so that few of them are enough. */
+    bool uncertain;
+    double growth; /* bytes per second in the second half of the run, of what is live */
 };
 
 struct leak leak_judge(const struct figures *figures, const struct leak_scene *scene);
