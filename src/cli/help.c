@@ -13,7 +13,7 @@ const struct command commands[] = {
     {"report", "table of who allocated what", command_report},
     {"tree", "call tree", command_tree},
     {"flame", "page for a browser: flame graph, timeline, sites", command_flame},
-    {"leaks", "what is still allocated, with full stacks", command_leaks},
+    {"leaks", "what is likely a leak, with stacks and why", command_leaks},
     {"diff", "what changed between two recordings, and which changes are real", command_diff},
     {"info", "everything about a recording", command_info},
     {"stats", "totals and health, for scripts", command_stats},

@@ -69,7 +69,7 @@ def test_of_a_program_that_was_killed(program, record, rate):
 @pytest.mark.parametrize("rate", RATES)
 def test_of_a_program_that_runs(program, folder, start, rate):
     path = folder / "running.mscope"
-    process = start(harness.record_command(path, [program, "wait"], rate), stdout=-1)
+    process = start(harness.record_command(path, [program, "run"], rate), stdout=-1)
     assert process.stdout.readline() == b"ready\n"
     child = harness.child_of(process.pid, "leak_kinds")
     expected = [("slow_leak", "growing"), ("growing_cache", "in_use"), ("start_up_tables", "start_up")]

@@ -1,6 +1,7 @@
 /* Leaks among what is none: tables from the start, a cache that grows and then evicts, work that is freed.
  *
- * The argument says how it ends: "exit", "kill" (itself) or "wait" (until it is ended), after "ready\n". */
+ * The argument says how it ends: "exit", "kill" (itself) or "run" (on, until it is ended), after "ready\n".
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,21 +45,19 @@ __attribute__((noinline)) static void leak_at_exit(void) {
     for (int i = 0; i < 60; i++) lost = malloc(1500);
 }
 
-static void rest(long nanoseconds) {
-    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+static void work(void) {
+    growing_cache();
+    slow_leak();
+    nanosleep(&(struct timespec){.tv_nsec = 1500000}, NULL);
 }
 
 int main(int count, char **arguments) {
     const char *end = count > 1 ? arguments[1] : "exit";
     start_up_tables();
-    for (int i = 0; i < STEPS; i++) {
-        growing_cache();
-        slow_leak();
-        rest(1500000);
-    }
+    for (int i = 0; i < STEPS; i++) work();
     if (strcmp(end, "exit") == 0) leak_at_exit();
     if (write(STDOUT_FILENO, "ready\n", 6) != 6) return 1;
     if (strcmp(end, "kill") == 0) raise(SIGKILL);
-    while (strcmp(end, "wait") == 0) rest(100000000);
+    while (strcmp(end, "run") == 0) work();
     return 0;
 }
