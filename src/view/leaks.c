@@ -28,7 +28,9 @@ static struct settled_age settled_age(const struct figures *figures) {
     for (int bucket = LIFETIME_BUCKETS - 2; bucket >= -1; bucket--) {
         live += figures->ages[bucket + 1];
         freed += figures->lifetime[bucket + 1];
-        if (live && freed <= NEARLY_NONE * objects * (double)live)
+        /* Frees in the bucket just below may be as good as equal in age: a cache on the edge of a bucket. */
+        double near = bucket >= 0 ? figures->lifetime[bucket] : 0;
+        if (live && freed + near <= NEARLY_NONE * objects * (double)live)
             found = (struct settled_age){bucket, live, freed};
     }
     return found;

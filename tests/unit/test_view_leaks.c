@@ -74,6 +74,8 @@ static void one_that_got_lost_outlives_the_others(void) {
 static void caches_and_work_under_way_are_in_use(void) {
     CHECK_KIND(FIGURES(600, 6, 0, 0, 0, 0, 0, 100, 100, 100), &exited, LEAK_IN_USE);
     CHECK_KIND(FIGURES(600, 0.3, 0, 0, 0, 0, 0, 0, 0, 1), &(struct leak_scene){.duration = 0.5}, LEAK_IN_USE);
+    /* Freed just before they would be in the bucket of the live ones. */
+    CHECK_KIND(FIGURES(600, 4.2, 0, 0, 0, 0, 0, 100, 100, 100), &exited, LEAK_IN_USE);
     /* Evicted at random: some get old, as some of those that were freed did. */
     struct figures random = FIGURES(600, 1, 1, 1, 2, 4, 8, 16, 32, 64);
     for (int i = 0; i < BIRTH_PARTS; i++) random.lifetime[lifetime_bucket((uint64_t)(2e9 * i))] += 600 >> i;
