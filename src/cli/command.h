@@ -22,6 +22,7 @@ int command_tree(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stats(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_timeline(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_diff(int argc, char **argv);

@@ -15,6 +15,7 @@ const struct command commands[] = {
     {"flame", "page for a browser: flame graph, timeline, sites", command_flame},
     {"leaks", "what is still allocated, with full stacks", command_leaks},
     {"diff", "what changed between two recordings, and which changes are real", command_diff},
+    {"top", "live screen of running programs", command_top},
     {"timeline", "the size of the heap over time, as a plot", command_timeline},
     {"info", "everything about a recording", command_info},
     {"stats", "totals and health, for scripts", command_stats},
