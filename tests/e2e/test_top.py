@@ -174,7 +174,7 @@ def test_the_screen_follows_the_size_of_the_terminal(screen, program):
     assert "tests/programs/top_growing.c:" in text and text.splitlines()[39].startswith(" q quit")
     for width, height in ((80, 24), (40, 10), (200, 50)):
         screen.resize(width, height)
-        text = screen.wait(rf"\A(.*\n){{{height - 1}}} q quit")
+        text = screen.wait(rf"\A malloscope top.*\n(.*\n){{{height - 2}}} q quit")
         assert len(text.splitlines()) == height and "leak" in text
         assert max(map(len, text.splitlines())) <= width
         assert len(re.findall("q quit", text)) == 1
