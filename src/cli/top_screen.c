@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WITH_ERRORS 96 /* columns from which on there is room for error bars */
-
 static const struct terminal plain = {.bold = "", .dim = "", .alarm = "", .plain = ""};
 
 /* Lines */
@@ -57,7 +55,7 @@ static struct screen_line *add_format(struct screen *screen, enum line_style sty
 static void add_ends(struct screen *screen, enum line_style style, const char *left, const char *right) {
     size_t right_width = text_width(right),
            room = screen->width > right_width + 1 ? screen->width - right_width - 1 : 0;
-    cleanup_text char *cut = text_shorten(left, room);
+    cleanup_text char *cut = cut_text(left, room);
     size_t blanks =
         screen->width - text_width(cut) > right_width ? screen->width - text_width(cut) - right_width : 0;
     add_format(screen, style, "%s%*s%s", cut, (int)blanks, "", right);
@@ -252,42 +250,60 @@ static void add_processes(struct screen *screen, const struct top_state *state) 
 
 /* The sites */
 
-static const char *title(const struct top_state *state, enum top_sort sort, char text[16]) {
+/* Which columns are shown: on narrow screens the name needs the room. */
+struct columns {
+    bool errors, total, temporary, oldest;
+};
+
+static struct columns columns_of(const struct screen *screen, const struct top_state *state) {
+    struct columns columns = {
+        .total = screen->width >= 50, .temporary = screen->width >= 60, .oldest = screen->width >= 70};
+    for (size_t i = 0; i < state->process_count && screen->width >= 96 && state->base_time < 0; i++)
+        if (estimate_error(state->processes[i]->live) > 0) columns.errors = true;
+    return columns;
+}
+
+struct figures_text {
+    const char *live, *error, *growth, *total, *temporary, *oldest;
+};
+
+/* printf counts bytes, and some characters are three of them. */
+static char *cell(const char *text, int width) {
+    return format_text("%*s ", width + (int)(strlen(text) - text_width(text)), text);
+}
+
+static char *join_figures(const struct columns *columns, const struct figures_text *texts) {
+    cleanup_text char *live = cell(texts->live, 8);
+    cleanup_text char *error = columns->errors ? cell(texts->error, 6) : copy_text("");
+    cleanup_text char *growth = cell(texts->growth, 9);
+    cleanup_text char *total = columns->total ? cell(texts->total, 8) : copy_text("");
+    cleanup_text char *temporary = columns->temporary ? cell(texts->temporary, 5) : copy_text("");
+    cleanup_text char *oldest = columns->oldest ? cell(texts->oldest, 7) : copy_text("");
+    return format_text("%s%s%s%s%s%s ", live, error, growth, total, temporary, oldest);
+}
+
+static struct unit_text title(const struct top_state *state, enum top_sort sort) {
     static const char *const names[] = {"LIVE", "GROWTH/s", "TOTAL", "TEMP", "OLDEST"};
+    struct unit_text text;
     bool changes = state->base_time >= 0 && (sort == TOP_LIVE || sort == TOP_TOTAL);
-    snprintf(text, 16, "%s%s%s", changes ? "+" : "", names[sort],
+    snprintf(text.text, sizeof text.text, "%s%s%s", changes ? "+" : "", names[sort],
         state->sort != sort ? ""
         : glyphs()->unicode ? "▼"
                             : "v");
     return text;
 }
 
-/* printf counts bytes, and the mark of the column that sorts is three of them. */
-static int wide(const char *text, int width) {
-    return width + (int)(strlen(text) - text_width(text));
-}
-
-static bool has_errors(const struct screen *screen, const struct top_state *state) {
-    if (screen->width < WITH_ERRORS || state->base_time >= 0) return false;
-    for (size_t i = 0; i < state->process_count; i++)
-        if (estimate_error(state->processes[i]->live) > 0) return true;
-    return false;
-}
-
 static void add_site_titles(struct screen *screen, const struct top_state *state) {
-    char live[16], growth[16], total[16], temporary[16], oldest[16];
-    title(state, TOP_LIVE, live);
-    title(state, TOP_GROWTH, growth);
-    title(state, TOP_TOTAL, total);
-    title(state, TOP_TEMPORARY, temporary);
-    title(state, TOP_OLDEST, oldest);
-    cleanup_text char *error = has_errors(screen, state)
-                                   ? format_text(" %*s", wide(glyphs()->plus_minus, 6), glyphs()->plus_minus)
-                                   : copy_text("");
-    cleanup_text char *left =
-        format_text("%*s%s %*s %*s %*s %*s  SITE", wide(live, 8), live, error, wide(growth, 9), growth,
-            wide(total, 8), total, wide(temporary, 5), temporary, wide(oldest, 7), oldest);
-    cleanup_text char *right = state->filter ? format_text("filter: %s ", state->filter) : copy_text("");
+    struct columns columns = columns_of(screen, state);
+    struct unit_text live = title(state, TOP_LIVE), growth = title(state, TOP_GROWTH),
+                     total = title(state, TOP_TOTAL), temporary = title(state, TOP_TEMPORARY),
+                     oldest = title(state, TOP_OLDEST);
+    struct figures_text texts = {
+        live.text, glyphs()->plus_minus, growth.text, total.text, temporary.text, oldest.text};
+    cleanup_text char *figures = join_figures(&columns, &texts);
+    cleanup_text char *left = format_text("%sSITE", figures);
+    cleanup_text char *filter = state->filter ? text_clean(state->filter) : NULL;
+    cleanup_text char *right = filter ? format_text("filter: %s ", filter) : copy_text("");
     add_ends(screen, LINE_BAR, left, right);
 }
 
@@ -306,22 +322,22 @@ static struct place_text place_of(const struct top_site *site) {
 
 static void add_site(
     struct screen *screen, const struct top_state *state, const struct top_row *row, bool cursor) {
-    bool errors = has_errors(screen, state);
+    struct columns columns = columns_of(screen, state);
     double error = row->live.value > 0 ? estimate_error(row->live) / row->live.value : 0;
     cleanup_text char *bar =
         error > 0 ? format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : copy_text("");
-    cleanup_text char *bar_cell = errors ? format_text(" %*s", wide(bar, 6), bar) : copy_text("");
-    struct unit_text change = change_text(row->growth);
-    cleanup_text char *figures = format_text("%8s%s %9s %8s %5s %7s  ",
-        amount_text(state, row->amounts.live).text, bar_cell, change.text,
-        amount_text(state, row->amounts.total).text, share_text(&row->amounts).text, age_text(row->age).text);
+    struct unit_text live = amount_text(state, row->amounts.live), change = change_text(row->growth),
+                     total = amount_text(state, row->amounts.total), temporary = share_text(&row->amounts),
+                     oldest = age_text(row->age);
+    struct figures_text texts = {live.text, bar, change.text, total.text, temporary.text, oldest.text};
+    cleanup_text char *figures = join_figures(&columns, &texts);
     size_t used = text_width(figures), room = screen->width > used ? screen->width - used : 1;
     struct place_text place = place_of(row->site);
     cleanup_text char *name = place_text_fit(place, room, &plain);
     place_text_free(&place);
     struct screen_line *line = add_format(screen, cursor ? LINE_CURSOR : LINE_PLAIN, "%s%s", figures, name);
     if (change.text[0] == '+') {
-        line->alarm_from = errors ? 16 : 9;
+        line->alarm_from = columns.errors ? 16 : 9;
         line->alarm_length = 9;
     }
 }
