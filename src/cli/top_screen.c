@@ -223,7 +223,7 @@ static void add_processes(struct screen *screen, const struct top_state *state) 
         state->base_time < 0 ? "TOTAL" : "+TOTAL", "TIME");
     for (size_t i = skip; i < state->process_count && shown < room; i++, shown++) {
         const struct top_process *process = state->processes[i];
-        struct unit_text change = change_text(process->running ? top_growth_of_process(state, process) : 0);
+        struct unit_text change = change_text(top_growth_of_process(state, process));
         int indent = (int)(2 * (process->depth < 10 ? process->depth : 10));
         struct screen_line *line = add_format(screen,
             process->number == state->shown ? LINE_CURSOR

@@ -192,8 +192,9 @@ size_t top_first_level(const struct top_state *state) {
     return state->reading - first >= TOP_LEVELS ? state->reading - TOP_LEVELS + 1 : first;
 }
 
-/* How many readings back growth can be measured. */
+/* How many readings back growth can be measured: none for who grows no more. */
 static size_t window_of(const struct top_state *state, const struct top_process *process) {
+    if (!process->running) return 0;
     size_t known = state->reading - process->first_reading;
     return known < TOP_WINDOW ? known : TOP_WINDOW;
 }

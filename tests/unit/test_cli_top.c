@@ -249,6 +249,7 @@ static void processes_are_a_tree_and_can_be_shown_alone(void) {
     CHECK_LINE(6, "      60    10.0K              10.0K    10.0K      14s  ` child (ended)");
     CHECK_EQUAL(state.rows[1].amounts.live, 50 * KIB);
     CHECK_EQUAL(top_level(&state, state.reading), 150 * KIB);
+    CHECK_EQUAL(top_growth_of_process(&state, child), 0);
     top_remove_process(&state, child->number);
     top_remove_process(&state, parent->number);
     top_arrange(&state);
