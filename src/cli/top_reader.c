@@ -95,9 +95,17 @@ int top_reader_find(struct top_reader *reader, double now, struct problem *probl
 
 /* Reading */
 
+/* The first of the sentences, for a while. */
+static void note_warning(struct top_reader *reader, const char *text, double now) {
+    enum { STAYS = 10 };
+    if (!text) return;
+    cleanup_text char *sentence = format_text("%.*s", (int)strcspn(text, "\n"), text);
+    top_set_note(reader->state, sentence, now, STAYS);
+}
+
 /* Gives the model that was just read its names: those that are known are kept. */
-static bool find_names(
-    struct top_reader *reader, struct top_watch *watch, const struct model *model, struct problem *problem) {
+static bool find_names(struct top_reader *reader, struct top_watch *watch, const struct model *model,
+    double now, struct problem *problem) {
     struct loaded *loaded = &watch->loaded;
     if (loaded->resolver && resolver_follow(loaded->resolver, model)) {
         resolver_resolve_all(loaded->resolver, NULL, NULL);
@@ -111,13 +119,16 @@ static bool find_names(
     int r = load_names(loaded, &reader->wishes, reader->progress, reader->context, problem);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     reader->names_cost += (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-    return r == 0;
+    if (r < 0) return false;
+    note_warning(reader, model->warning, now);
+    note_warning(reader, resolver_warning(loaded->resolver), now);
+    return true;
 }
 
-static bool take_model(
-    struct top_reader *reader, struct top_watch *watch, struct model *model, struct problem *problem) {
+static bool take_model(struct top_reader *reader, struct top_watch *watch, struct model *model, double now,
+    struct problem *problem) {
     struct model *former = watch->loaded.model;
-    bool fine = find_names(reader, watch, model, problem);
+    bool fine = find_names(reader, watch, model, now, problem);
     watch->loaded.model = model;
     model_free(former);
     return fine;
@@ -176,7 +187,7 @@ static bool read_watch(
         if (watch->process) top_find_process(reader->state, watch->process)->running = watch->ended < 0;
         return true;
     }
-    if (!take_model(reader, watch, model, problem)) return true;
+    if (!take_model(reader, watch, model, now, problem)) return true;
     struct top_process *process = process_of(reader, watch);
     top_set_process(reader->state, process, model);
     if (!process->running) {

@@ -128,7 +128,11 @@ static void add_title(struct screen *screen, const struct top_state *state) {
                   age_text(state->times[state->reading % TOP_LEVELS] - state->base_time).text);
     cleanup_text char *pace =
         state->interval > 1.05 ? format_text("  every %s", age_text(state->interval).text) : copy_text("");
-    cleanup_text char *right = format_text("%s%s%s ", since, pace, state->frozen ? "  FROZEN" : "");
+    bool incomplete = false;
+    for (size_t i = 0; i < state->process_count; i++)
+        incomplete |= state->processes[i]->is_incomplete && top_counts(state, state->processes[i]);
+    cleanup_text char *right = format_text(
+        "%s%s%s%s ", since, pace, incomplete ? "  INCOMPLETE" : "", state->frozen ? "  FROZEN" : "");
     add_ends(screen, LINE_BAR, left, right);
 }
 
@@ -366,6 +370,9 @@ static const char *empty_text(const struct top_state *state) {
         return "waiting for a program that is recorded; 'malloscope run -- PROGRAM' starts one";
     if (state->filter) return "nothing matches the filter; / changes it";
     if (state->base_time >= 0) return "nothing was allocated or freed since the baseline; B leaves it";
+    for (size_t i = 0; i < state->process_count; i++)
+        if (state->processes[i]->levels_only && top_counts(state, state->processes[i]))
+            return "only the size of the memory is recorded, no allocations";
     return "nothing was recorded yet";
 }
 

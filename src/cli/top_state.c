@@ -1,5 +1,6 @@
 #include "cli/top_state.h"
 #include "cli/memory.h"
+#include "cli/summary.h"
 #include "cli/text.h"
 #include "view/names.h"
 
@@ -123,6 +124,10 @@ void top_set_process(struct top_state *state, struct top_process *process, const
     process->duration = model->processes[0].duration;
     process->now = amounts_of(&model->totals.sum);
     process->live = model->totals.sum.live_bytes;
+    process->is_incomplete = summary_is_incomplete(model);
+    process->levels_only = model->levels_only;
+    if (model->levels_only && model->moment_count)
+        process->now.live = process->live.value = model->timeline[model->moment_count - 1].live_last;
     process->peak = model->totals.peak_bytes;
     process->levels[state->reading % TOP_LEVELS] = process->now.live;
 }

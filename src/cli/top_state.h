@@ -46,6 +46,8 @@ struct top_process {
     int pid, parent;
     char *name; /* clean */
     bool running;
+    bool is_incomplete; /* allocations were lost that should have been recorded */
+    bool levels_only;   /* nothing is known of single blocks */
     double duration;
     struct top_amounts now, base;
     struct estimate live;

@@ -1,11 +1,16 @@
 """top: the live screen, in a real terminal (tmux)."""
 
 import contextlib
+import fcntl
 import os
+import pty
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -99,6 +104,16 @@ def rows(text):
 def kib(text):
     number, unit = re.fullmatch(r"[+-]?([\d.]+)([KMG]?)", text).groups()
     return float(number) * {"": 1 / 1024, "K": 1, "M": 1024, "G": 1024 * 1024}[unit]
+
+
+def top_of(program):
+    """The process that shows it."""
+    command = [str(MALLOSCOPE).encode(), b"top", str(program).encode()]
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")[:3] == command:
+                return int(name)
+    raise AssertionError("top does not run")
 
 
 def test_sites_have_their_figures(screen, program):
@@ -232,6 +247,52 @@ def test_terminals_without_colour_or_utf_8(screen, program):
     screen.wait("^status 0")
 
 
+def test_refreshing_sends_only_what_has_changed(program):
+    """Over a slow line, what is sent again flickers."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(MALLOSCOPE, ["malloscope", "top", str(program)], harness.clean_environment({"TERM": "xterm"}))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+
+    def read_for(seconds):
+        data, end = b"", time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([terminal], [], [], left)[0]:
+                data += os.read(terminal, 65536)
+        return data
+
+    try:
+        assert b"hold" in read_for(4)
+        later = read_for(5)
+        os.write(terminal, b"\x03")
+        assert os.waitpid(pid, 0)[1] == 0
+    finally:
+        os.close(terminal)
+    assert b"for_a_moment" not in later and b"SITE" not in later, "lines that had not changed were sent again"
+    assert 100 < len(later) < 4000 and not re.search(rb"\x1b\[(2J|H\x1b\[J)", later), later
+
+
+def test_the_screen_ends_with_its_terminal(screen, program):
+    screen.start([MALLOSCOPE, "top", program])
+    screen.wait("hold")
+    pid = top_of(program)
+    screen.tmux("kill-server")
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline, "it runs on"
+        time.sleep(0.05)
+
+
+def test_lost_allocations_are_said(screen, build, start, folder):
+    small = ["-e", "--max-size", "16M", "-o", folder / "small.mscope"]
+    recorder = start([MALLOSCOPE, "run", "-q", *small, "--", build("waiting.c"), folder / "wait"])
+    pid = harness.child_of(recorder.pid, "waiting")
+    screen.start([MALLOSCOPE, "top", pid])
+    screen.wait(r"\A malloscope top .* INCOMPLETE")
+    os.remove(folder / "wait")
+    recorder.wait(PATIENCE)
+
+
 def test_all_that_runs_is_shown_without_a_name(screen, program):
     screen.start([MALLOSCOPE, "top"], width=120, height=60)
     assert re.search(rf"\b{program}\b", screen.wait(rf"\b{program}\b"))
@@ -256,12 +317,7 @@ def test_refreshing_costs_little(screen, program):
     """The bar is 2 % of one core; processor time does not depend on how busy the machine is."""
     screen.start([MALLOSCOPE, "top", program])
     screen.wait("hold")
-    pid = next(
-        int(name)
-        for name in filter(str.isdigit, os.listdir("/proc"))
-        if Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")[:3]
-        == [str(MALLOSCOPE).encode(), b"top", str(program).encode()]
-    )
+    pid = top_of(program)
 
     def processor_seconds():
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
