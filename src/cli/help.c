@@ -54,7 +54,7 @@ static void print_commands(void) {
          "Records which code allocates a program's heap, and shows it.\n\n"
          "commands:");
     for (const struct command *command = commands; command->name; command++)
-        printf("  %-8s %s\n", command->name, command->summary);
+        printf("  %-8s  %s\n", command->name, command->summary);
     puts("\n'malloscope help COMMAND' tells more. 'malloscope --version' prints the version.\n\n"
          "examples:\n"
          "  malloscope run -- ./server --port 8080      record a program\n"
