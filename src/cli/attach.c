@@ -266,7 +266,7 @@ static int watch_size(const struct attach *attach) {
         fprintf(stderr, "malloscope: recorded %s\n  %s %s peak %s of memory that no file is behind\n", path,
             seconds_text(now() - start).text, glyphs()->dot, bytes_text(peak).text);
         message_hint(
-            "there is no attribution in this recording: 'malloscope export --format json' has the timeline");
+            "there is no attribution in this recording: 'malloscope timeline' shows its size over time");
     }
     return 0;
 }

@@ -22,6 +22,8 @@ int command_tree(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stats(int argc, char **argv);
+int command_top(int argc, char **argv);
+int command_timeline(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_export(int argc, char **argv);
@@ -38,6 +40,14 @@ extern const char *const sort_names[];
 #define FILTER_HELP                                                                                          \
     "only stacks in which a function, file, module, scope, type or\nheap matches this extended regular "     \
     "expression"
+
+#define SUPPRESSIONS_HELP                                                                                    \
+    "leave out the stacks that this file names, in the form of\nLeakSanitizer: lines of leak:PATTERN"
+
+#define SOURCE_HELP_ONE                                                                                      \
+    "FILE is a recording (*.mscope) or an archive of one (*.mscar); PID is a running program that was "      \
+    "started\n"                                                                                              \
+    "with 'malloscope run', or attached to."
 
 #define SOURCE_HELP                                                                                          \
     "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \

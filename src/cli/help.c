@@ -13,8 +13,10 @@ const struct command commands[] = {
     {"report", "table of who allocated what", command_report},
     {"tree", "call tree", command_tree},
     {"flame", "page for a browser: flame graph, timeline, sites", command_flame},
-    {"leaks", "what is still allocated, with full stacks", command_leaks},
+    {"leaks", "what is likely a leak, with stacks and why", command_leaks},
     {"diff", "what changed between two recordings, and which changes are real", command_diff},
+    {"top", "live screen of running programs", command_top},
+    {"timeline", "the size of the heap over time, as a plot", command_timeline},
     {"info", "everything about a recording", command_info},
     {"stats", "totals and health, for scripts", command_stats},
     {"dump", "copy the recording of a running program", command_dump},
@@ -52,7 +54,7 @@ static void print_commands(void) {
          "Records which code allocates a program's heap, and shows it.\n\n"
          "commands:");
     for (const struct command *command = commands; command->name; command++)
-        printf("  %-8s %s\n", command->name, command->summary);
+        printf("  %-8s  %s\n", command->name, command->summary);
     puts("\n'malloscope help COMMAND' tells more. 'malloscope --version' prints the version.\n\n"
          "examples:\n"
          "  malloscope run -- ./server --port 8080      record a program\n"

@@ -1,5 +1,7 @@
+#include "view/leaks.h"
 #include "cli/advice.h"
 #include "cli/command.h"
+#include "cli/leak_text.h"
 #include "cli/load.h"
 #include "cli/memory.h"
 #include "cli/message.h"
@@ -7,25 +9,46 @@
 #include "cli/site_text.h"
 #include "cli/summary.h"
 #include "cli/units.h"
+#include "format/contract.h"
+#include "view/frames.h"
 
 #include <string.h>
 
 static const char about[] =
-    "Shows what is still allocated, largest first, each with its full stack.\n" SOURCE_HELP "\n"
-    "For a program that has ended this is what it never freed.\n\n"
+    "Shows what is still allocated, what is likely a leak first, each with its full stack and "
+    "why.\n" SOURCE_HELP "\n\n"
+    "Likely leaks are those that were left behind all along the run and not freed since, and besides them "
+    "what is\n"
+    "older than anything that was freed at that place, and what comes from a place that never freed "
+    "anything. "
+    "Then\n"
+    "come what is in use, caches for example, and, apart, what was made at start-up and did not grow. What "
+    "the C\n"
+    "library keeps for itself is only counted. Nothing is known of pointers: what is found may still be "
+    "reachable.\n\n"
     "Each entry tells live bytes and objects, the age of the oldest live allocation, and which share of all\n"
-    "objects allocated there was never freed: 100 % means nothing from there was ever freed, a small share "
-    "is\n"
-    "rather a cache or work under way.";
+    "objects allocated there was never freed. With few samples '--by site' tells more than single stacks do.";
 
 static const char examples[] = "  malloscope leaks malloscope.server.4711.mscope\n"
                                "  malloscope leaks 4711 -n 3\n"
-                               "  malloscope leaks r.mscope --by site --filter parse";
+                               "  malloscope leaks r.mscope --by site --filter parse\n"
+                               "  malloscope leaks r.mscope --suppressions lsan.supp --json";
+
+struct leak_report {
+    struct loaded loaded;
+    struct leaks leaks;
+    struct leak_scene scene;
+    struct suppressions suppressions;
+    enum view_by by;
+    uint64_t limit;
+    const char *filter;
+    struct stack_style style;
+};
 
 /* Stacks tell their heap, type and scope among their frames: the entry says it where it is made by that. */
-static void print_entry(const struct loaded *loaded, const struct view_row *row, enum view_by by,
-    const struct stack_style *style, const struct terminal *terminal) {
-    const struct model *model = loaded->model;
+static void print_figures(
+    const struct leak_report *report, const struct view_row *row, const struct terminal *terminal) {
+    const struct model *model = report->loaded.model;
     const struct figures *figures = &row->figures;
     fputs(terminal->bold, stdout);
     struct pieces pieces = {.out = stdout, .width = terminal->width, .indent = ""};
@@ -42,38 +65,180 @@ static void print_entry(const struct loaded *loaded, const struct view_row *row,
     if (figures->total_objects.value > 0)
         pieces_add(&pieces, "%s never freed",
             percent_text(figures->live_objects.value / figures->total_objects.value).text);
-    if (by == BY_HEAP) pieces_add(&pieces, "heap %s", row->heap);
-    if (by == BY_TYPE) pieces_add(&pieces, "type %s", row->type);
-    if (by == BY_SCOPE) pieces_add(&pieces, "scope %s", row->scope);
+    if (report->by == BY_HEAP) pieces_add(&pieces, "heap %s", row->heap);
+    if (report->by == BY_TYPE) pieces_add(&pieces, "type %s", row->type);
+    if (report->by == BY_SCOPE) pieces_add(&pieces, "scope %s", row->scope);
     pieces_end(&pieces);
     fputs(terminal->plain, stdout);
-    if (row->largest) stack_print(loaded, row->largest, style, terminal);
+}
+
+static void print_entry(
+    const struct leak_report *report, const struct leak *leak, const struct terminal *terminal) {
+    cleanup_text char *why = leak_why(leak, &report->scene);
+    print_figures(report, leak->row, terminal);
+    summary_wrap(stdout, "  why:", why);
+    if (leak->row->largest) stack_print(&report->loaded, leak->row->largest, &report->style, terminal);
     putchar('\n');
 }
 
-static void print_nothing(const struct model *model, const char *filter) {
+static void print_nothing(const struct leak_report *report) {
+    const struct model *model = report->loaded.model;
     const char *what =
         model->exact && !summary_is_incomplete(model) ? "nothing" : "no allocation that was recorded";
     if (model->levels_only)
         puts("no allocations were recorded, so nothing can be said about leaks");
     else
-        printf("%s is %s%s\n", what, summary_live_word(model), filter ? " and matches the filter" : "");
+        printf(
+            "%s is %s%s\n", what, summary_live_word(model), report->filter ? " and matches the filter" : "");
 }
 
-static void print_entries(const struct loaded *loaded, const struct view_rows *rows, enum view_by by,
-    uint64_t limit, const struct stack_style *style) {
+static struct unit_text in_objects(const struct figures *figures) {
+    return counted_text(figures->live_objects.value, "object");
+}
+
+static bool any_live(const struct figures *figures) {
+    return figures->live_bytes.value > 0 || figures->live_objects.value > 0;
+}
+
+/* What is not listed. */
+static void print_apart(const struct leak_report *report) {
+    const struct leaks *leaks = &report->leaks;
+    if (any_live(&leaks->held))
+        printf("%s in %s the C library keeps for itself until the end\n",
+            bytes_text(leaks->held.live_bytes.value).text, in_objects(&leaks->held).text);
+    if (!report->suppressions.count) return;
+    printf("%s in %s suppressed, by %zu of %s\n", bytes_text(leaks->suppressed.live_bytes.value).text,
+        in_objects(&leaks->suppressed).text, suppressions_used(&report->suppressions),
+        counted_text((double)report->suppressions.count, "pattern").text);
+}
+
+/* A stretch of the list with a heading of its own. */
+struct section {
+    const char *title;
+    const struct figures *sum;
+    size_t first, count;
+};
+
+static void print_section(const struct leak_report *report, const struct section *section) {
     struct terminal terminal = terminal_of(stdout);
-    printf("%s %s in %s:\n\n", bytes_text(rows->sum.live_bytes.value).text, summary_live_word(loaded->model),
-        counted_text(rows->sum.live_objects.value, "object").text);
-    size_t live = 0;
-    while (live < rows->count && rows->rows[live].figures.live_bytes.value > 0) live++;
-    size_t shown = limit && limit < live ? limit : live;
-    for (size_t i = 0; i < shown; i++) print_entry(loaded, &rows->rows[i], by, style, &terminal);
-    if (shown == live) return;
+    const struct leak *list = report->leaks.list + section->first;
+    if (!section->count) return;
+    printf("%s%s%s: %s in %s\n\n", terminal.bold, section->title, terminal.plain,
+        bytes_text(section->sum->live_bytes.value).text, in_objects(section->sum).text);
+    size_t left = section->first < report->limit ? report->limit - section->first : 0;
+    size_t shown = report->limit && left < section->count ? left : section->count;
     double rest = 0;
-    for (size_t i = shown; i < live; i++) rest += rows->rows[i].figures.live_bytes.value;
-    printf("%s %s more with %s; -n 0 shows all\n", glyphs()->ellipsis,
-        count_text((double)(live - shown)).text, bytes_text(rest).text);
+    for (size_t i = 0; i < shown; i++) print_entry(report, &list[i], &terminal);
+    for (size_t i = shown; i < section->count; i++) rest += list[i].row->figures.live_bytes.value;
+    if (shown < section->count)
+        printf("%s %s %s with %s; -n 0 shows all\n\n", glyphs()->ellipsis,
+            count_text((double)(section->count - shown)).text, shown ? "more" : "not shown",
+            bytes_text(rest).text);
+}
+
+static void print_entries(const struct leak_report *report) {
+    const struct leaks *leaks = &report->leaks;
+    size_t likely = 0, start_up = leaks->count;
+    while (likely < leaks->count && leak_is_likely(leaks->list[likely].kind)) likely++;
+    while (start_up > likely && leaks->list[start_up - 1].kind == LEAK_START_UP) start_up--;
+    struct figures all = leaks->rows.sum;
+    figures_add(&all, &leaks->held);
+    figures_add(&all, &leaks->suppressed);
+    printf("%s %s in %s:\n", bytes_text(all.live_bytes.value).text, summary_live_word(report->loaded.model),
+        in_objects(&all).text);
+    print_apart(report);
+    putchar('\n');
+    if (!likely) puts("nothing looks like a leak\n");
+    const struct section sections[] = {{"LIKELY LEAKS", &leaks->likely, 0, likely},
+        {"IN USE, or so it seems", &leaks->in_use, likely, start_up - likely},
+        {"START-UP, not growing", &leaks->start_up, start_up, leaks->count - start_up}};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) print_section(report, &sections[i]);
+}
+
+/* JSON */
+
+static void write_sum(struct json *json, const char *key, const struct figures *figures) {
+    json_key(json, key);
+    json_object(json);
+    contract_write_figures(json, figures);
+    json_object_end(json);
+}
+
+static void write_stack(
+    struct json *json, const struct leak_report *report, const struct model_stack *stack) {
+    struct source_frames frames = {0};
+    if (!source_frames_expand_labelled(&frames, report->loaded.model, report->loaded.resolver, stack))
+        memory_is_short();
+    json_key(json, "stack");
+    json_array(json);
+    for (size_t i = 0; i < frames.count; i++) {
+        const struct source_frame *frame = &frames.frames[i];
+        json_object(json);
+        json_key_string(json, "function", frame->symbol->function);
+        json_key_string(json, "file", frame->symbol->file);
+        json_key_integer(json, "line", frame->symbol->line);
+        json_key_string(json, "module", frame->module ? frame->module->path : NULL);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    source_frames_free(&frames);
+}
+
+static void write_births(struct json *json, const struct figures *figures) {
+    json_key(json, "births");
+    json_array(json);
+    for (int i = 0; i < BIRTH_PARTS; i++) json_integer(json, figures->births[i]);
+    json_array_end(json);
+}
+
+static void write_entry(struct json *json, const struct leak_report *report, const struct leak *leak) {
+    cleanup_text char *why = leak_why(leak, &report->scene);
+    json_object(json);
+    json_key_string(json, "kind", leak_kind_name(leak->kind));
+    json_key(json, "likely");
+    json_boolean(json, leak_is_likely(leak->kind));
+    json_key(json, "uncertain");
+    json_boolean(json, leak->uncertain);
+    json_key_string(json, "why", why);
+    json_key_number(json, "growth_per_second", leak->growth);
+    write_births(json, &leak->row->figures);
+    json_key(json, "row");
+    contract_write_row(json, leak->row);
+    if (leak->row->largest) write_stack(json, report, leak->row->largest);
+    json_object_end(json);
+}
+
+static void print_json(const struct leak_report *report) {
+    const struct leaks *leaks = &report->leaks;
+    struct json json;
+    json_start(&json, stdout, true);
+    json_object(&json);
+    json_key(&json, "totals");
+    contract_write_totals(&json, report->loaded.model);
+    write_sum(&json, "likely", &leaks->likely);
+    write_sum(&json, "in_use", &leaks->in_use);
+    write_sum(&json, "start_up", &leaks->start_up);
+    write_sum(&json, "held", &leaks->held);
+    write_sum(&json, "suppressed", &leaks->suppressed);
+    json_key(&json, "entries");
+    json_array(&json);
+    size_t count = report->limit && report->limit < leaks->count ? report->limit : leaks->count;
+    for (size_t i = 0; i < count; i++) write_entry(&json, report, &leaks->list[i]);
+    json_array_end(&json);
+    json_object_end(&json);
+    putchar('\n');
+}
+
+static void print_for_people(const struct leak_report *report) {
+    const struct leaks *leaks = &report->leaks;
+    summary_print(stdout, report->loaded.model);
+    summary_print_notes(stdout, report->loaded.model, SORT_LIVE);
+    advice_print(stdout, &report->loaded, SORT_LIVE);
+    putchar('\n');
+    if (leaks->count || any_live(&leaks->held) || any_live(&leaks->suppressed))
+        print_entries(report);
+    else
+        print_nothing(report);
 }
 
 int command_leaks(int argc, char **argv) {
@@ -82,19 +247,22 @@ int command_leaks(int argc, char **argv) {
     static const enum view_by leak_by[] = {
         BY_STACK, BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_HEAP, BY_TYPE, BY_SCOPE};
     int by = 0;
-    uint64_t limit = 10;
-    const char *filter = NULL;
-    struct stack_style style = {.indent = "    "};
+    bool json = false;
+    const char *suppressions = NULL;
+    struct leak_report report = {.limit = 10, .style = {.indent = "    "}};
     struct symbol_wishes wishes = {0};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &by, "WHAT",
             .help = "what makes an entry (default stack); of several stacks\nthe largest is shown:",
             .choices = leak_by_names},
-        {'n', "limit", OPTION_COUNT, &limit, "N", .help = "show N entries (default 10; 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &filter, "RE", .help = FILTER_HELP},
-        {0, "raw-site", OPTION_ON, &style.raw_site, NULL,
+        {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N entries (default 10; 0 = all)"},
+        {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
+        {0, "suppressions", OPTION_TEXT, &suppressions, "FILE", .help = SUPPRESSIONS_HELP},
+        {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object, with all entries"},
+        {0, "raw-site", OPTION_ON, &report.style.raw_site, NULL,
             .help = "show operator new, containers, strdup, ... too"},
-        {'v', "verbose", OPTION_ON, &style.full_names, NULL, .help = "names in full, with all arguments"},
+        {'v', "verbose", OPTION_ON, &report.style.full_names, NULL,
+            .help = "names in full, with all arguments"},
         SYMBOL_RULES(wishes),
     };
     struct command_line line = {.name = "leaks",
@@ -107,25 +275,31 @@ int command_leaks(int argc, char **argv) {
         .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    if (json && !rules[1].given) report.limit = 0;
 
-    struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, &wishes, &loaded);
-    if (code) return code;
     struct problem problem = {0};
-    struct view_rows rows;
-    struct view_query query = {leak_by[by], SORT_LIVE, filter, style.raw_site};
-    if (view_rows_query(loaded.model, loaded.resolver, &query, &rows, &problem) < 0) {
-        load_free(&loaded);
+    if (suppressions && suppressions_read(suppressions, &report.suppressions, &problem) < 0)
+        return message_problem(&problem);
+    int code = load_sources(line.arguments, line.argument_count, &wishes, &report.loaded);
+    if (code) {
+        suppressions_free(&report.suppressions);
+        return code;
+    }
+    report.by = leak_by[by];
+    report.scene = leak_scene_of(report.loaded.model);
+    struct view_query query = {
+        .by = report.by, .sort = SORT_LIVE, .filter = report.filter, .raw_sites = report.style.raw_site};
+    if (leaks_find(report.loaded.model, report.loaded.resolver, &query, &report.suppressions, &report.leaks,
+            &problem) < 0) {
+        load_free(&report.loaded);
+        suppressions_free(&report.suppressions);
         return message_problem(&problem);
     }
-    summary_print(stdout, loaded.model);
-    summary_print_notes(stdout, loaded.model, SORT_LIVE);
-    advice_print(stdout, &loaded, SORT_LIVE);
-    putchar('\n');
-    if (rows.sum.live_bytes.value > 0)
-        print_entries(&loaded, &rows, query.by, limit, &style);
+    if (json)
+        print_json(&report);
     else
-        print_nothing(loaded.model, filter);
-    view_rows_free(&rows);
-    return load_finish(&loaded);
+        print_for_people(&report);
+    leaks_free(&report.leaks);
+    suppressions_free(&report.suppressions);
+    return load_finish(&report.loaded);
 }

@@ -33,16 +33,23 @@ static int check_sysroot(const char *folder) {
     return 0;
 }
 
-static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishes, struct problem *problem) {
+int load_names(struct loaded *loaded, const struct symbol_wishes *wishes, symbol_progress progress,
+    void *context, struct problem *problem) {
     int r = resolver_new(loaded->model, &loaded->resolver, problem);
     if (r < 0) return r;
     if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
     char *cache = wishes->no_cache ? NULL : symbol_cache_folder();
     if (cache) resolver_use_cache(loaded->resolver, cache);
     free(cache);
+    resolver_resolve_all(loaded->resolver, progress, context);
+    return 0;
+}
+
+static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishes, struct problem *problem) {
     struct progress progress;
     progress_start(&progress, "reading symbols");
-    resolver_resolve_all(loaded->resolver, progress_step, &progress);
+    int r = load_names(loaded, wishes, progress_step, &progress, problem);
+    if (r < 0) return r;
     progress_end(&progress);
     print_warnings(resolver_warning(loaded->resolver));
     if (resolver_lacks_files(loaded->resolver) && !wishes->sysroot)
@@ -62,14 +69,14 @@ static int complete(const struct symbol_wishes *wishes, struct loaded *loaded) {
     return message_problem(&problem);
 }
 
-static int check_wishes(const struct symbol_wishes *wishes) {
+int load_check_wishes(const struct symbol_wishes *wishes) {
     return wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
 }
 
 int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
     struct archive_writer *archive, struct loaded *ret_loaded) {
     struct problem problem = {0};
-    int code = check_wishes(wishes);
+    int code = load_check_wishes(wishes);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
     const char *const *names = (const char *const *)sources;
@@ -83,7 +90,7 @@ int load_into_archive(char **sources, size_t count, const struct symbol_wishes *
 int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
     if (seconds < 0) return load_sources(&source, 1, wishes, ret_loaded);
     struct problem problem = {0};
-    int code = check_wishes(wishes);
+    int code = load_check_wishes(wishes);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
     if (model_load_until(source, seconds, &ret_loaded->model, &problem) < 0) return message_problem(&problem);

@@ -44,6 +44,12 @@ int load_into_archive(char **sources, size_t count, const struct symbol_wishes *
 int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
+/* The parts of that, for who has read a model otherwise: whether the wishes can be met, with a message if
+ * not, as an exit code; and names for all of the model's addresses, without a word. */
+int load_check_wishes(const struct symbol_wishes *wishes);
+int load_names(struct loaded *loaded, const struct symbol_wishes *wishes, symbol_progress progress,
+    void *context, struct problem *problem);
+
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged
  * recording is PROBLEM_DAMAGED even though all that can be read was shown. */
 int load_finish(struct loaded *loaded);

@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool takes_value(const struct option_rule *rule) {
-    return rule->kind != OPTION_ON && rule->kind != OPTION_OFF;
+static bool is_flag(const struct option_rule *rule) {
+    return rule->kind == OPTION_ON || rule->kind == OPTION_OFF;
+}
+static bool needs_value(const struct option_rule *rule) {
+    return !is_flag(rule) && rule->kind != OPTION_SIZE_OR_NONE;
 }
 
 static enum options_result wrong(const struct command_line *line, const char *format, ...)
@@ -47,7 +50,9 @@ static void print_rule(const struct option_rule *rule, size_t width) {
     char form[64];
     int used = rule->letter ? snprintf(form, sizeof form, "  -%c, --%s", rule->letter, rule->name)
                             : snprintf(form, sizeof form, "      --%s", rule->name);
-    if (rule->argument) used += snprintf(form + used, sizeof form - (size_t)used, " %s", rule->argument);
+    const char *between = needs_value(rule) ? " " : "";
+    if (rule->argument)
+        used += snprintf(form + used, sizeof form - (size_t)used, "%s%s", between, rule->argument);
     printf("%s%*s", form, used < COLUMN - 1 ? COLUMN - used : 0, "");
     if (used >= COLUMN - 1) printf("\n%*s", COLUMN, "");
     text_print_wrapped(stdout, rule->help, COLUMN, width);
@@ -94,6 +99,9 @@ static const char *store(struct option_rule *rule, const char *value) {
         return parse_count(value, rule->target) ? NULL : "a whole number";
     case OPTION_SIZE:
         return parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
+    case OPTION_SIZE_OR_NONE:
+        *(uint64_t *)rule->target = 0;
+        return !value || parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
     case OPTION_PERCENT: {
         char *end;
         errno = 0;
@@ -133,7 +141,7 @@ static enum options_result wrong_value(const struct command_line *line, const st
 static enum options_result take_environment(const struct command_line *line, struct option_rule *rule) {
     const char *value = rule->environment ? getenv(rule->environment) : NULL;
     if (rule->given || !value || !*value) return OPTIONS_FINE;
-    if (!takes_value(rule)) {
+    if (is_flag(rule)) {
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
             return wrong(
                 line, "the environment variable %s needs 0 or 1, not '%s'", rule->environment, value);
@@ -168,7 +176,7 @@ struct walk {
 static enum options_result take_option(
     struct walk *walk, struct option_rule *rule, const char *shown_name, const char *inline_value) {
     const char *value = inline_value;
-    if (takes_value(rule) && !value) {
+    if (needs_value(rule) && !value) {
         if (walk->next >= walk->argc)
             return wrong(walk->line, "%s needs a value: %s", shown_name, rule->argument);
         value = walk->argv[walk->next++];
@@ -189,7 +197,7 @@ static enum options_result take_long(struct walk *walk, char *text) {
     for (size_t i = 0; i < walk->line->rule_count; i++) {
         struct option_rule *rule = &walk->line->rules[i];
         if (strcmp(rule->name, name) != 0) continue;
-        if (equals && !takes_value(rule)) return wrong(walk->line, "--%s takes no value", name);
+        if (equals && is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
         cleanup_text char *shown = format_text("--%s", name);
         return take_option(walk, rule, shown, equals ? equals + 1 : NULL);
     }
@@ -208,9 +216,9 @@ static enum options_result take_short(struct walk *walk, const char *letters) {
             if (walk->line->rules[i].letter == *letters) rule = &walk->line->rules[i];
         if (!rule) return wrong(walk->line, "'%s' has no option '-%c'", walk->line->name, *letters);
         char shown[] = {'-', *letters, 0};
-        bool rest_is_value = takes_value(rule) && letters[1];
+        bool rest_is_value = needs_value(rule) && letters[1];
         enum options_result result = take_option(walk, rule, shown, rest_is_value ? letters + 1 : NULL);
-        if (result != OPTIONS_FINE || takes_value(rule)) return result;
+        if (result != OPTIONS_FINE || needs_value(rule)) return result;
     }
     return OPTIONS_FINE;
 }

@@ -7,14 +7,15 @@
 #include <stddef.h>
 
 enum option_kind {
-    OPTION_ON,      /* bool: true when given */
-    OPTION_OFF,     /* bool: false when given */
-    OPTION_TEXT,    /* const char * */
-    OPTION_COUNT,   /* uint64_t */
-    OPTION_SIZE,    /* uint64_t, in bytes: 512K */
-    OPTION_PERCENT, /* double, 0 to 100 */
-    OPTION_SECONDS, /* double: 30s, 500ms, 5m, 1h, or a bare number of seconds */
-    OPTION_CHOICE,  /* int: number of the choice in `choices` */
+    OPTION_ON,           /* bool: true when given */
+    OPTION_OFF,          /* bool: false when given */
+    OPTION_TEXT,         /* const char * */
+    OPTION_COUNT,        /* uint64_t */
+    OPTION_SIZE,         /* uint64_t, in bytes: 512K */
+    OPTION_SIZE_OR_NONE, /* the same, 0 when no value is given; a value stands behind "=" only */
+    OPTION_PERCENT,      /* double, 0 to 100 */
+    OPTION_SECONDS,      /* double: 30s, 500ms, 5m, 1h, or a bare number of seconds */
+    OPTION_CHOICE,       /* int: number of the choice in `choices` */
 };
 
 struct option_rule {

@@ -208,7 +208,7 @@ static void print_for_people(const struct report *report) {
         puts("nothing matches the filter");
     else if (model->exact)
         puts(model->levels_only
-                 ? "there is no attribution: 'malloscope export --format json' has the timeline"
+                 ? "there is no attribution: 'malloscope timeline' shows its size over time"
                  : "nothing was allocated");
     else
         puts("no allocation was sampled");

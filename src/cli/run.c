@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/dump_wishes.h"
+#include "cli/gates.h"
 #include "cli/launch.h"
 #include "cli/library.h"
 #include "cli/memory.h"
@@ -30,6 +31,7 @@ struct run {
     char *pattern; /* absolute */
     char *library;
     struct dump_wishes dumps;
+    struct gates gates;
 };
 
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
@@ -43,12 +45,20 @@ static const char about[] =
     "counter that makes the name new). The file is always whole: it can be read while the program runs, and\n"
     "after kill -9. Dumps are made besides it, by the program itself, when --dump-at or --signal say so; to\n"
     "copy what is recorded at some moment, 'malloscope dump PID' costs the program less.\n"
+    "Gates are for tests: with --leaks-fail, --peak-limit or --max-allocs the exit status is 6 if the "
+    "program "
+    "itself\n"
+    "ends well but what was recorded of it is above the limit; the sites responsible are printed. Of a "
+    "sampled\n"
+    "recording the lower end of the 95 % interval must be above it. Programs that it starts are not "
+    "judged.\n\n"
     "An existing LD_PRELOAD is kept; MALLOSCOPE_LIBRARY names another recorder library.";
 
 static const char examples[] = "  malloscope run -- ./server --port 8080\n"
                                "  malloscope run --rate 64K -o /tmp/%e.%p.mscope -- python3 script.py\n"
                                "  malloscope run --exact -f -o test.mscope -- ./unit-test\n"
                                "  malloscope run --dump /tmp/%e.%n.heap --dump-at exit,10s -- ./server\n"
+                               "  malloscope run --exact --leaks-fail --junit heap.xml -- ./unit-test\n"
                                "  MALLOSCOPE_RATE=1M malloscope run make -j8";
 
 /* The environment of the program */
@@ -98,24 +108,38 @@ static void print_summary(const struct run_recordings *recordings, int status, d
     outcome_print(recordings->main, seconds, more);
 }
 
-static void tell_result(const struct run *run, const struct launched *launched, uint64_t start) {
-    uint64_t end = realtime();
-    if (run->quiet) return;
-    struct run_recordings recordings;
-    run_recordings_find(run->pattern, launched->pid, start, &recordings);
-    if (recordings.main) {
-        print_summary(&recordings, launched->status, 1e-9 * (double)(end - start));
-    } else {
-        message_error(PROBLEM_FAILURE,
-            "if the recorder could not start, it has said why; a file that is deleted while the program runs "
-            "can be "
-            "saved with 'malloscope dump PID -o FILE' as long as it runs",
-            "there is no recording of '%s' at '%s'", run->arguments[0], run->pattern);
-        if (recordings.child_count)
-            message_note("%zu of the programs it started %s recorded, such as %s", recordings.child_count,
-                recordings.child_count == 1 ? "was" : "were", recordings.children[0]);
+static void tell_result(
+    const struct run *run, const struct run_recordings *recordings, int status, double seconds) {
+    if (recordings->main) {
+        print_summary(recordings, status, seconds);
+        return;
     }
-    run_recordings_free(&recordings);
+    message_error(PROBLEM_FAILURE,
+        "if the recorder could not start, it has said why; a file that is deleted while the program runs "
+        "can be "
+        "saved with 'malloscope dump PID -o FILE' as long as it runs",
+        "there is no recording of '%s' at '%s'", run->arguments[0], run->pattern);
+    if (recordings->child_count)
+        message_note("%zu of the programs it started %s recorded, such as %s", recordings->child_count,
+            recordings->child_count == 1 ? "was" : "were", recordings->children[0]);
+}
+
+/* Returns the exit code. That of a program which failed by itself says more than a gate does. */
+static int finish(struct run *run, const struct launched *launched, uint64_t start) {
+    double seconds = 1e-9 * (double)(realtime() - start);
+    int code = 0;
+    if (!run->quiet || gates_are_set(&run->gates)) {
+        struct run_recordings recordings;
+        run_recordings_find(run->pattern, launched->pid, start, &recordings);
+        if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
+        if (gates_are_set(&run->gates)) {
+            struct gated_run gated = {
+                recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
+            code = gates_judge(&run->gates, &gated);
+        }
+        run_recordings_free(&recordings);
+    }
+    return launched->status ? launch_pass_on(launched->status) : code;
 }
 
 /* Before */
@@ -131,6 +155,9 @@ static int check_options(struct run *run, const struct option_rule *rate) {
     if (run->depth && (run->depth < DEPTH_LEAST || run->depth > DEPTH_MOST))
         return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
             "a stack of %llu frames cannot be kept", (unsigned long long)run->depth);
+    if (!gates_are_set(&run->gates) && (run->gates.junit_path || run->gates.suppressions_path))
+        return message_error(PROBLEM_USAGE, "add --leaks-fail, --peak-limit or --max-allocs",
+            "--%s is for gates, and there is none", run->gates.junit_path ? "junit" : "suppressions");
     bool exact = run->exact || run->rate == 1;
     uint64_t least =
         exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* room for the first tables and some growth */
@@ -146,14 +173,15 @@ static int prepare(struct run *run) {
     if (program_find(run->arguments[0], &run->program, &problem) < 0 ||
         program_check(run->program, &warning, &problem) < 0 ||
         output_pattern_prepare(run->output, run->force, &run->pattern, &problem) < 0 ||
-        dump_wishes_prepare(&run->dumps, &problem) < 0 || library_find(&run->library, &problem) < 0)
+        dump_wishes_prepare(&run->dumps, &problem) < 0 || library_find(&run->library, &problem) < 0 ||
+        gates_prepare(&run->gates, &problem) < 0)
         return message_problem(&problem);
     if (warning && !run->quiet) message_note("%s", warning);
     return 0;
 }
 
 int command_run(int argc, char **argv) {
-    struct run run = {.follow = true};
+    struct run run = {.follow = true, .gates = GATES_NONE};
     struct option_rule rules[] = {
         {'o', "output", OPTION_TEXT, &run.output, "FILE", .help = "name of the recording, or a folder for it",
             .environment = "MALLOSCOPE_OUTPUT"},
@@ -198,6 +226,16 @@ int command_run(int argc, char **argv) {
         {0, "signal", OPTION_TEXT, &run.dumps.signal, "NAME",
             .help = "dump whenever the program gets this signal, such as USR2",
             .environment = "MALLOSCOPE_SIGNAL"},
+        {0, "leaks-fail", OPTION_SIZE_OR_NONE, &run.gates.leaks, "[=BYTES]",
+            .help = "gate: fail if likely leaks (see 'malloscope leaks') are more\nthan BYTES (default 0)"},
+        {0, "peak-limit", OPTION_SIZE, &run.gates.peak, "BYTES",
+            .help = "gate: fail if the heap was larger than this at its peak"},
+        {0, "max-allocs", OPTION_COUNT, &run.gates.allocations, "N",
+            .help = "gate: fail if there were more allocations"},
+        {0, "suppressions", OPTION_TEXT, &run.gates.suppressions_path, "FILE",
+            .help = "for --leaks-fail: " SUPPRESSIONS_HELP},
+        {0, "junit", OPTION_TEXT, &run.gates.junit_path, "FILE",
+            .help = "write what the gates said as JUnit XML"},
     };
     struct command_line line = {.name = "run",
         .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",
@@ -221,10 +259,8 @@ int command_run(int argc, char **argv) {
     struct problem problem = {0};
     if (!code && launch_and_wait(run.program, run.arguments, set_environment, &run, &launched, &problem) < 0)
         code = message_problem(&problem);
-    if (!code) {
-        tell_result(&run, &launched, start);
-        code = launch_pass_on(launched.status);
-    }
+    if (!code) code = finish(&run, &launched, start);
+    gates_free(&run.gates);
     free(run.arguments);
     free(run.program);
     free(run.pattern);

@@ -111,7 +111,7 @@ static const char *last_part(const char *place) {
     return slash && slash[1] ? slash + 1 : place;
 }
 
-void place_text_print(struct place_text text, size_t width, const struct terminal *terminal) {
+char *place_text_fit(struct place_text text, size_t width, const struct terminal *terminal) {
     enum { NAME_LEAST = 12 };
     size_t name_width = text_width(text.name);
     const char *place = text.place && *text.place ? text.place : NULL;
@@ -124,15 +124,18 @@ void place_text_print(struct place_text text, size_t width, const struct termina
         size_t room = name_width + GAP < width ? width - name_width - GAP : 0;
         if (room >= NAME_LEAST) {
             cleanup_text char *cut = text_shorten(place, room);
-            printf("%s  %s%s%s", text.name, terminal->dim, cut, terminal->plain);
-            return;
+            return format_text("%s  %s%s%s", text.name, terminal->dim, cut, terminal->plain);
         }
         place = NULL;
         place_width = 0;
     }
     cleanup_text char *name = text_shorten(text.name, width - place_width);
-    fputs(name, stdout);
-    if (place) printf("  %s%s%s", terminal->dim, place, terminal->plain);
+    return place ? format_text("%s  %s%s%s", name, terminal->dim, place, terminal->plain) : copy_text(name);
+}
+
+void place_text_print(struct place_text text, size_t width, const struct terminal *terminal) {
+    cleanup_text char *fitted = place_text_fit(text, width, terminal);
+    fputs(fitted, stdout);
 }
 
 void place_text_free(struct place_text *text) {

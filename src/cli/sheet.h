@@ -52,6 +52,9 @@ void sheet_fit(struct sheet *sheet);
 void sheet_print_titles(const struct sheet *sheet);
 void sheet_print_row(const struct sheet *sheet, size_t row);
 
+/* A name and its place in at most `width` columns (0 = no limit), with the terminal's sequences. The caller
+ * frees it. */
+char *place_text_fit(struct place_text text, size_t width, const struct terminal *terminal);
 /* Prints a name and its place in at most `width` columns (0 = no limit). */
 void place_text_print(struct place_text text, size_t width, const struct terminal *terminal);
 void place_text_free(struct place_text *text);

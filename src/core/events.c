@@ -140,13 +140,6 @@ void event_inherit(struct recording *recording, const struct live_entry *entry) 
     recording->header->live_bytes += weight.bytes;
 }
 
-static unsigned lifetime_bucket(uint64_t nanoseconds) {
-    uint64_t units = nanoseconds >> LIFETIME_SHIFT;
-    if (units == 0) return 0;
-    unsigned bucket = (63 - (unsigned)__builtin_clzll(units)) / 2 + 1;
-    return bucket < LIFETIME_BUCKETS ? bucket : LIFETIME_BUCKETS - 1;
-}
-
 void event_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now) {
     struct recording_header *header = recording->header;

@@ -173,6 +173,13 @@ struct thread_record {
 #define LIFETIME_SHIFT    10
 #define TEMPORARY_BUCKETS 6
 
+static inline unsigned lifetime_bucket(uint64_t nanoseconds) {
+    uint64_t units = nanoseconds >> LIFETIME_SHIFT;
+    if (units == 0) return 0;
+    unsigned bucket = (63 - (unsigned)__builtin_clzll(units)) / 2 + 1;
+    return bucket < LIFETIME_BUCKETS ? bucket : LIFETIME_BUCKETS - 1;
+}
+
 enum stack_flag {
     STACK_COMPLETE = 1 << 0, /* the walk reached the start of the thread */
     STACK_CUT = 1 << 1,      /* deeper than depth_max */

@@ -41,6 +41,10 @@ void figures_add(struct figures *sum, const struct figures *figures) {
     sum->live_samples += figures->live_samples;
     sum->sampled_bytes += figures->sampled_bytes;
     sum->sampled_live_bytes += figures->sampled_live_bytes;
-    for (int i = 0; i < LIFETIME_BUCKETS; i++) sum->lifetime[i] += figures->lifetime[i];
+    for (int i = 0; i < LIFETIME_BUCKETS; i++) {
+        sum->lifetime[i] += figures->lifetime[i];
+        sum->ages[i] += figures->ages[i];
+    }
+    for (int i = 0; i < BIRTH_PARTS; i++) sum->births[i] += figures->births[i];
     if (figures->oldest < sum->oldest) sum->oldest = figures->oldest;
 }

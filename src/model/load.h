@@ -15,6 +15,7 @@ struct builder {
         heap_capacity, text_capacity, code_capacity, sample_capacity;
     bool with_samples;              /* the model lists them */
     struct archive_writer *archive; /* gets a copy of each recording, unless it is NULL */
+    bool is_glance;                 /* see model_glance */
     uint64_t until;                 /* ns: only blocks born up to then count as live */
     double depth_sum;               /* frames, times samples */
     uint64_t

@@ -254,11 +254,18 @@ static bool merge(
     return true;
 }
 
+/* `now` is the end of what was recorded: the moment that ages are told for. */
+static void add_live_time(struct figures *figures, uint64_t birth, uint64_t now) {
+    if (birth < figures->oldest) figures->oldest = birth;
+    double part = now ? (double)birth / (double)now * BIRTH_PARTS : 0;
+    figures->births[part < BIRTH_PARTS ? (int)part : BIRTH_PARTS - 1]++;
+    figures->ages[lifetime_bucket(now > birth ? now - birth : 0)]++;
+}
+
 static void add_live_sample(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
     double size = (double)entry->size, weight = bytes_of(sampler_weight(entry->size, rate));
     figures->live_samples++;
     figures->sampled_live_bytes += size;
-    if (entry->birth < figures->oldest) figures->oldest = entry->birth;
     if (weight <= size) return;
     figures->live_bytes.variance += weight * (weight - size);
     double objects = weight / size * entry->count;
@@ -303,6 +310,7 @@ static bool list_sample(struct builder *builder, const struct live_entry *entry,
 /* `list` is sorted by number. False if there is no memory. */
 static bool read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
+    uint64_t now = snapshot->elapsed < builder->until ? snapshot->elapsed : builder->until;
     struct model *model = builder->model;
     uint64_t strangers = 0;
     struct table_cursor cursor = {0};
@@ -317,6 +325,7 @@ static bool read_live(struct builder *builder, const struct snapshot *snapshot, 
         struct figures *figures = &model->stacks[found->stack].figures;
         uint64_t rate = model->heaps[found->heap].rate;
         add_live_sample(figures, entry, rate);
+        add_live_time(figures, entry->birth, now);
         if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
         if (!builder_grow(&model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live))
             return false;

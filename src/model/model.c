@@ -172,6 +172,7 @@ static int add_file(struct builder *builder, const char *path, int writer, struc
     struct recording_file file;
     int r = recording_file_open(path, writer, &file, problem);
     if (r < 0) return r;
+    file.is_glance = builder->is_glance;
     if (archive_is_one(file.descriptor)) {
         struct archive archive;
         r = archive_open(file.descriptor, path, &archive, problem);
@@ -217,12 +218,20 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
     return r;
 }
 
-static int load(const char *const *names, size_t count, struct archive_writer *archive, uint64_t until,
-    bool with_samples, struct model **ret_model, struct problem *problem) {
+/* How sources are read. */
+struct reading {
+    struct archive_writer *archive;
+    uint64_t until;
+    bool is_glance, with_samples;
+};
+
+static int load(const char *const *names, size_t count, struct reading reading, struct model **ret_model,
+    struct problem *problem) {
     struct builder builder = {.model = calloc(1, sizeof *builder.model),
-        .archive = archive,
-        .until = until,
-        .with_samples = with_samples};
+        .archive = reading.archive,
+        .until = reading.until,
+        .is_glance = reading.is_glance,
+        .with_samples = reading.with_samples};
     struct model *model = builder.model;
     if (!model)
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
@@ -245,16 +254,17 @@ static int load(const char *const *names, size_t count, struct archive_writer *a
 
 int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
     struct model **ret_model, struct problem *problem) {
-    return load(names, count, archive, UINT64_MAX, false, ret_model, problem);
+    return load(names, count, (struct reading){.archive = archive, .until = UINT64_MAX}, ret_model, problem);
 }
 
 int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
-    return load(&name, 1, NULL, (uint64_t)(seconds * 1e9), false, ret_model, problem);
+    return load(&name, 1, (struct reading){.until = (uint64_t)(seconds * 1e9)}, ret_model, problem);
 }
 
 int model_load_with_samples(
     const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    return load(names, count, NULL, UINT64_MAX, true, ret_model, problem);
+    return load(
+        names, count, (struct reading){.until = UINT64_MAX, .with_samples = true}, ret_model, problem);
 }
 
 int model_load_many(
@@ -264,6 +274,10 @@ int model_load_many(
 
 int model_load(const char *name, struct model **ret_model, struct problem *problem) {
     return model_load_many(&name, 1, ret_model, problem);
+}
+
+int model_glance(const char *path, struct model **ret_model, struct problem *problem) {
+    return load(&path, 1, (struct reading){.until = UINT64_MAX, .is_glance = true}, ret_model, problem);
 }
 
 const char *model_find_text(const struct model *model, uint32_t process, uint64_t number) {

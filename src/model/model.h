@@ -30,6 +30,8 @@ struct estimate {
 double estimate_error(struct estimate estimate);
 struct estimate estimate_add(struct estimate a, struct estimate b);
 
+#define BIRTH_PARTS 8 /* a run, so far as it was recorded, in equal parts of time */
+
 /* The figures of one stack, or of any set of stacks: they add up. */
 struct figures {
     struct estimate live_bytes, live_objects;
@@ -44,6 +46,8 @@ struct figures {
     double sampled_bytes;  /* plain sizes of all samples */
     double sampled_live_bytes;
     double lifetime[LIFETIME_BUCKETS]; /* freed objects by lifetime, see recording.h */
+    uint32_t births[BIRTH_PARTS];      /* live samples by the part of the run they were born in */
+    uint32_t ages[LIFETIME_BUCKETS];   /* live samples by age, on the scale of `lifetime` */
     uint64_t oldest; /* ns since start at which the oldest live sample was born, UINT64_MAX = none */
 };
 
@@ -234,6 +238,10 @@ int model_load_many(
 /* The same with the live figures of blocks that were allocated up to `seconds` after the start, and still
  * are. What was freed since is not among them: a recording keeps no history of single blocks. */
 int model_load_until(const char *source, double seconds, struct model **ret_model, struct problem *problem);
+/* The same of one recording, for who reads it every second. The kernel is not asked how much of it is
+ * resident in the program, which holds the program up while that is counted: recorder_bytes is an upper
+ * bound. */
+int model_glance(const char *path, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 
 /* The same again, and writes each recording into the archive, just as it was read. */
@@ -270,6 +278,10 @@ const struct model_code *model_find_code(const struct model *model, uint32_t pro
 
 /* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);
+
+/* The recording that a process has mapped, its own before any other: of a collector that is that of the
+ * process it is attached to. NULL if there is none, or none that can be read. The caller frees it. */
+char *model_find_recording_held_by(int pid);
 
 /* Copies the recording of `source` (not a folder) into the new file `path`, consistent and no larger than
  * what is used, readable on its own: of a running program it reads as if that had ended now. The file appears

@@ -332,7 +332,7 @@ static void describe_process(
         clock_gettime(CLOCK_MONOTONIC, &now);
         uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         if (nanoseconds > header->start_monotonic) snapshot->elapsed = nanoseconds - header->start_monotonic;
-        snapshot->recorder_bytes = process_resident(snapshot->writer, status);
+        if (!file->is_glance) snapshot->recorder_bytes = process_resident(snapshot->writer, status);
     }
     uint64_t on_disk = (uint64_t)status->st_blocks * 512;
     if (snapshot->recorder_bytes == 0)

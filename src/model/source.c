@@ -178,6 +178,12 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
     return 0;
 }
 
+char *model_find_recording_held_by(int pid) {
+    struct search search = {0};
+    bool found = search_mappings(pid, pid, &search) == 0 && search.best != NOT_A_RECORDING;
+    return found ? strdup(search.found) : NULL;
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }

@@ -24,6 +24,7 @@ struct recording_file {
     int descriptor;
     const char *path; /* belongs to the source */
     int writer;       /* the process that is known to have it mapped, or 0 */
+    bool is_glance;   /* see model_glance */
 
     bool is_archived; /* taken out of an archive; then what was known about it when it was put in: */
     uint64_t file_bytes, recorder_bytes;

@@ -125,6 +125,54 @@ void resolver_free(struct resolver *resolver) {
     free(resolver);
 }
 
+/* The module of `to` that is `module` in the former reading: numbers stay. NULL for none. */
+static const struct model_module *same_module(const struct model *to, const struct model_module *module) {
+    size_t low = 0, high = module ? to->module_count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (to->numbered[middle]->number == module->number) return to->numbered[middle];
+        if (to->numbered[middle]->number < module->number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static int follow_word(void **slot, void *context) {
+    struct known_word *known = *slot;
+    known->list.module = same_module(context, known->list.module);
+    return 1;
+}
+
+static bool is_later_reading(const struct resolver *resolver, const struct model *model) {
+    const struct model *former = resolver->model;
+    if (former->process_count != 1 || model->process_count != 1 ||
+        former->processes[0].pid != model->processes[0].pid ||
+        former->processes[0].start_realtime != model->processes[0].start_realtime)
+        return false;
+    for (const struct known_object *known = resolver->first_object; known; known = known->next) {
+        const struct known_object key = {.module = same_module(model, known->module)};
+        if (!key.module || !same_object(known, &key)) return false;
+    }
+    return true;
+}
+
+bool resolver_follow(struct resolver *resolver, const struct model *model) {
+    if (!is_later_reading(resolver, model)) return false;
+    htab_traverse_noresize(resolver->words, follow_word, (void *)model);
+    for (struct known_object *known = resolver->first_object; known; known = known->next)
+        known->module = same_module(model, known->module);
+    /* The maps of generated code may have grown. */
+    jit_names_free(resolver->jit_names);
+    resolver->jit_names = jit_names_new(model, resolver->pool);
+    if (resolver->sysroot) jit_names_set_sysroot(resolver->jit_names, resolver->sysroot);
+    archived_names_free(resolver->archived);
+    resolver->archived = archived_names_new(model, resolver->pool);
+    resolver->model = model;
+    return true;
+}
+
 static struct known_object *object_of(struct resolver *resolver, const struct model_module *module) {
     struct known_object key = {.module = module};
     void **slot = htab_find_slot(resolver->objects, &key, INSERT);
@@ -207,9 +255,9 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
     const struct model_code *code =
         kind == FRAME_PYTHON ? model_find_code(resolver->model, word->process, word->word) : NULL;
     if (code) {
-        *list = list_of_text(resolver, 0, code->name);
+        *list = list_of_text(resolver, 0, pool_text(resolver->pool, code->name));
         struct symbol *frame = (struct symbol *)list->frames;
-        frame->file = code->file;
+        frame->file = code->file ? pool_text(resolver->pool, code->file) : NULL;
         frame->line = (int)(word->word & FRAME_LINE_MASK);
         frame->function_line = (int)code->first_line;
         frame->interpreted = true;

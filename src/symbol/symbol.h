@@ -50,6 +50,11 @@ void resolver_set_sysroot(struct resolver *resolver, const char *folder);
  * before anything is looked up. */
 void resolver_use_cache(struct resolver *resolver, const char *folder);
 
+/* Goes on with `model`: the same recording, of one process, read again later. What was resolved stays, so
+ * only what is new in it has to be looked up. The former model is not used any more. False, and nothing is
+ * changed, if it is another recording. */
+bool resolver_follow(struct resolver *resolver, const struct model *model);
+
 /* Resolves all addresses of the model's stacks at once; later look-ups are then cheap. */
 void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context);
 

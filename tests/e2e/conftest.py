@@ -111,8 +111,13 @@ def starting():
     with contextlib.ExitStack() as stack:
 
         def end(process):
+            # 'malloscope run' passes this on to its program; killed, it would leave that behind.
             if process.poll() is None:
-                process.kill()
+                process.terminate()
+                try:
+                    process.wait(2)
+                except subprocess.TimeoutExpired:
+                    process.kill()
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream:

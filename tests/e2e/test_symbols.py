@@ -19,8 +19,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def stacks_of(recording, *options):
     """The stacks of `leaks`, each a list of (function, place)."""
     text = malloscope("leaks", recording, "-n", "0", "--raw-site", *options).stdout.decode()
-    entries = text.split("objects:\n\n")[1].split("\n\n") if "objects:\n\n" in text else text.split("object:\n\n")[1:]
-    return [[tuple(re.split(r"  +", line.strip())) for line in entry.splitlines()[1:]] for entry in entries]
+    entries = [[line for line in entry.splitlines() if line.startswith("    ")] for entry in text.split("\n\n")]
+    return [[tuple(re.split(r"  +", line.strip())) for line in entry] for entry in entries if entry]
 
 
 def stack_with(recording, function, *options):

@@ -10,7 +10,7 @@
 struct values {
     bool force, follow;
     const char *output;
-    uint64_t limit, rate;
+    uint64_t limit, rate, gate;
     double percent;
     int by;
     size_t count;
@@ -20,13 +20,14 @@ struct values {
 static const char *const by_choices[] = {"site", "line", NULL};
 
 static enum options_result parse(struct values *values, bool ends_at_argument, char **argv) {
-    *values = (struct values){.follow = true, .limit = 20};
+    *values = (struct values){.follow = true, .limit = 20, .gate = 7};
     struct option_rule rules[] = {
         {'f', "force", OPTION_ON, &values->force, NULL, .help = ""},
         {0, "no-follow", OPTION_OFF, &values->follow, NULL, .help = "", .environment = "TEST_FOLLOW"},
         {'o', "output", OPTION_TEXT, &values->output, "FILE", .help = ""},
         {'n', "limit", OPTION_COUNT, &values->limit, "N", .help = ""},
         {0, "rate", OPTION_SIZE, &values->rate, "N", .help = "", .environment = "TEST_RATE"},
+        {0, "gate", OPTION_SIZE_OR_NONE, &values->gate, "[=N]", .help = ""},
         {0, "min", OPTION_PERCENT, &values->percent, "P", .help = ""},
         {0, "by", OPTION_CHOICE, &values->by, "BY", .help = "", .choices = by_choices},
     };
@@ -67,6 +68,19 @@ static void options_are_taken_in_every_form(void) {
     CHECK(PARSE(&values, "--", "-f") == OPTIONS_FINE);
     CHECK(!values.force);
     CHECK_TEXT(values.first, "-f");
+}
+
+static void a_value_may_be_left_out(void) {
+    struct values values;
+    CHECK(PARSE(&values, "x") == OPTIONS_FINE);
+    CHECK_EQUAL(values.gate, 7);
+    CHECK(PARSE(&values, "--gate", "5") == OPTIONS_FINE);
+    CHECK_EQUAL(values.gate, 0);
+    CHECK_TEXT(values.first, "5");
+    CHECK(PARSE(&values, "--gate=5K", "x") == OPTIONS_FINE);
+    CHECK_EQUAL(values.gate, 5120);
+    CHECK(PARSE(&values, "--gate=", "x") == OPTIONS_WRONG);
+    CHECK(PARSE(&values, "--gate=much", "x") == OPTIONS_WRONG);
 }
 
 static void another_commands_options_are_left_alone(void) {
@@ -117,6 +131,7 @@ int main(void) {
     int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDERR_FILENO);
     options_are_taken_in_every_form();
+    a_value_may_be_left_out();
     another_commands_options_are_left_alone();
     wrong_lines_are_refused();
     the_environment_stands_in();

@@ -1,0 +1,128 @@
+#include "model/running.h"
+
+#include "model/model.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAIT_LONGEST 16 /* seconds between two looks at a process */
+
+static int compare_pids(const void *a, const void *b) {
+    const struct running_process *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+struct running_process *running_find(const struct running *running, int pid) {
+    struct running_process key = {.pid = pid};
+    if (!running->count) return NULL;
+    return bsearch(&key, running->list, running->count, sizeof key, compare_pids);
+}
+
+/* Parent and start of a process; false if it is gone. The name before them may hold anything. */
+static bool read_stat(int proc, const char *name, int *ret_parent, uint64_t *ret_start) {
+    char path[32], text[1024];
+    snprintf(path, sizeof path, "%.20s/stat", name);
+    int descriptor = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    ssize_t length = read(descriptor, text, sizeof text - 1);
+    close(descriptor);
+    if (length <= 0) return false;
+    text[length] = 0;
+    const char *after = strrchr(text, ')');
+    return after &&
+           sscanf(after,
+               ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+               ret_parent, ret_start) == 2;
+}
+
+static void look(struct running_process *process, double now) {
+    free(process->recording);
+    process->recording = model_find_recording_held_by(process->pid);
+    process->next_look = now + process->wait;
+    process->wait = process->wait * 2 < WAIT_LONGEST ? process->wait * 2 : WAIT_LONGEST;
+}
+
+/* Adds it behind those that are sorted: `known` of them. */
+static bool note(struct running *running, size_t known, int pid, int parent, uint64_t start) {
+    struct running sorted = {.list = running->list, .count = known};
+    struct running_process *process = running_find(&sorted, pid);
+    if (process && process->start_time == start) {
+        process->parent = parent;
+        process->is_there = true;
+        return true;
+    }
+    if (running->count == running->capacity) {
+        size_t capacity = running->capacity ? 2 * running->capacity : 256;
+        void *list = realloc(running->list, capacity * sizeof *running->list);
+        if (!list) return false;
+        running->list = list;
+        running->capacity = capacity;
+    }
+    running->list[running->count++] = (struct running_process){
+        .pid = pid, .parent = parent, .start_time = start, .wait = 1, .is_there = true};
+    return true;
+}
+
+static void remove_ended(struct running *running) {
+    size_t kept = 0;
+    for (size_t i = 0; i < running->count; i++) {
+        if (running->list[i].is_there)
+            running->list[kept++] = running->list[i];
+        else
+            free(running->list[i].recording);
+    }
+    running->count = kept;
+}
+
+bool running_update(struct running *running, double now) {
+    DIR *folder = opendir("/proc");
+    if (!folder) return true; /* nothing is known of processes, recordings are read all the same */
+    size_t known = running->count;
+    bool fine = true;
+    for (size_t i = 0; i < known; i++) running->list[i].is_there = false;
+    for (struct dirent *entry; fine && (entry = readdir(folder));) {
+        int parent, pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        uint64_t start;
+        if (pid > 0 && pid != getpid() && read_stat(dirfd(folder), entry->d_name, &parent, &start))
+            fine = note(running, known, pid, parent, start);
+    }
+    closedir(folder);
+    remove_ended(running);
+    if (running->count) qsort(running->list, running->count, sizeof *running->list, compare_pids);
+    for (size_t i = 0; i < running->count; i++)
+        if (running->list[i].next_look <= now) look(&running->list[i], now);
+    return fine;
+}
+
+void running_free(struct running *running) {
+    for (size_t i = 0; i < running->count; i++) free(running->list[i].recording);
+    free(running->list);
+    *running = (struct running){0};
+}
+
+bool running_descends(const struct running *running, int pid, int ancestor) {
+    const struct running_process *process = running_find(running, pid);
+    /* Numbers are used again, so in one reading of /proc there could be a circle. */
+    for (size_t steps = 0; process && steps <= running->count; steps++) {
+        if (process->pid == ancestor) return true;
+        process = running_find(running, process->parent);
+    }
+    return false;
+}
+
+void running_look_again(struct running *running, int pid) {
+    struct running_process *process = running_find(running, pid);
+    if (process)
+        *process = (struct running_process){.pid = pid,
+            .parent = process->parent,
+            .start_time = process->start_time,
+            .recording = process->recording,
+            .wait = 1,
+            .is_there = true};
+}

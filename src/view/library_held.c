@@ -1,0 +1,32 @@
+#include "view/library_held.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+/* Patterns of fnmatch(3). What hands its memory to the caller (strdup, fopen, getline, ...) is not among
+ * them. */
+static const char *const holders[] = {
+    "_IO_file_doallocate", "_IO_wfile_doallocate", /* the buffer of a stream */
+    "_dl_*", "allocate_dtv*",                      /* loaded libraries, thread-local storage */
+    "setlocale", "_nl_*", "textdomain", "bindtextdomain", "__gconv*", "__wcsmbs*", /* languages */
+    "tzset*", "__tz*",                                                             /* time zones */
+    "__new_exitfn", "__cxa_atexit", "__cxa_thread_atexit*", /* what is called at exit */
+    "__nss_*", "__res*",                                    /* names of hosts and users */
+};
+
+static bool is_of_library(const struct model_module *module) {
+    static const char *const names[] = {"libc.so", "libc-", "ld-linux", "ld-2."};
+    if (!module) return false;
+    const char *slash = strrchr(module->path, '/'), *name = slash ? slash + 1 : module->path;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
+/* Only as long as the calls stay in the library: below its loader everything runs that a constructor does. */
+bool library_holds(const struct source_frames *frames) {
+    for (size_t i = frames->first; i < frames->end && is_of_library(frames->frames[i].module); i++)
+        for (size_t j = 0; j < sizeof holders / sizeof *holders; j++)
+            if (fnmatch(holders[j], frames->frames[i].symbol->function, 0) == 0) return true;
+    return false;
+}
