@@ -363,7 +363,7 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
         if (model->processes[i].flags & RECORDING_NO_GROWTH) {
             summary_wrap(out, "note:",
                 "the recording could not grow any more: its limit (--max-size) was reached, the disk was "
-                "full, or its file was deleted");
+                "full, its file was deleted, or the program forbade itself system calls (seccomp)");
             break;
         }
     const struct health *health = &model->health;

@@ -1,10 +1,10 @@
 #include "core/address_index.h"
 
+#include "core/pages.h"
 #include "core/unnoticed.h"
 
 #include <assert.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #define PROBE_MAX  16 /* buckets that a search visits in a segment */
 #define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
@@ -71,12 +71,12 @@ static bool open_segment(struct address_index *index, uint32_t number) {
     if (number >= INDEX_SEGMENTS) return false;
     UNNOTICED;
     uint64_t size = (index->first << number) * sizeof(struct index_bucket);
-    void *made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED) return false;
+    void *made = pages_take(size);
+    if (!made) return false;
     struct index_bucket *none = NULL;
     if (!atomic_compare_exchange_strong_explicit(
             &index->segment[number], &none, made, memory_order_acq_rel, memory_order_relaxed))
-        munmap(made, size);
+        pages_give(made, size);
     else
         atomic_fetch_add_explicit(&index->bytes, size, memory_order_relaxed);
     uint32_t seen = number;
@@ -93,8 +93,8 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
             if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) != address) continue;
             uint32_t slot = bucket->slot[place];
             uint64_t seen = address;
-            /* Release: the slot has been read before another may take the place. If the address was given back
-             * twice, by two threads at once, one of them finds it gone. */
+            /* Release: the slot has been read before another may take the place. If the address was given
+             * back twice, by two threads at once, one of them finds it gone. */
             if (!atomic_compare_exchange_strong_explicit(
                     &bucket->address[place], &seen, 0, memory_order_release, memory_order_relaxed))
                 continue;
@@ -146,6 +146,11 @@ uint32_t index_remove(struct address_index *index, uint64_t address) {
     return INDEX_NONE;
 }
 
+void index_reserve(struct address_index *index, uint64_t addresses) {
+    uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
+    while ((index->first << count) * INDEX_PLACES < 2 * addresses && open_segment(index, count)) count++;
+}
+
 void index_prefetch(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     if (count == 0) return;
@@ -156,7 +161,7 @@ void index_prefetch(struct address_index *index, uint64_t address) {
 void index_free(struct address_index *index) {
     uint32_t count = atomic_exchange_explicit(&index->count, 0, memory_order_acq_rel);
     while (count-- > 0) {
-        munmap(index->segment[count], (index->first << count) * sizeof(struct index_bucket));
+        pages_give(index->segment[count], (index->first << count) * sizeof(struct index_bucket));
         index->segment[count] = NULL;
     }
     index->bytes = 0;

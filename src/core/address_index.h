@@ -60,6 +60,9 @@ uint32_t index_remove(struct address_index *index, uint64_t address);
 /* Fetches the place of `address` into the cache: it will be inserted or removed in a moment. */
 void index_prefetch(struct address_index *index, uint64_t address);
 
+/* Sees to it that so many more addresses find room without a system call, as far as there is memory. */
+void index_reserve(struct address_index *index, uint64_t addresses);
+
 /* Empties it and gives its memory back. Nobody else may be using it. */
 void index_free(struct address_index *index);
 

@@ -1,4 +1,5 @@
 #include "core/arena.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 
 #include <errno.h>
@@ -97,6 +98,7 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
 }
 
 static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
+    if (!system_open()) return -EPERM;
     UNNOTICED;
     int file = open_again(recording);
     if (file < 0) return file;
@@ -148,6 +150,18 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     return true;
 }
 
+void arena_reserve(struct recording *recording, uint64_t size) {
+    uint64_t at = atomic_load_explicit(&recording->header->arena_used, memory_order_relaxed),
+             goal = at + size;
+    if (goal > recording->header->size_max) goal = recording->header->size_max;
+    while (at < goal) {
+        uint64_t end = piece_end(recording, arena_piece(recording, at));
+        if (end > goal) end = goal;
+        if (!extend(recording, at, end)) return;
+        at = end;
+    }
+}
+
 /* ---- beginning and end ---- */
 
 /* A new file with `reserve` bytes of space. Returns its descriptor or a negative errno. */
@@ -191,7 +205,7 @@ int arena_create(
 }
 
 void arena_unmap(struct recording *recording) {
-    for (uint32_t piece = ARENA_PIECES; piece-- > 0;)
+    for (uint32_t piece = ARENA_PIECES; piece-- > 0 && system_open();)
         if (is_mapped(recording, piece)) {
             uint64_t start = piece_start(recording, piece);
             munmap(recording_at(recording, start), piece_end(recording, piece) - start);
@@ -204,7 +218,7 @@ void arena_close(struct recording *recording) {
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
-    if (end >= reserved) return;
+    if (end >= reserved || !system_open()) return;
     int file = open_again(recording);
     if (file < 0) return;
     /* Another thread may be about to use what was reserved before: its pages must stay within the file. */

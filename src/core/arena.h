@@ -60,6 +60,9 @@ static inline void *recording_at(const struct recording *recording, uint64_t off
 int arena_create(
     struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max);
 
+/* Sees to it that the next `size` bytes can be had without a system call, as far as there is space. */
+void arena_reserve(struct recording *recording, uint64_t size);
+
 /* The writer lets go of it. The file stays. */
 void arena_unmap(struct recording *recording);
 

@@ -75,7 +75,7 @@ enum recording_flag {
     RECORDING_EXACT = 1 << 0,     /* every allocation is recorded (rate 1) */
     RECORDING_FORKED = 1 << 1,    /* began as a copy of its parent's tables at fork */
     RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
-    RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, file deleted) */
+    RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, deleted, sandbox) */
     RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
     RECORDING_LEVELS = 1 << 5,  /* only the size of the memory over time is known: nothing of single blocks */
     RECORDING_PAUSED = 1 << 7,  /* the program has switched recording off for a time */

@@ -2,11 +2,22 @@
 #ifndef MALLOSCOPE_CORE_SYSTEM_H
 #define MALLOSCOPE_CORE_SYSTEM_H
 
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
+/* A program may forbid itself system calls (seccomp) and be killed at the first one it has not foreseen. From
+ * then on the recorder makes none: it goes on in the memory it has. */
+extern _Atomic bool system_is_closed;
+
+static inline bool system_open(void) {
+    return !atomic_load_explicit(&system_is_closed, memory_order_relaxed);
+}
+
 /* Returns the result or a negative error number. */
-static inline long system_call(
+static inline long system_call_always(
     long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
 #if defined(__x86_64__)
     long result;
@@ -31,6 +42,12 @@ static inline long system_call(
 #else
 #error "stack capture is written for x86-64 and aarch64"
 #endif
+}
+
+/* Where system calls are forbidden, the answer is that of a bad address. */
+static inline long system_call(
+    long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    return system_open() ? system_call_always(number, a, b, c, d, e, f) : -EFAULT;
 }
 
 static inline uint64_t thread_pointer(void) {

@@ -47,8 +47,8 @@ uint64_t table_append_many(struct recording *recording, struct table *table, uin
 /* Raises a count of numbers that are in use (arena.h), of which one that was taken earlier may not be yet. */
 static inline void number_noted(_Atomic uint32_t *noted, uint64_t number) {
     uint32_t seen = atomic_load_explicit(noted, memory_order_relaxed);
-    while (seen <= number && !atomic_compare_exchange_weak_explicit(
-                                 noted, &seen, (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
+    while (seen <= number && !atomic_compare_exchange_weak_explicit(noted, &seen, (uint32_t)number + 1,
+                                 memory_order_release, memory_order_relaxed)) {
     }
 }
 

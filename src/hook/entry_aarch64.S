@@ -13,6 +13,8 @@
 #include "hook/own_heaps.h"
 #include "hook/real.h"
 
+#include <sys/syscall.h>
+
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
 #define malloc __wrap_malloc
@@ -391,6 +393,26 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	leave	32
 	jump_through hook_dlsym
 	end_function taken_dlsym
+#endif
+
+#ifndef MALLOSCOPE_STATIC
+	function syscall
+	cmp	x0, #SYS_seccomp
+	b.eq	hook_sandbox
+	cmp	x0, #SYS_prctl
+	b.eq	hook_sandbox
+	mov	x8, x0
+	mov	x0, x1
+	mov	x1, x2
+	mov	x2, x3
+	mov	x3, x4
+	mov	x4, x5
+	mov	x5, x6
+	svc	#0
+	cmn	x0, #4095
+	b.cs	hook_system_result
+	ret
+	end_function syscall
 #endif
 
 	.section .note.GNU-stack,"",%progbits

@@ -18,6 +18,8 @@
 #include "hook/own_heaps.h"
 #include "hook/real.h"
 
+#include <sys/syscall.h>
+
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
 #define malloc __wrap_malloc
@@ -364,6 +366,30 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.cfi_adjust_cfa_offset -8
 	jmp	*hook_dlsym(%rip)
 	end_function taken_dlsym
+#endif
+
+#ifndef MALLOSCOPE_STATIC
+/* As in libc, but that the calls which may begin a sandbox go through sandbox.c. Others must not: one that returns in a
+ * new process or on a new stack finds nothing of ours there. */
+	function syscall
+	cmp	$SYS_seccomp, %rdi
+	je	hook_sandbox
+	cmp	$SYS_prctl, %rdi
+	je	hook_sandbox
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	mov	%rcx, %rdx
+	mov	%r8, %r10
+	mov	%r9, %r8
+	mov	8(%rsp), %r9
+	syscall
+	cmp	$-4095, %rax
+	jae	1f
+	ret
+1:	mov	%rax, %rdi
+	jmp	hook_system_result
+	end_function syscall
 #endif
 
 	.section .note.GNU-stack,"",@progbits

@@ -7,11 +7,10 @@
 
 #include "core/counter.h"
 #include "core/names.h"
+#include "core/pages.h"
 #include "core/stack_table.h"
 #include "hook/enumerated.h"
 #include "hook/state.h"
-
-#include <sys/mman.h>
 
 #define TYPES_MOST 1024u /* of a heap that are told apart; others are listed without */
 
@@ -72,9 +71,8 @@ static void clear_others(const struct visitor *visitor, uint32_t heap) {
 }
 
 void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context) {
-    struct visitor *visitor =
-        mmap(NULL, sizeof *visitor, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (visitor == MAP_FAILED) return;
+    struct visitor *visitor = pages_take(sizeof *visitor);
+    if (!visitor) return;
     find(visitor, NAME_NONE);
     enumerate(context, visit, visitor);
     uint64_t frame = (uint64_t)FRAME_SCOPE << FRAME_KIND_SHIFT | name;
@@ -91,5 +89,5 @@ void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, v
         if (visitor->listed[i].objects) visitor->listed[kept++] = visitor->listed[i];
     visitor->count = kept;
     clear_others(visitor, heap);
-    munmap(visitor, sizeof *visitor);
+    pages_give(visitor, sizeof *visitor);
 }

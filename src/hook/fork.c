@@ -15,7 +15,9 @@
 #include "core/live_table.h"
 #include "core/modules.h"
 #include "core/names.h"
+#include "core/pages.h"
 #include "core/stack_table.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/memo.h"
 #include "hook/own_heaps.h"
@@ -61,10 +63,8 @@ static void before_fork(void) {
     struct recording *recording = &recorder.recording;
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
-    void *memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED) {
-        inheritance = memory;
+    inheritance = pages_take(size);
+    if (inheritance) {
         inheritance->size = size;
         inheritance->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
         inheritance->count = count;
@@ -74,7 +74,7 @@ static void before_fork(void) {
 }
 
 static void drop_inheritance(void) {
-    if (inheritance) munmap(inheritance, inheritance->size);
+    if (inheritance) pages_give(inheritance, inheritance->size);
     inheritance = NULL;
 }
 
@@ -98,12 +98,12 @@ static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_
 static void inherit(struct recording *parent) {
     uint64_t stacks = atomic_load_explicit(&parent->header->stacks.count, memory_order_acquire);
     size_t size = stacks * sizeof(uint32_t);
-    uint32_t *known = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (known == MAP_FAILED) return;
+    uint32_t *known = pages_take(size);
+    if (!known) return;
     struct live_entry *entry = inheritance->entry, *end = entry + inheritance->count;
     for (; entry < end; entry++)
         if (live_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
-    munmap(known, size);
+    pages_give(known, size);
     if (!live_inherit(&recorder.recording, inheritance->entry, inheritance->count)) {
         atomic_fetch_add(&recorder.recording.header->drops[DROP_LIVE_TABLE], 1);
         return;
@@ -131,8 +131,9 @@ void process_begin_child(void) {
     int stage = RECORDING;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
     /* Where no fork handler ran, another thread may be the first to get here. What the forking one, whose
-     * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded. */
-    if (gettid() != getpid()) {
+     * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded.
+     * Nor is one that may not open a file. */
+    if (!system_open() || gettid() != getpid()) {
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
         return;
     }
@@ -171,7 +172,8 @@ void process_begin_child(void) {
 static void after_fork_in_child(void) {
     bool recorded = atomic_load_explicit(&recorder.stage, memory_order_relaxed) == RECORDING;
     /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
-    if (recorded && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
+    if (recorded && system_open() && recorder.recording.header->pid != getpid())
+        atomic_store(recorder.owner, 0);
     if (recorded && !is_recording()) process_begin_child();
 }
 

@@ -1,11 +1,11 @@
 #include "hook/memo.h"
 
+#include "core/pages.h"
 #include "core/unnoticed.h"
 #include "hook/python.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #define SETS_LOG 7 /* 128 sets in 400 KiB, of which only used pages become resident */
 
@@ -18,11 +18,8 @@ static __thread struct memo_set *memo;
 
 static __attribute__((noinline, cold)) bool make_memo(void) {
     UNNOTICED;
-    void *memory = mmap(NULL, sizeof(struct memo_set) << SETS_LOG, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    memo = memory;
-    return true;
+    memo = pages_take(sizeof(struct memo_set) << SETS_LOG);
+    return memo != NULL;
 }
 
 static struct memo_set *set_of(const struct unwind_registers *registers) {
@@ -85,5 +82,5 @@ void memo_free(void) {
     struct memo_set *former = memo;
     memo = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    if (former) munmap(former, sizeof(struct memo_set) << SETS_LOG);
+    if (former) pages_give(former, sizeof(struct memo_set) << SETS_LOG);
 }

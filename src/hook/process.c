@@ -1,5 +1,6 @@
 /* The end of the process: what lives in thread-local storage goes into the recording. */
 #include "core/memory.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
 #include "hook/recorder.h"
@@ -7,7 +8,6 @@
 #include "hook/takeover.h"
 #include "hook/triggers.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* What other threads have allocated since their last draw stands in their thread-local storage. One of them
@@ -25,7 +25,7 @@ void recorder_finish(void) {
     if (!is_recording()) return;
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
-    if (header->pid != getpid()) return; /* a vforked child, in its parent's memory */
+    if (system_open() && header->pid != getpid()) return; /* a vforked child, in its parent's memory */
     UNNOTICED;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
@@ -60,7 +60,7 @@ EXPORT _Noreturn void _Exit(int status);
 
 void ours_exit(int status) {
     recorder_finish();
-    for (;;) syscall(SYS_exit_group, status);
+    for (;;) system_call_always(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
 
 void _exit(int status) {

@@ -5,6 +5,7 @@
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/mark.h"
 #include "hook/memo.h"
@@ -327,13 +328,13 @@ void recorder_restore_unmarked(const void *block, const struct forgotten *forgot
 /* ---- threads ---- */
 
 void thread_note_name(struct thread_record *record) {
-    prctl(PR_GET_NAME, record->name);
+    if (system_open()) prctl(PR_GET_NAME, record->name);
 }
 
 static bool register_thread(void) {
     UNNOTICED;
     struct recording *recording = &recorder.recording;
-    int32_t tid = (int32_t)gettid();
+    int32_t tid = system_open() ? (int32_t)gettid() : 0;
     uint32_t number = threads_register(recording, tid, clock_now());
     if (number == UINT32_MAX) {
         drop(DROP_THREAD);
@@ -345,7 +346,7 @@ static bool register_thread(void) {
     record->moment = UINT64_MAX; /* it has not come to any yet */
     record->countdown_address = (uintptr_t)&hook_countdown;
     uint64_t seed = recorder.seed ? recorder.seed + number * UINT64_C(0x632be59bd9b4e019) : 0;
-    if (!recorder.seed && getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+    if (!recorder.seed && !(system_open() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
         seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
     random_seed(record->random, seed);
     thread_note_name(record);

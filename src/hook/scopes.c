@@ -2,6 +2,7 @@
 #include "hook/scopes.h"
 
 #include "core/names.h"
+#include "core/pages.h"
 #include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
@@ -9,7 +10,6 @@
 #include "hook/state.h"
 #include "malloscope.h"
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 /* That of the caller, at its call. */
@@ -43,10 +43,9 @@ void scopes_choose(bool threads, bool scopes) {
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     if (!is_recording() || !recorder_knows_thread()) return NULL;
     UNNOTICED;
-    void *memory =
-        mmap(NULL, sizeof(struct mscope_scopes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler may have been faster, and its scopes are closed again: one of the two is enough. */
-    if (memory != MAP_FAILED) hook_scopes = memory;
+    if (memory) hook_scopes = memory;
     return hook_scopes;
 }
 
@@ -54,7 +53,7 @@ void scopes_free(void) {
     struct mscope_scopes *scopes = hook_scopes;
     hook_scopes = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    if (scopes) munmap(scopes, sizeof *scopes);
+    if (scopes) pages_give(scopes, sizeof *scopes);
 }
 
 /* ---- entering and leaving ---- */

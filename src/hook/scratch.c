@@ -1,8 +1,8 @@
 #include "hook/scratch.h"
+#include "core/pages.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #define BUFFERS 64u
 
@@ -13,9 +13,8 @@ static struct {
 } state;
 
 bool scratch_start(uint32_t words) {
-    void *memory = mmap(NULL, (size_t)BUFFERS * words * sizeof(uint64_t), PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void *memory = pages_take((size_t)BUFFERS * words * sizeof(uint64_t));
+    if (!memory) return false;
     state.memory = memory;
     state.words = words;
     return true;

@@ -2,6 +2,7 @@
 #include "core/beginning.h"
 #include "core/live_table.h"
 #include "core/modules.h"
+#include "core/system.h"
 #include "core/timeline.h"
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
@@ -158,7 +159,7 @@ static bool prepare(void) {
 }
 
 static int begin(const struct options *options, uint64_t start, char *path) {
-    if (getauxval(AT_SECURE)) return -EPERM;
+    if (getauxval(AT_SECURE) || !system_open()) return -EPERM;
     if (real_is_shadowed()) return -ENOTSUP;
     if (!options->is_root && !options->follow) return -ECANCELED;
     if (strlen(options->output) >= sizeof recorder.pattern) return -ENAMETOOLONG;

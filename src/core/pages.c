@@ -1,0 +1,16 @@
+#include "core/pages.h"
+
+#include "core/system.h"
+
+#include <sys/mman.h>
+
+void *pages_take(size_t size) {
+    if (!system_open()) return NULL;
+    void *pages =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+void pages_give(void *pages, size_t size) {
+    if (system_open()) munmap(pages, size);
+}

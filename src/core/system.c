@@ -1,0 +1,3 @@
+#include "core/system.h"
+
+_Atomic bool system_is_closed;

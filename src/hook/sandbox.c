@@ -1,0 +1,69 @@
+/* A program that is about to forbid itself system calls (seccomp).
+ *
+ * It knows which calls it will make, but not those of the recorder, and may be killed for them. So while they
+ * are still allowed, the recording gets space ahead; from then on the recorder makes none (system.h), goes on
+ * in that space, and drops what does not fit. The strict mode, which forbids even the processor's clock, ends
+ * the recording. */
+#include "core/system.h"
+#include "hook/hooks.h"
+#include "hook/state.h"
+
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+
+#include "malloscope.h"
+
+#define AHEAD_SAMPLED (UINT64_C(16) << 20)
+#define AHEAD_EXACT   (UINT64_C(64) << 20)
+#define AHEAD_BLOCK   64 /* bytes of the recording for each address that the index has room for */
+
+long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+long hook_system_result(long result);
+EXPORT int prctl(int option, ...);
+
+enum sandbox { NO_SANDBOX, FILTER_SANDBOX, STRICT_SANDBOX };
+
+static enum sandbox what_begins(long number, uint64_t a, uint64_t b) {
+    bool by_prctl = number == SYS_prctl && a == PR_SET_SECCOMP;
+    if (by_prctl && b == SECCOMP_MODE_STRICT) return STRICT_SANDBOX;
+    if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT) return STRICT_SANDBOX;
+    return by_prctl || (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER) ? FILTER_SANDBOX : NO_SANDBOX;
+}
+
+static void prepare(void) {
+    if (!is_recording() && !begin_recording(false)) return;
+    uint64_t ahead = recorder.exact ? AHEAD_EXACT : AHEAD_SAMPLED;
+    arena_reserve(&recorder.recording, ahead);
+    index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
+}
+
+long hook_system_result(long result) {
+    if (result >= 0 || result < -4095) return result;
+    errno = (int)-result;
+    return -1;
+}
+
+long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+    enum sandbox sandbox = what_begins(number, a, b);
+    bool was_closed = !system_open();
+    if (sandbox != NO_SANDBOX && !was_closed) {
+        if (sandbox == STRICT_SANDBOX)
+            mscope_shutdown();
+        else
+            prepare();
+        atomic_store(&system_is_closed, true);
+    }
+    long result = system_call_always(number, a, b, c, d, e, 0);
+    if (result < 0 && sandbox != NO_SANDBOX && !was_closed) atomic_store(&system_is_closed, false);
+    return hook_system_result(result);
+}
+
+int prctl(int option, ...) {
+    va_list given;
+    uint64_t argument[4];
+    va_start(given, option);
+    for (int i = 0; i < 4; i++) argument[i] = va_arg(given, unsigned long);
+    va_end(given);
+    return (int)hook_sandbox(SYS_prctl, (uint64_t)option, argument[0], argument[1], argument[2], argument[3]);
+}

@@ -1,0 +1,46 @@
+"""Programs that forbid themselves system calls: they are never killed for one of the recorder's."""
+
+import pytest
+
+import harness
+from harness import PROGRAMS, assert_same_outcome, malloscope, record_command, report
+
+SOURCE = PROGRAMS / "sandbox.c"
+
+
+def of_function(rows, name):
+    return next(row for row in rows if row["function"] == name)
+
+
+@pytest.mark.parametrize("rate", ["exact", "4K", "512K"])
+@pytest.mark.parametrize("how", ["kill", "libc-kill", "errno", "strict"])
+def test_same_outcome(build, folder, how, rate):
+    program = build("sandbox.c", "-O1")
+    plain = harness.run([program, how], expect=3)
+    recording = folder / "r.mscope"
+    result = harness.run(record_command(recording, [program, how], rate), expect=None)
+    assert_same_outcome(plain, result, f"sandbox {how} at {rate}")
+    whole = report(recording)
+    assert b"finished after" in malloscope("report", recording).stdout
+    if how != "strict" and rate == "exact":
+        kept = of_function(whole["rows"], "kept")
+        assert (kept["live_objects"], kept["live_bytes"]) == (5100, 100 * 1000 + 5000 * 2000)
+        assert of_function(whole["rows"], "churn")["total_objects"] == 301000, "also what threads do in the sandbox"
+        assert whole["totals"]["drops"] == 0
+
+
+def test_the_strict_sandbox_ends_the_recording(build, folder):
+    recording = folder / "r.mscope"
+    harness.run(record_command(recording, [build("sandbox.c", "-O1"), "strict"], "exact"), expect=3)
+    whole = report(recording)
+    assert of_function(whole["rows"], "kept")["live_objects"] == 101
+    assert not any(row["function"] == "churn" for row in whole["rows"]), "that was in the sandbox"
+
+
+def test_what_does_not_fit_is_dropped_and_said(build, folder):
+    recording = folder / "r.mscope"
+    command = record_command(recording, [build("sandbox.c", "-O1"), "much"], "exact")
+    harness.run(command, expect=3)
+    whole = report(recording)
+    assert whole["totals"]["drops"] > 0
+    assert b"forbade itself system calls" in b" ".join(malloscope("report", recording).stdout.split())
