@@ -15,6 +15,8 @@
 
 #include <sys/syscall.h>
 
+#define CLONE_VM 0x100
+
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
 #define malloc __wrap_malloc
@@ -401,7 +403,12 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	b.eq	hook_sandbox
 	cmp	x0, #SYS_prctl
 	b.eq	hook_sandbox
-	mov	x8, x0
+	cmp	x0, #SYS_clone
+	b.ne	1f
+	cbnz	x2, 1f			/* its stack */
+	tst	w1, #CLONE_VM
+	b.eq	hook_bare_fork
+1:	mov	x8, x0
 	mov	x0, x1
 	mov	x1, x2
 	mov	x2, x3

@@ -20,6 +20,8 @@
 
 #include <sys/syscall.h>
 
+#define CLONE_VM 0x100
+
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
 #define malloc __wrap_malloc
@@ -369,14 +371,22 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 #endif
 
 #ifndef MALLOSCOPE_STATIC
-/* As in libc, but that the calls which may begin a sandbox go through sandbox.c. Others must not: one that returns in a
- * new process or on a new stack finds nothing of ours there. */
+/* As in libc, but that calls which may begin a sandbox go through sandbox.c, and forks whose child has a copy of this stack
+ * through bare_forks.c. A child on another stack must find nothing of ours to return to. */
 	function syscall
 	cmp	$SYS_seccomp, %rdi
 	je	hook_sandbox
 	cmp	$SYS_prctl, %rdi
 	je	hook_sandbox
-	mov	%rdi, %rax
+	cmp	$SYS_fork, %rdi
+	je	hook_bare_fork
+	cmp	$SYS_clone, %rdi
+	jne	2f
+	test	%rdx, %rdx		/* its stack */
+	jne	2f
+	test	$CLONE_VM, %esi
+	je	hook_bare_fork
+2:	mov	%rdi, %rax
 	mov	%rsi, %rdi
 	mov	%rdx, %rsi
 	mov	%rcx, %rdx

@@ -2,7 +2,7 @@
  * touched.
  *
  *     parent                                  child
- *     before_fork: copy of the live table ──► a private copy of that copy, by the kernel
+ *     process_before_fork: copy of the live table ──► a private copy of that copy, by the kernel
  *     drop_inheritance                        process_begin_child: a new recording, whose live table is that
  *                                             copy; the stacks are read from the parent's recording, where
  *                                             they never change
@@ -57,7 +57,7 @@ static void copy_entry(struct live_entry *from, struct live_entry *to) {
     }
 }
 
-static void before_fork(void) {
+void process_before_fork(void) {
     if (!is_recording() || !recorder.follow) return;
     UNNOTICED;
     struct recording *recording = &recorder.recording;
@@ -177,12 +177,19 @@ static void after_fork_in_child(void) {
     if (recorded && !is_recording()) process_begin_child();
 }
 
-/* pthread_atfork sees fork(); the wiped word sees _Fork() and clone() too, at the child's next event: it
- * then begins without an inheritance. Neither fires in children that share our memory (vfork, posix_spawn):
- * they change nothing. */
+void process_after_fork(bool in_child) {
+    if (in_child)
+        after_fork_in_child();
+    else
+        drop_inheritance();
+}
+
+/* pthread_atfork sees fork(), and bare_forks.c what it can of the others. The wiped word sees all of them, at
+ * the child's next event: it then begins without an inheritance. Neither fires in children that share our
+ * memory (vfork, posix_spawn): they change nothing. */
 bool process_watch_forks(void) {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
-    return pthread_atfork(before_fork, drop_inheritance, after_fork_in_child) == 0;
+    return pthread_atfork(process_before_fork, drop_inheritance, after_fork_in_child) == 0;
 }

@@ -14,12 +14,7 @@
 
 #include "malloscope.h"
 
-#define AHEAD_SAMPLED (UINT64_C(16) << 20)
-#define AHEAD_EXACT   (UINT64_C(64) << 20)
-#define AHEAD_BLOCK   64 /* bytes of the recording for each address that the index has room for */
-
 long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
-long hook_system_result(long result);
 EXPORT int prctl(int option, ...);
 
 enum sandbox { NO_SANDBOX, FILTER_SANDBOX, STRICT_SANDBOX };
@@ -29,13 +24,6 @@ static enum sandbox what_begins(long number, uint64_t a, uint64_t b) {
     if (by_prctl && b == SECCOMP_MODE_STRICT) return STRICT_SANDBOX;
     if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT) return STRICT_SANDBOX;
     return by_prctl || (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER) ? FILTER_SANDBOX : NO_SANDBOX;
-}
-
-static void prepare(void) {
-    if (!is_recording() && !begin_recording(false)) return;
-    uint64_t ahead = recorder.exact ? AHEAD_EXACT : AHEAD_SAMPLED;
-    arena_reserve(&recorder.recording, ahead);
-    index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
 }
 
 long hook_system_result(long result) {
@@ -51,7 +39,7 @@ long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
         if (sandbox == STRICT_SANDBOX)
             mscope_shutdown();
         else
-            prepare();
+            recorder_reserve();
         atomic_store(&system_is_closed, true);
     }
     long result = system_call_always(number, a, b, c, d, e, 0);

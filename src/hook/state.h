@@ -91,6 +91,16 @@ int start_child_recording(const struct recording_header *parent);
 void process_begin_child(void);
 bool process_watch_forks(void);
 
+/* What fork handlers do, for forks that run none. */
+void process_before_fork(void);
+void process_after_fork(bool in_child);
+
+/* While files can still be opened: space ahead, so that recording goes on without. */
+void recorder_reserve(void);
+
+/* As libc's syscall() returns it: -1 and errno for an error. */
+long hook_system_result(long result);
+
 /* Moves the calling thread's countdown into its record (recorder.c). */
 void thread_flush(struct thread_record *record);
 void thread_note_name(struct thread_record *record);

@@ -1,0 +1,57 @@
+/* Forks that run no fork handlers: _Fork, clone with memory of its own, and these as bare system calls. What
+ * the handlers do is done here. Others (clone3, assembly) are noticed at the child's first event, which then
+ * inherits nothing (fork.c). */
+#include "core/system.h"
+#include "hook/hooks.h"
+#include "hook/state.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/types.h>
+
+EXPORT pid_t _Fork(void);
+EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+
+static struct {
+    pid_t (*fork)(void);
+    int (*clone)(int (*)(void *), void *, int, void *, ...);
+} next;
+
+/* _Fork may be called in a signal handler, where dlsym may not. */
+__attribute__((constructor)) static void find_next(void) {
+    *(void **)&next.fork = dlsym(RTLD_NEXT, "_Fork");
+    *(void **)&next.clone = dlsym(RTLD_NEXT, "clone");
+}
+
+pid_t _Fork(void) {
+    if (!next.fork) find_next();
+    process_before_fork();
+    pid_t pid = next.fork();
+    process_after_fork(pid == 0);
+    return pid;
+}
+
+/* The child goes on in `function`, and finds there what it inherits. */
+int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) {
+    va_list given;
+    void *more[3];
+    va_start(given, argument);
+    for (int i = 0; i < 3; i++) more[i] = va_arg(given, void *);
+    va_end(given);
+    if (!next.clone) find_next();
+    bool forks = !(flags & CLONE_VM);
+    if (forks) process_before_fork();
+    int pid = next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
+    if (forks) process_after_fork(false);
+    return pid;
+}
+
+/* By the entry of syscall(), for those whose child goes on in a copy of this very frame. */
+long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+    process_before_fork();
+    long pid = system_call_always(number, a, b, c, d, e, 0);
+    process_after_fork(pid == 0);
+    return hook_system_result(pid);
+}
