@@ -292,7 +292,7 @@ static int mode_chroot(void) {
 
 static int mode_drop_privileges(void) {
     REQUIRE(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
-    for (int i = 0; i < 100000; i++) keep(10);
+    for (int i = 0; i < 300000; i++) keep(10);
     pid_t pid = fork();
     if (pid == 0) exit(life_of_a_child());
     wait_for(pid);
