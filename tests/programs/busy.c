@@ -1,6 +1,6 @@
-/* busy THREADS COUNTERS SECONDS: allocates and frees at full speed on THREADS threads until it is killed,
- * gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file COUNTERS, which
- * outlives it.
+/* busy THREADS COUNTERS SECONDS [FORKS]: allocates and frees at full speed on THREADS threads until it is
+ * killed, gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file COUNTERS,
+ * which outlives it. With FORKS it makes a child each time as many seconds have passed.
  *
  * `begun` sizes are set before an allocator call and cleared after it was counted, so that whoever looks at
  * the counters of a killed program knows which call was under way. */
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,8 +68,24 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* A child that allocates a little, frees it, and ends. Children that ended are taken leave of. */
+static void make_child(void) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        for (int i = 0; i < 1000; i++) {
+            void *block = malloc(1 + (size_t)i);
+            ESCAPE(block);
+            free(block);
+        }
+        exit(0);
+    }
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(int argc, char **argv) {
-    REQUIRE(argc == 4);
+    REQUIRE(argc == 4 || argc == 5);
     long threads = atol(argv[1]);
     int file = open(argv[2], O_RDWR | O_CREAT, 0600);
     REQUIRE(file >= 0 && ftruncate(file, threads * (long)sizeof(struct counters)) == 0);
@@ -78,10 +95,14 @@ int main(int argc, char **argv) {
     signal(SIGTERM, on_signal);
     pthread_t *ids = calloc((size_t)threads, sizeof *ids);
     for (long i = 0; i < threads; i++) REQUIRE(pthread_create(&ids[i], NULL, work, (void *)i) == 0);
-    double seconds = atof(argv[3]);
+    double seconds = atof(argv[3]), forks = argc == 5 ? atof(argv[4]) : 0, next_fork = forks;
     struct timespec moment = {0, 10000000};
-    for (double passed = 0; !stop && (seconds == 0 || passed < seconds); passed += 0.01)
+    for (double passed = 0; !stop && (seconds == 0 || passed < seconds); passed += 0.01) {
         nanosleep(&moment, NULL);
+        if (!forks || passed < next_fork) continue;
+        next_fork += forks;
+        make_child();
+    }
     stop = 1;
     for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
     puts("ended well");
