@@ -96,7 +96,7 @@ static int write_archive(const struct archiving *archiving, const struct command
 int command_archive(int argc, char **argv) {
     struct archiving archiving = {0};
     struct option_rule rules[] = {
-        {'o', "output", OPTION_TEXT, &archiving.output, "FILE",
+        {'o', "output", OPTION_FILE, &archiving.output, "FILE",
             .help =
                 "where to write the archive (default: beside the\nrecording, with the ending " ARCHIVE_SUFFIX
                 ")"},

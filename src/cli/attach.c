@@ -355,7 +355,7 @@ int command_attach(int argc, char **argv) {
         {'d', "duration", OPTION_SECONDS, &attach.duration, "TIME", .help = "stop after this time: 30s, 5m"},
         {0, "baseline", OPTION_SECONDS, &attach.baseline, "TIME",
             .help = "the figures begin after this time: what was allocated\nbefore is not counted"},
-        {'o', "output", OPTION_TEXT, &attach.output, "FILE",
+        {'o', "output", OPTION_FILE, &attach.output, "FILE",
             .help = "name of the recording, or a folder for it", .environment = "MALLOSCOPE_OUTPUT"},
         {'f', "force", OPTION_ON, &attach.force, NULL, .help = "replace the recording if it exists",
             .environment = "MALLOSCOPE_FORCE"},
@@ -392,7 +392,8 @@ int command_attach(int argc, char **argv) {
         .rules = rules,
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
-        .arguments_max = 1};
+        .arguments_max = 1,
+        .argument_kind = ARGUMENT_PROCESS};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     uint64_t pid;

@@ -18,7 +18,7 @@ int command_dump(int argc, char **argv) {
     const char *output = NULL;
     bool force = false, quiet = false;
     struct option_rule rules[] = {
-        {'o', "output", OPTION_TEXT, &output, "FILE", .help = "where to write the copy (needed)"},
+        {'o', "output", OPTION_FILE, &output, "FILE", .help = "where to write the copy (needed)"},
         {'f', "force", OPTION_ON, &force, NULL, .help = "replace FILE if it exists"},
         {'q', "quiet", OPTION_ON, &quiet, NULL, .help = "do not say what was written"},
     };

@@ -12,10 +12,9 @@
 #include <unistd.h>
 
 struct export {
-    const char *format_name, *value_name;
+    int format_number, value; /* of format_list, value_kind_names */
     struct output_wishes output;
     const struct format *format;
-    enum value_kind value;
     uint64_t threshold;
     struct symbol_wishes wishes;
 };
@@ -53,25 +52,13 @@ static char *about(void) {
     return text;
 }
 
-static int choose(struct export *export) {
+/* The caller frees it, not what it names. */
+static const char **format_names(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    const char **names = allocate(count * sizeof *names);
+    const char **names = allocate((count + 1) * sizeof *names); /* ends with NULL */
     for (size_t i = 0; i < count; i++) names[i] = formats[i].name;
-    const char *near = export->format_name ? nearest_spelling(export->format_name, names, count) : NULL;
-    free(names);
-    const char *remedy = "'malloscope export --help' lists the formats";
-    if (!export->format_name) return message_error(PROBLEM_USAGE, remedy, "'export' needs --format");
-    export->format = format_find(export->format_name);
-    if (!export->format && near)
-        return message_error(
-            PROBLEM_USAGE, remedy, "there is no format '%s'; did you mean '%s'?", export->format_name, near);
-    if (!export->format)
-        return message_error(PROBLEM_USAGE, remedy, "there is no format '%s'", export->format_name);
-    if (!value_kind_find(export->value_name, &export->value))
-        return message_error(PROBLEM_USAGE, "it is one of live, peak, total, objects",
-            "--value cannot be '%s'", export->value_name);
-    return 0;
+    return names;
 }
 
 static int load_batch(const struct export *export, char **sources, size_t count, struct batch *ret_batch) {
@@ -85,7 +72,7 @@ static int load_batch(const struct export *export, char **sources, size_t count,
         code = load_sources(sources + batch.count, apart ? 1 : count, &export->wishes, loaded);
         if (code) break;
         batch.inputs[batch.count] = (struct format_input){
-            loaded->model, loaded->resolver, export->value, export->threshold, NULL, NULL};
+            loaded->model, loaded->resolver, (enum value_kind) export->value, export->threshold, NULL, NULL};
         if (batch.count) batch.inputs[batch.count - 1].next = &batch.inputs[batch.count];
     }
     *ret_batch = batch;
@@ -104,17 +91,20 @@ static int finish_batch(struct batch *batch) {
 }
 
 int command_export(int argc, char **argv) {
-    struct export export = {.value_name = "live", .threshold = HEAP_DUMP_THRESHOLD};
+    struct export export = {.value = VALUE_LIVE, .threshold = HEAP_DUMP_THRESHOLD};
+    const char **names = format_names();
     struct option_rule rules[] = {
-        {'F', "format", OPTION_TEXT, &export.format_name, "FORMAT", .help = "one of those above (needed)"},
-        {0, "value", OPTION_TEXT, &export.value_name, "VALUE",
-            .help = "the figure for formats that hold one: live bytes, bytes at\nthe peak, total bytes or "
-                    "live objects: live (default),\npeak, total, objects"},
+        {'F', "format", OPTION_CHOICE, &export.format_number, "FORMAT",
+            .help = "what to write (needed):", .choices = names},
+        {0, "value", OPTION_CHOICE, &export.value, "VALUE",
+            .help = "the figure for formats that hold one: live bytes (default),\nbytes at the peak, total "
+                    "bytes or live objects:",
+            .choices = value_kind_names},
         {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
-            .help = "chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
+            .help = "for chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
                     "keeps all)"},
         {0, "samples", OPTION_ON, &export.wishes.samples, NULL,
-            .help = "json: every sample that is live, too, with its address"},
+            .help = "for json: every sample that is live, too, with its address"},
         OUTPUT_RULES(export.output),
         SYMBOL_RULES(export.wishes),
     };
@@ -128,9 +118,13 @@ int command_export(int argc, char **argv) {
         .arguments_min = 1,
         .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
+    free(names);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    int code = choose(&export);
-    if (code) return code;
+    if (!rules[0].given)
+        return message_error(
+            PROBLEM_USAGE, "'malloscope export --help' lists the formats", "'export' needs --format");
+    size_t format_count;
+    export.format = &format_list(&format_count)[export.format_number];
     if (export.wishes.samples && strcmp(export.format->name, "json") != 0)
         return message_error(PROBLEM_USAGE, "leave it out, or choose --format json",
             "--samples has no place in the format '%s'", export.format->name);
@@ -140,7 +134,7 @@ int command_export(int argc, char **argv) {
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct batch batch;
-    code = load_batch(&export, line.arguments, line.argument_count, &batch);
+    int code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
         struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.wishes.sysroot};
         cleanup_text char *notes = NULL;

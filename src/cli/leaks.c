@@ -257,7 +257,7 @@ int command_leaks(int argc, char **argv) {
             .choices = leak_by_names},
         {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N entries (default 10; 0 = all)"},
         {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
-        {0, "suppressions", OPTION_TEXT, &suppressions, "FILE", .help = SUPPRESSIONS_HELP},
+        {0, "suppressions", OPTION_FILE, &suppressions, "FILE", .help = SUPPRESSIONS_HELP},
         {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object, with all entries"},
         {0, "raw-site", OPTION_ON, &report.style.raw_site, NULL,
             .help = "show operator new, containers, strdup, ... too"},

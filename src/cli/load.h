@@ -20,7 +20,7 @@ struct symbol_wishes {
 
 /* The options of a command that shows names. */
 #define SYMBOL_RULES(wishes)                                                                                 \
-    {0, "sysroot", OPTION_TEXT, &(wishes).sysroot, "DIR",                                                    \
+    {0, "sysroot", OPTION_FOLDER, &(wishes).sysroot, "DIR",                                                  \
         .help = "look for programs, libraries and debug files below DIR\n"                                   \
                 "first: those of the machine or image that was recorded"},                                   \
     {                                                                                                        \

@@ -12,11 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_flag(const struct option_rule *rule) {
+/* Who gets the help that is asked for; NULL: stdout. */
+static struct {
+    command_line_reader *reader;
+    void *context;
+} help;
+
+bool option_is_flag(const struct option_rule *rule) {
     return rule->kind == OPTION_ON || rule->kind == OPTION_OFF;
 }
-static bool needs_value(const struct option_rule *rule) {
-    return !is_flag(rule) && rule->kind != OPTION_SIZE_OR_NONE;
+
+bool option_needs_value(const struct option_rule *rule) {
+    return !option_is_flag(rule) && rule->kind != OPTION_SIZE_OR_NONE;
+}
+
+void options_read_help(command_line_reader *reader, void *context) {
+    help.reader = reader;
+    help.context = context;
+}
+
+const struct option_rule *command_line_option(const struct command_line *line, size_t index) {
+    static const struct option_rule help_rule = {
+        'h', "help", OPTION_ON, NULL, NULL, .help = "show this help"};
+    if (index < line->rule_count) return &line->rules[index];
+    return index == line->rule_count ? &help_rule : NULL;
 }
 
 static enum options_result wrong(const struct command_line *line, const char *format, ...)
@@ -50,7 +69,7 @@ static void print_rule(const struct option_rule *rule, size_t width) {
     char form[64];
     int used = rule->letter ? snprintf(form, sizeof form, "  -%c, --%s", rule->letter, rule->name)
                             : snprintf(form, sizeof form, "      --%s", rule->name);
-    const char *between = needs_value(rule) ? " " : "";
+    const char *between = option_needs_value(rule) ? " " : "";
     if (rule->argument)
         used += snprintf(form + used, sizeof form - (size_t)used, "%s%s", between, rule->argument);
     printf("%s%*s", form, used < COLUMN - 1 ? COLUMN - used : 0, "");
@@ -68,8 +87,8 @@ static void print_help(const struct command_line *line) {
     printf("usage: %s\n\n", line->usage);
     text_print_wrapped(stdout, line->about, 0, width);
     puts("\noptions:");
-    for (size_t i = 0; i < line->rule_count; i++) print_rule(&line->rules[i], width);
-    printf("  -h, --help              show this help\n");
+    const struct option_rule *option;
+    for (size_t i = 0; (option = command_line_option(line, i)); i++) print_rule(option, width);
     bool any = false;
     for (size_t i = 0; i < line->rule_count; i++) {
         const struct option_rule *rule = &line->rules[i];
@@ -79,6 +98,14 @@ static void print_help(const struct command_line *line) {
         printf("  %-22s  --%s%s\n", rule->environment, rule->name, rule->kind == OPTION_OFF ? " (if 0)" : "");
     }
     if (line->examples) printf("\nexamples:\n%s\n", line->examples);
+}
+
+static enum options_result give_help(const struct command_line *line) {
+    if (help.reader)
+        help.reader(line, help.context);
+    else
+        print_help(line);
+    return OPTIONS_HELP_PRINTED;
 }
 
 /* Values */
@@ -93,6 +120,9 @@ static const char *store(struct option_rule *rule, const char *value) {
         *(bool *)rule->target = false;
         return NULL;
     case OPTION_TEXT:
+    case OPTION_FILE:
+    case OPTION_FOLDER:
+    case OPTION_SIGNAL:
         *(const char **)rule->target = value;
         return NULL;
     case OPTION_COUNT:
@@ -141,7 +171,7 @@ static enum options_result wrong_value(const struct command_line *line, const st
 static enum options_result take_environment(const struct command_line *line, struct option_rule *rule) {
     const char *value = rule->environment ? getenv(rule->environment) : NULL;
     if (rule->given || !value || !*value) return OPTIONS_FINE;
-    if (is_flag(rule)) {
+    if (option_is_flag(rule)) {
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
             return wrong(
                 line, "the environment variable %s needs 0 or 1, not '%s'", rule->environment, value);
@@ -176,7 +206,7 @@ struct walk {
 static enum options_result take_option(
     struct walk *walk, struct option_rule *rule, const char *shown_name, const char *inline_value) {
     const char *value = inline_value;
-    if (needs_value(rule) && !value) {
+    if (option_needs_value(rule) && !value) {
         if (walk->next >= walk->argc)
             return wrong(walk->line, "%s needs a value: %s", shown_name, rule->argument);
         value = walk->argv[walk->next++];
@@ -190,14 +220,11 @@ static enum options_result take_option(
 static enum options_result take_long(struct walk *walk, char *text) {
     char *equals = strchr(text, '=');
     cleanup_text char *name = equals ? strndup(text, (size_t)(equals - text)) : copy_text(text);
-    if (strcmp(name, "help") == 0) {
-        print_help(walk->line);
-        return OPTIONS_HELP_PRINTED;
-    }
+    if (strcmp(name, "help") == 0) return give_help(walk->line);
     for (size_t i = 0; i < walk->line->rule_count; i++) {
         struct option_rule *rule = &walk->line->rules[i];
         if (strcmp(rule->name, name) != 0) continue;
-        if (equals && is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
+        if (equals && option_is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
         cleanup_text char *shown = format_text("--%s", name);
         return take_option(walk, rule, shown, equals ? equals + 1 : NULL);
     }
@@ -207,18 +234,15 @@ static enum options_result take_long(struct walk *walk, char *text) {
 /* One argument of single letters: "-fq", "-n20", "-o" "FILE". */
 static enum options_result take_short(struct walk *walk, const char *letters) {
     for (; *letters; letters++) {
-        if (*letters == 'h') {
-            print_help(walk->line);
-            return OPTIONS_HELP_PRINTED;
-        }
+        if (*letters == 'h') return give_help(walk->line);
         struct option_rule *rule = NULL;
         for (size_t i = 0; i < walk->line->rule_count; i++)
             if (walk->line->rules[i].letter == *letters) rule = &walk->line->rules[i];
         if (!rule) return wrong(walk->line, "'%s' has no option '-%c'", walk->line->name, *letters);
         char shown[] = {'-', *letters, 0};
-        bool rest_is_value = needs_value(rule) && letters[1];
+        bool rest_is_value = option_needs_value(rule) && letters[1];
         enum options_result result = take_option(walk, rule, shown, rest_is_value ? letters + 1 : NULL);
-        if (result != OPTIONS_FINE || needs_value(rule)) return result;
+        if (result != OPTIONS_FINE || option_needs_value(rule)) return result;
     }
     return OPTIONS_FINE;
 }
@@ -244,7 +268,7 @@ enum options_result options_parse(struct command_line *line, int argc, char **ar
             options_end = true;
         } else if (options_end || text[0] != '-' || text[1] == 0) {
             line->arguments[line->argument_count++] = text;
-            if (line->ends_at_argument) options_end = true;
+            if (line->argument_kind == ARGUMENT_PROGRAM) options_end = true;
         } else if (text[1] == '-') {
             result = take_long(&walk, text + 2);
         } else {

@@ -1,5 +1,6 @@
 /* Command lines: one table says which options a command has, where their values go, what --help prints about
- * them and which environment variable stands in for them. */
+ * them and which environment variable stands in for them. The same table makes the pages of the manual and
+ * what shells complete. */
 #ifndef MALLOSCOPE_CLI_OPTIONS_H
 #define MALLOSCOPE_CLI_OPTIONS_H
 
@@ -7,9 +8,12 @@
 #include <stddef.h>
 
 enum option_kind {
-    OPTION_ON,           /* bool: true when given */
-    OPTION_OFF,          /* bool: false when given */
-    OPTION_TEXT,         /* const char * */
+    OPTION_ON,   /* bool: true when given */
+    OPTION_OFF,  /* bool: false when given */
+    OPTION_TEXT, /* const char * */
+    OPTION_FILE, /* const char *, as are the next two */
+    OPTION_FOLDER,
+    OPTION_SIGNAL,       /* name or number */
     OPTION_COUNT,        /* uint64_t */
     OPTION_SIZE,         /* uint64_t, in bytes: 512K */
     OPTION_SIZE_OR_NONE, /* the same, 0 when no value is given; a value stands behind "=" only */
@@ -30,6 +34,14 @@ struct option_rule {
     bool given;                 /* on the command line */
 };
 
+/* What a command's arguments are that are no options. */
+enum argument_kind {
+    ARGUMENT_SOURCE,  /* a recording, an archive, a folder of them, or a process that is recorded */
+    ARGUMENT_PROCESS, /* any process */
+    ARGUMENT_PROGRAM, /* a program, and then its own arguments, which end the options */
+    ARGUMENT_CHOICE,  /* of `argument_choices` */
+};
+
 struct command_line {
     const char *name;     /* of the command */
     const char *usage;    /* "malloscope report [OPTION]... FILE|PID..." */
@@ -38,7 +50,8 @@ struct command_line {
     struct option_rule *rules;
     size_t rule_count;
     size_t arguments_min, arguments_max; /* of those that are no options */
-    bool ends_at_argument; /* the first argument that is no option ends them: the rest is another command */
+    enum argument_kind argument_kind;
+    const char *const *argument_choices; /* ends with NULL */
     /* What was found. */
     char **arguments;
     size_t argument_count;
@@ -49,6 +62,18 @@ enum options_result { OPTIONS_FINE, OPTIONS_HELP_PRINTED, OPTIONS_WRONG };
 /* `argv[0]` is the command's name. Prints what is wrong, or the help. The arguments are gathered in argv
  * itself. */
 enum options_result options_parse(struct command_line *line, int argc, char **argv);
+
+/* Commands fill their tables in as they start. To read one, have the command asked for its help, which goes
+ * to `reader` then in place of being printed; NULL: as usual. */
+typedef void command_line_reader(const struct command_line *line, void *context);
+void options_read_help(command_line_reader *reader, void *context);
+
+/* Option `index` of a command: of its table, and behind that --help, which all have. NULL behind the last. */
+const struct option_rule *command_line_option(const struct command_line *line, size_t index);
+
+bool option_is_flag(const struct option_rule *rule);
+/* Not if there is no value, nor if it may be left out. */
+bool option_needs_value(const struct option_rule *rule);
 
 /* The candidate nearest to `text` in spelling, or NULL if none is near. */
 const char *nearest_spelling(const char *text, const char *const *candidates, size_t count);

@@ -13,7 +13,7 @@ struct output_wishes {
 
 /* The options of a command that writes a file. */
 #define OUTPUT_RULES(wishes)                                                                                 \
-    {'o', "output", OPTION_TEXT, &(wishes).path, "FILE", .help = "where to write; - is stdout"},             \
+    {'o', "output", OPTION_FILE, &(wishes).path, "FILE", .help = "where to write; - is stdout"},             \
         {'f', "force", OPTION_ON, &(wishes).force, NULL, .help = "replace the file if it exists"}, {         \
         'q', "quiet", OPTION_ON, &(wishes).quiet, NULL, .help = "do not say what was written"                \
     }

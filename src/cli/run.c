@@ -183,7 +183,7 @@ static int prepare(struct run *run) {
 int command_run(int argc, char **argv) {
     struct run run = {.follow = true, .gates = GATES_NONE};
     struct option_rule rules[] = {
-        {'o', "output", OPTION_TEXT, &run.output, "FILE", .help = "name of the recording, or a folder for it",
+        {'o', "output", OPTION_FILE, &run.output, "FILE", .help = "name of the recording, or a folder for it",
             .environment = "MALLOSCOPE_OUTPUT"},
         {'f', "force", OPTION_ON, &run.force, NULL, .help = "replace the recording if it exists",
             .environment = "MALLOSCOPE_FORCE"},
@@ -211,7 +211,7 @@ int command_run(int argc, char **argv) {
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
             .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},
-        {0, "dump", OPTION_TEXT, &run.dumps.pattern, "FILE",
+        {0, "dump", OPTION_FILE, &run.dumps.pattern, "FILE",
             .help = "have the program write dumps of its recording, by this name\n"
                     "(default malloscope.%e.%p.%n.heap); at exit, unless told otherwise",
             .environment = "MALLOSCOPE_DUMP"},
@@ -223,7 +223,7 @@ int command_run(int argc, char **argv) {
             .help = "recording, for malloscope, or heap: pprof's text (default auto:\n"
                     "recording if the name ends in .mscope, heap otherwise)",
             .choices = dump_format_choices, .environment = "MALLOSCOPE_DUMP_FORMAT"},
-        {0, "signal", OPTION_TEXT, &run.dumps.signal, "NAME",
+        {0, "signal", OPTION_SIGNAL, &run.dumps.signal, "NAME",
             .help = "dump whenever the program gets this signal, such as USR2",
             .environment = "MALLOSCOPE_SIGNAL"},
         {0, "leaks-fail", OPTION_SIZE_OR_NONE, &run.gates.leaks, "[=BYTES]",
@@ -232,9 +232,9 @@ int command_run(int argc, char **argv) {
             .help = "gate: fail if the heap was larger than this at its peak"},
         {0, "max-allocs", OPTION_COUNT, &run.gates.allocations, "N",
             .help = "gate: fail if there were more allocations"},
-        {0, "suppressions", OPTION_TEXT, &run.gates.suppressions_path, "FILE",
+        {0, "suppressions", OPTION_FILE, &run.gates.suppressions_path, "FILE",
             .help = "for --leaks-fail: " SUPPRESSIONS_HELP},
-        {0, "junit", OPTION_TEXT, &run.gates.junit_path, "FILE",
+        {0, "junit", OPTION_FILE, &run.gates.junit_path, "FILE",
             .help = "write what the gates said as JUnit XML"},
     };
     struct command_line line = {.name = "run",
@@ -245,7 +245,7 @@ int command_run(int argc, char **argv) {
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
         .arguments_max = (size_t)-1,
-        .ends_at_argument = true};
+        .argument_kind = ARGUMENT_PROGRAM};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     int code = check_options(&run, &rules[3]);

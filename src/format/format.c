@@ -21,11 +21,12 @@ static const struct format formats[] = {
         FORMAT_BULKY},
 };
 
-static const char *const value_names[] = {
+const char *const value_kind_names[] = {
     [VALUE_LIVE] = "live",
     [VALUE_PEAK] = "peak",
     [VALUE_TOTAL] = "total",
     [VALUE_OBJECTS] = "objects",
+    NULL,
 };
 
 const struct symbol dropped_symbol = {.function = "[dropped]"};
@@ -55,15 +56,6 @@ int format_write(
 int out_of_memory(struct problem *problem) {
     return problem_set(problem, PROBLEM_FAILURE, "export on a machine with more memory",
         "not enough memory to put the output together");
-}
-
-bool value_kind_find(const char *name, enum value_kind *ret_value) {
-    for (size_t i = 0; i < sizeof value_names / sizeof value_names[0]; i++)
-        if (strcmp(value_names[i], name) == 0) {
-            *ret_value = (enum value_kind)i;
-            return true;
-        }
-    return false;
 }
 
 double value_of(const struct figures *figures, enum value_kind value) {

@@ -78,8 +78,8 @@ const struct format *format_find(const char *name);
 int format_write(
     const struct format *format, const struct format_input *input, FILE *out, struct problem *problem);
 
-/* "live", "peak", "total" or "objects"; false if `name` is none of them. */
-bool value_kind_find(const char *name, enum value_kind *ret_value);
+/* What people call them, in the order of enum value_kind; ends with NULL. */
+extern const char *const value_kind_names[];
 double value_of(const struct figures *figures, enum value_kind value);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct values {
@@ -19,7 +20,7 @@ struct values {
 
 static const char *const by_choices[] = {"site", "line", NULL};
 
-static enum options_result parse(struct values *values, bool ends_at_argument, char **argv) {
+static enum options_result parse(struct values *values, enum argument_kind kind, char **argv) {
     *values = (struct values){.follow = true, .limit = 20, .gate = 7};
     struct option_rule rules[] = {
         {'f', "force", OPTION_ON, &values->force, NULL, .help = ""},
@@ -38,7 +39,7 @@ static enum options_result parse(struct values *values, bool ends_at_argument, c
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_min = 1,
         .arguments_max = 3,
-        .ends_at_argument = ends_at_argument};
+        .argument_kind = kind};
     int argc = 0;
     while (argv[argc]) argc++;
     enum options_result result = options_parse(&line, argc, argv);
@@ -47,7 +48,7 @@ static enum options_result parse(struct values *values, bool ends_at_argument, c
     return result;
 }
 
-#define PARSE(values, ...) parse(values, false, (char *[]){"test", __VA_ARGS__, NULL})
+#define PARSE(values, ...) parse(values, ARGUMENT_SOURCE, (char *[]){"test", __VA_ARGS__, NULL})
 
 static void options_are_taken_in_every_form(void) {
     struct values values;
@@ -85,7 +86,8 @@ static void a_value_may_be_left_out(void) {
 
 static void another_commands_options_are_left_alone(void) {
     struct values values;
-    CHECK(parse(&values, true, (char *[]){"test", "-f", "prog", "-n", "--", NULL}) == OPTIONS_FINE);
+    CHECK(
+        parse(&values, ARGUMENT_PROGRAM, (char *[]){"test", "-f", "prog", "-n", "--", NULL}) == OPTIONS_FINE);
     CHECK(values.force);
     CHECK_EQUAL(values.count, 3);
     CHECK_EQUAL(values.limit, 20);
@@ -127,6 +129,23 @@ static void the_environment_stands_in(void) {
     unsetenv("TEST_RATE");
 }
 
+static void take_names(const struct command_line *line, void *context) {
+    const struct option_rule *option;
+    for (size_t i = 0; (option = command_line_option(line, i)); i++) {
+        strcat(context, option->name);
+        strcat(context, " ");
+    }
+}
+
+static void the_table_can_be_read(void) {
+    struct values values;
+    char names[128] = "";
+    options_read_help(take_names, names);
+    CHECK(PARSE(&values, "--help") == OPTIONS_HELP_PRINTED);
+    options_read_help(NULL, NULL);
+    CHECK_TEXT(names, "force no-follow output limit rate gate min by help ");
+}
+
 int main(void) {
     int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDERR_FILENO);
@@ -135,6 +154,7 @@ int main(void) {
     another_commands_options_are_left_alone();
     wrong_lines_are_refused();
     the_environment_stands_in();
+    the_table_can_be_read();
     dup2(saved, STDERR_FILENO);
     return check_result();
 }
