@@ -2,6 +2,8 @@
 #ifndef MALLOSCOPE_CLI_COMMAND_H
 #define MALLOSCOPE_CLI_COMMAND_H
 
+#include "cli/options.h"
+
 #include <stddef.h>
 
 struct command {
@@ -27,9 +29,12 @@ int command_timeline(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_export(int argc, char **argv);
+int command_completions(int argc, char **argv);
 int command_help(int argc, char **argv);
 
 const struct command *command_find(const char *name);
+/* Gives the command's table to `reader`. */
+void command_read(const struct command *command, command_line_reader *reader, void *context);
 /* Prints that there is no such command. Returns the exit code. */
 int command_unknown(const char *name);
 

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/table_json.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 
@@ -22,9 +23,12 @@ const struct command commands[] = {
     {"dump", "copy the recording of a running program", command_dump},
     {"archive", "pack a recording with its names, to be read elsewhere", command_archive},
     {"export", "write pprof, speedscope, collapsed, json, csv, html, ...", command_export},
+    {"completions", "script that completes command lines in bash, zsh or fish", command_completions},
     {"help", "this list, or the help of a command", command_help},
     {0},
 };
+
+#define COMMAND_COUNT (sizeof commands / sizeof *commands - 1)
 
 const char *const by_names[] = {
     "site", "function", "line", "file", "module", "thread", "heap", "type", "scope", "stack", NULL};
@@ -37,10 +41,9 @@ const struct command *command_find(const char *name) {
 }
 
 int command_unknown(const char *name) {
-    const char *names[sizeof commands / sizeof *commands];
-    size_t count = 0;
-    for (; commands[count].name; count++) names[count] = commands[count].name;
-    const char *near = nearest_spelling(name, names, count);
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+    const char *near = nearest_spelling(name, names, COMMAND_COUNT);
     if (near)
         return message_error(PROBLEM_USAGE, "see 'malloscope help'",
             "there is no command '%s'; did you mean '%s'?", name, near);
@@ -54,7 +57,7 @@ static void print_commands(void) {
          "Records which code allocates a program's heap, and shows it.\n\n"
          "commands:");
     for (const struct command *command = commands; command->name; command++)
-        printf("  %-8s  %s\n", command->name, command->summary);
+        printf("  %-11s  %s\n", command->name, command->summary);
     puts("\n'malloscope help COMMAND' tells more. 'malloscope --version' prints the version.\n\n"
          "examples:\n"
          "  malloscope run -- ./server --port 8080      record a program\n"
@@ -62,16 +65,50 @@ static void print_commands(void) {
          "  malloscope report 4711                      a running program, by its pid\n");
     text_print_wrapped(stdout,
         "exit codes: 0 fine, 1 failure, 2 wrong usage, 3 no such process or file, 4 no permission,\n"
-        "5 not a recording or damaged; 'run' passes on the program's own.",
+        "5 not a recording or damaged, 6 a gate of 'run' failed; 'run' passes on the program's own.",
         0, terminal_of(stdout).width);
 }
 
+void command_read(const struct command *command, command_line_reader *reader, void *context) {
+    options_read_help(reader, context);
+    command->run(2, (char *[]){(char *)command->name, "--help", NULL});
+    options_read_help(NULL, NULL);
+}
+
+static const char about[] =
+    "Shows the commands, or the help of one of them, as 'malloscope COMMAND --help' does. The manual tells\n"
+    "more: 'man malloscope', 'man malloscope-COMMAND'.";
+
+static const char examples[] = "  malloscope help run\n"
+                               "  malloscope help --json | jq -r '.commands[].options[].name'";
+
 int command_help(int argc, char **argv) {
-    if (argc > 1 && argv[1][0] != '-') {
-        const struct command *command = command_find(argv[1]);
-        if (!command) return command_unknown(argv[1]);
-        if (command->run != command_help) return command->run(2, (char *[]){argv[1], "--help", NULL});
-    }
-    print_commands();
+    const char *names[COMMAND_COUNT + 1] = {0};
+    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+    bool json = false;
+    struct option_rule rules[] = {
+        {0, "json", OPTION_ON, &json, NULL,
+            .help =
+                "one JSON object: all commands, what they take, and their\noptions with kinds and choices"},
+    };
+    struct command_line line = {.name = "help",
+        .usage = "malloscope help [--json] [COMMAND]",
+        .about = about,
+        .examples = examples,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
+        .arguments_max = 1,
+        .argument_kind = ARGUMENT_CHOICE,
+        .argument_choices = names};
+    enum options_result parsed = options_parse(&line, argc, argv);
+    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    const struct command *command = line.argument_count ? command_find(line.arguments[0]) : NULL;
+    if (line.argument_count && !command) return command_unknown(line.arguments[0]);
+    if (json)
+        table_write_json(stdout, command);
+    else if (command)
+        return command->run(2, (char *[]){(char *)command->name, "--help", NULL});
+    else
+        print_commands();
     return message_finish_output();
 }
