@@ -101,8 +101,9 @@ int command_export(int argc, char **argv) {
                     "bytes or live objects:",
             .choices = value_kind_names},
         {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
-            .help = "for chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
-                    "keeps all)"},
+            .help =
+                "for chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
+                "keeps all)"},
         {0, "samples", OPTION_ON, &export.wishes.samples, NULL,
             .help = "for json: every sample that is live, too, with its address"},
         OUTPUT_RULES(export.output),
