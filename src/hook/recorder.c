@@ -345,7 +345,9 @@ static bool register_thread(void) {
     record->number = number;
     record->moment = UINT64_MAX; /* it has not come to any yet */
     record->countdown_address = (uintptr_t)&hook_countdown;
-    uint64_t seed = recorder.seed ? recorder.seed + number * UINT64_C(0x632be59bd9b4e019) : 0;
+    /* Not from its number, which threads without a sample pass on: each would draw what the last one drew. */
+    uint64_t order = atomic_fetch_add_explicit(&recorder.seeds_given, 1, memory_order_relaxed);
+    uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
     if (!recorder.seed && !(system_open() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
         seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
     random_seed(record->random, seed);

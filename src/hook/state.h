@@ -23,6 +23,7 @@ struct recorder {
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
     uint64_t rate, seed;
+    _Atomic uint64_t seeds_given; /* made from `seed`, one for each thread */
     struct recording recording;
     struct address_index index;      /* of malloc's sampled blocks that carry no mark */
     struct address_index heap_index; /* of those in the program's own heaps (heaps.c) */
