@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import attaching
 import harness
 import shells
 from harness import malloscope
@@ -107,3 +108,16 @@ def test_the_line_of_a_program_is_its_own(shell, place):
 def test_what_is_no_shell_is_refused():
     assert "bash, zsh and fish" in malloscope("completions", "tcsh", expect=2).stderr.decode()
     assert "bash, zsh and fish" in malloscope("completions", expect=2).stderr.decode()
+
+
+def test_a_process_that_is_attached_to_is_listed(start, folder):
+    """It does not write its recording itself."""
+    if attaching.why_not():
+        pytest.skip(attaching.why_not())
+    target = start(["sleep", "1000"])
+    recorder = start([harness.MALLOSCOPE, "attach", "-q", "-o", folder / "a.mscope", target.pid])
+    deadline = time.monotonic() + shells.PATIENCE
+    while f"{target.pid}\tsleep" not in (listed := malloscope("completions", "--processes").stdout.decode().splitlines()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not any(line.startswith(f"{recorder.pid}\t") for line in listed)
