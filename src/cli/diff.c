@@ -1,14 +1,15 @@
-#include "view/diff.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/page.h"
 #include "cli/row_text.h"
 #include "cli/summary.h"
 #include "cli/text.h"
 #include "cli/units.h"
 #include "format/contract.h"
+#include "format/page_diff.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ struct comparison {
     int by, value;
     uint64_t limit;
     const char *filter;
-    bool json, all, raw_site, verbose;
+    bool json, html, all, raw_site, verbose;
+    struct page_wishes page;
     struct symbol_wishes wishes;
     struct diff diff;
 };
@@ -49,14 +51,17 @@ static const char about[] =
     "+-      half the width of its 95 % confidence interval; exact recordings have none\n"
     "A line with * is significant: if BASE and NEW were the same program, chance would mark a line, any of "
     "them,\n"
-    "in fewer than 5 of 100 comparisons. Others are shown with --all.";
+    "in fewer than 5 of 100 comparisons. Others are shown with --all.\n\n"
+    "--html writes a page for a browser, as 'flame' does: a flame graph of both, red where NEW has more and\n"
+    "blue where it has less, and the lines for every value.";
 
 static const char examples[] =
     "  malloscope diff yesterday.mscope today.mscope\n"
     "  malloscope diff server.mscope@60s 4711 --by site     what a server gathers\n"
-    "  malloscope diff old.mscope@peak new.mscope@peak --json";
+    "  malloscope diff old.mscope@peak new.mscope@peak --json\n"
+    "  malloscope diff old.mscope new.mscope --html -o change.html     a flame graph of what changed";
 
-static const char *const value_names[] = {"live", "peak", "total", "objects", "allocs", NULL};
+static const char *const value_names[] = {"live", "peak", "total", "objects", "peak-objects", "allocs", NULL};
 static const char *const diff_by_names[] = {
     "function", "site", "line", "file", "module", "heap", "type", "scope", NULL};
 static const enum view_by diff_by[] = {
@@ -95,20 +100,15 @@ static void moment_free(struct moment *moment) {
     free(moment->source);
 }
 
-static struct diff_side side_of(const struct moment *moment, int value) {
-    bool of_live = value == DIFF_LIVE && moment->at_peak;
-    return (struct diff_side){&moment->rows, of_live ? DIFF_PEAK : (enum diff_value)value,
-        moment->loaded.model->exact ? 1 : moment->loaded.model->rate};
+static struct diff_side side_of(const struct moment *moment) {
+    return (struct diff_side){
+        &moment->rows, moment->at_peak, moment->loaded.model->exact ? 1 : moment->loaded.model->rate};
 }
 
 /* What is shown */
 
-static bool is_of_objects(const struct comparison *comparison) {
-    return comparison->value >= DIFF_OBJECTS;
-}
-
 static struct unit_text amount_text(const struct comparison *comparison, double amount) {
-    return is_of_objects(comparison) ? count_text(amount) : bytes_text(amount);
+    return diff_counts_objects((enum diff_value)comparison->value) ? count_text(amount) : bytes_text(amount);
 }
 
 static char *change_text(const struct comparison *comparison, double change) {
@@ -154,9 +154,11 @@ static void print_table(const struct comparison *comparison) {
 static void print_side(const char *title, const struct moment *moment, const struct comparison *comparison,
     struct estimate total) {
     static const char *const words[] = {
-        "live", "at the peak", "allocated in total", "objects live", "allocations"};
+        "live", "at the peak", "allocated in total", "objects live", "objects at the peak", "allocations"};
     const struct model *model = moment->loaded.model;
-    int value = moment->at_peak && comparison->value == DIFF_LIVE ? DIFF_PEAK : comparison->value;
+    int value = comparison->value;
+    if (moment->at_peak && value == DIFF_LIVE) value = DIFF_PEAK;
+    if (moment->at_peak && value == DIFF_OBJECTS) value = DIFF_PEAK_OBJECTS;
     printf("%s  %s", title, moment->source);
     if (moment->seconds >= 0) printf(", after %s", seconds_text(moment->seconds).text);
     printf(": %s %s", amount_text(comparison, total.value).text, words[value]);
@@ -230,26 +232,48 @@ static void print_json(const struct comparison *comparison) {
     putchar('\n');
 }
 
-static int compare(struct comparison *comparison) {
-    int code = moment_load(&comparison->base, comparison);
-    if (!code) code = moment_load(&comparison->fresh, comparison);
-    if (code) return code;
-    struct diff_side base = side_of(&comparison->base, comparison->value);
-    struct diff_side fresh = side_of(&comparison->fresh, comparison->value);
+static struct page_side page_side_of(const struct moment *moment) {
+    return (struct page_side){
+        moment->loaded.model, moment->loaded.resolver, side_of(moment), moment->source, moment->seconds};
+}
+
+static int write_page(struct comparison *comparison) {
+    struct page_comparison page = {page_side_of(&comparison->base), page_side_of(&comparison->fresh),
+        diff_by[comparison->by], (enum diff_value)comparison->value};
+    struct page_options *options = &comparison->page.options;
+    options->comparison = &page;
+    options->filter = comparison->filter;
+    options->raw_sites = comparison->raw_site;
+    options->sysroot = comparison->wishes.sysroot;
+    return page_write_comparison(&comparison->base.loaded, &comparison->fresh.loaded, &comparison->page);
+}
+
+static int print(struct comparison *comparison) {
+    struct diff_side base = side_of(&comparison->base), fresh = side_of(&comparison->fresh);
     enum view_by by = diff_by[comparison->by];
-    if (!diff_make(&base, &fresh, by == BY_SITE || by == BY_LINE, &comparison->diff)) memory_is_short();
+    if (!diff_make(&base, &fresh, (enum diff_value)comparison->value, by == BY_SITE || by == BY_LINE,
+            &comparison->diff))
+        memory_is_short();
     if (comparison->json)
         print_json(comparison);
     else
         print_for_people(comparison);
     diff_free(&comparison->diff);
+    return 0;
+}
+
+static int compare(struct comparison *comparison) {
+    int code = moment_load(&comparison->base, comparison);
+    if (!code) code = moment_load(&comparison->fresh, comparison);
+    if (!code) code = comparison->html ? write_page(comparison) : print(comparison);
+    if (code) return code;
     bool damaged = comparison->base.loaded.model->damaged || comparison->fresh.loaded.model->damaged;
     code = message_finish_output();
     return code || !damaged ? code : PROBLEM_DAMAGED;
 }
 
 int command_diff(int argc, char **argv) {
-    struct comparison comparison = {.limit = 20};
+    struct comparison comparison = {.limit = 20, .page.options.nodes_max = PAGE_NODES};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &comparison.by, "WHAT",
             .help = "what makes a line (default function):", .choices = diff_by_names},
@@ -259,6 +283,10 @@ int command_diff(int argc, char **argv) {
         {'a', "all", OPTION_ON, &comparison.all, NULL, .help = "show changes that may be chance, too"},
         {'F', "filter", OPTION_TEXT, &comparison.filter, "RE", .help = FILTER_HELP},
         {0, "json", OPTION_ON, &comparison.json, NULL, .help = "one JSON object, with all lines"},
+        {0, "html", OPTION_ON, &comparison.html, NULL,
+            .help = "a page for a browser: the flame graph of both"},
+        OUTPUT_RULES(comparison.page.output),
+        PAGE_RULES(comparison.page),
         {0, "raw-site", OPTION_ON, &comparison.raw_site, NULL,
             .help = "do not look behind operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &comparison.verbose, NULL, .help = "names in full"},
@@ -274,6 +302,10 @@ int command_diff(int argc, char **argv) {
         .arguments_max = 2};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    if (comparison.json && comparison.html)
+        return message_error(PROBLEM_USAGE, "choose one of them", "--json and --html exclude each other");
+    if (comparison.page.output.path && !comparison.html)
+        return message_error(PROBLEM_USAGE, "add --html, or redirect the output", "-o is for the page");
     if (comparison.json && !rules[2].given) comparison.limit = 0;
     int code = moment_read(&comparison.base, line.arguments[0]);
     if (!code) code = moment_read(&comparison.fresh, line.arguments[1]);

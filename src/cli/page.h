@@ -1,4 +1,4 @@
-/* The HTML page, as `flame` and `report --html` write it. */
+/* The HTML page, as `flame`, `report --html` and `diff --html` write it. */
 #ifndef MALLOSCOPE_CLI_PAGE_H
 #define MALLOSCOPE_CLI_PAGE_H
 
@@ -28,5 +28,7 @@ char *page_notes(const struct loaded *loaded);
 
 /* Prints what goes wrong. Returns 0 or the exit code. */
 int page_write(const struct loaded *loaded, struct page_wishes *page, char **sources, size_t source_count);
+/* The page of `page->options.comparison`, which is of these two. */
+int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_wishes *page);
 
 #endif

@@ -42,6 +42,7 @@ struct page_options {
     const char *sysroot; /* where source files are looked for first, or NULL */
     const char *notes;   /* what to be careful about, one sentence a line, or NULL */
     enum view_sort sort; /* what it begins with, unless format_input.value says more than VALUE_LIVE */
+    const struct page_comparison *comparison; /* format/page_diff.h, or NULL: it shows one recording */
 };
 #define PAGE_NODES 100000 /* the default of nodes_max */
 

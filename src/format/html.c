@@ -3,6 +3,7 @@
  * there. */
 #include "format/gzip.h"
 #include "format/page_data.h"
+#include "format/page_diff.h"
 #include "format/page_template.h"
 #include "format/writers.h"
 
@@ -40,7 +41,9 @@ int html_write(const struct format_input *input, FILE *out, struct problem *prob
     size_t json_size = 0, packed_size = 0;
     FILE *memory = open_memstream(&json, &json_size);
     if (!memory) return out_of_memory(problem);
-    int r = page_data_write(input, input->page ? input->page : &defaults, memory, problem);
+    const struct page_options *options = input->page ? input->page : &defaults;
+    int r = options->comparison ? page_diff_write(options, memory, problem)
+                                : page_data_write(input, options, memory, problem);
     if (fclose(memory) != 0 && r == 0) r = out_of_memory(problem);
     if (r == 0 && !pack(json, json_size, &packed, &packed_size)) r = out_of_memory(problem);
     if (r == 0) {

@@ -2,12 +2,10 @@
 
 #include "format/contract.h"
 #include "format/intern.h"
-#include "format/page_source.h"
+#include "format/page_tree.h"
 #include "format/text.h"
 #include "format/writers.h"
 #include "model/labels.h"
-#include "view/flame.h"
-#include "view/short_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,121 +15,26 @@
 
 struct page {
     const struct model *model;
-    const struct page_options *options;
-    struct flame flame;
+    struct page_tree tree;
     struct view_rows sites;
-    struct intern strings;
-    struct intern files, modules; /* by whole path: a page shows only its end, which others may share */
-    uint32_t *frame_number; /* of each frame of the flame among those written, FLAME_NONE = not needed */
     double byte_scale, object_scale;
-    struct json json;
 };
-
-/* Names */
-
-/* A path tells where somebody keeps things: the last folder and the name will do. */
-static const char *shown_path(const struct page *page, const char *path, int parts) {
-    if (page->options->full) return path;
-    const char *start = path + strlen(path);
-    for (; start > path; start--)
-        if (start[-1] == '/' && parts-- == 1) break;
-    return start;
-}
-
-static uint32_t number_of_short_name(struct page *page, const char *function) {
-    char *name = text_to_utf8(function);
-    if (name) short_name(name, "…");
-    uint32_t number = intern_text(&page->strings, name ? name : function);
-    free(name);
-    return number;
-}
-
-static void write_paths(struct page *page, const char *key, const struct intern *paths, int parts) {
-    json_key(&page->json, key);
-    json_array(&page->json);
-    for (uint32_t i = 0; i < paths->count; i++)
-        json_string(&page->json, shown_path(page, paths->entries[i].key, parts));
-    json_array_end(&page->json);
-}
 
 /* The stack that stands for a site. */
 static size_t stack_of_site(const struct page *page, uint32_t site) {
     return (size_t)(page->sites.rows[site].largest - page->model->stacks);
 }
 
-/* Frames that a node or a site names. */
-static bool choose_frames(struct page *page, uint32_t site_count) {
-    const struct flame *flame = &page->flame;
-    page->frame_number = malloc((flame->frame_count + 1) * sizeof *page->frame_number);
-    if (!page->frame_number) return false;
-    for (uint32_t i = 0; i < flame->frame_count; i++) page->frame_number[i] = FLAME_NONE;
-    for (uint32_t i = 0; i < flame->node_count; i++)
-        if (flame->nodes[i].frame != FLAME_NONE) page->frame_number[flame->nodes[i].frame] = 0;
-    for (uint32_t i = 0; i < site_count; i++)
-        page->frame_number[flame->stack_site[stack_of_site(page, i)]] = 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < flame->frame_count; i++)
-        if (page->frame_number[i] != FLAME_NONE) page->frame_number[i] = count++;
-    return true;
-}
-
-static int64_t number_of_path(struct intern *paths, const char *path) {
-    return path ? (int64_t)intern_text(paths, path) : -1;
-}
-
-/* Six numbers a frame: function, short name, file, line, module, and the sum of 1 for inlined, 2 for no code,
- * 4 for interpreted. */
-static void write_frames(struct page *page) {
-    json_key(&page->json, "frames");
-    json_array(&page->json);
-    for (uint32_t i = 0; i < page->flame.frame_count; i++) {
-        if (page->frame_number[i] == FLAME_NONE) continue;
-        const struct flame_frame *frame = &page->flame.frames[i];
-        json_integer(&page->json, intern_text(&page->strings, frame->function));
-        json_integer(&page->json, number_of_short_name(page, frame->function));
-        json_integer(&page->json, number_of_path(&page->files, frame->file));
-        json_integer(&page->json, frame->line);
-        json_integer(&page->json, number_of_path(&page->modules, frame->module));
-        json_integer(&page->json, frame->inlined | frame->given << 1 | frame->interpreted << 2);
-    }
-    json_array_end(&page->json);
-}
-
-static void write_strings(struct page *page) {
-    json_key(&page->json, "strings");
-    json_array(&page->json);
-    for (uint32_t i = 0; i < page->strings.count; i++) json_string(&page->json, page->strings.entries[i].key);
-    json_array_end(&page->json);
-}
-
-/* The tree */
-
-/* Three numbers a node but the root: how far back its caller is, frame or -1, calls merged. */
-static void write_nodes(struct page *page) {
-    json_key(&page->json, "nodes");
-    json_array(&page->json);
-    for (uint32_t i = 1; i < page->flame.node_count; i++) {
-        const struct flame_node *node = &page->flame.nodes[i];
-        json_integer(&page->json, i - node->parent);
-        json_integer(&page->json, node->frame == FLAME_NONE ? -1 : (int64_t)page->frame_number[node->frame]);
-        json_integer(&page->json, node->merged);
-    }
-    json_array_end(&page->json);
-}
-
-/* Six digits are more than an estimate of a variance is worth. */
-static void write_variance(struct json *json, double variance) {
-    char text[JSON_NUMBER_SIZE];
-    snprintf(text, sizeof text, "%.6g", variance);
-    json_number(json, strtod(text, NULL));
+static uint32_t site_frame(const struct page *page, uint32_t site) {
+    return page->tree.flame.parts[0].stack_site[stack_of_site(page, site)];
 }
 
 static void write_estimate(struct page *page, struct estimate bytes, struct estimate objects) {
-    json_number(&page->json, bytes.value * page->byte_scale);
-    json_number(&page->json, objects.value * page->object_scale);
+    json_number(&page->tree.json, bytes.value * page->byte_scale);
+    json_number(&page->tree.json, objects.value * page->object_scale);
     if (page->model->exact) return;
-    write_variance(&page->json, bytes.variance);
-    write_variance(&page->json, objects.variance);
+    page_write_variance(&page->tree.json, bytes.variance);
+    page_write_variance(&page->tree.json, objects.variance);
 }
 
 static void write_columns(struct page *page) {
@@ -144,20 +47,20 @@ static void write_columns(struct page *page) {
         "temporary_objects", "frees", "samples", "live_samples"};
     const char *const *names = page->model->exact ? exact : sampled;
     size_t count = page->model->exact ? sizeof exact / sizeof *exact : sizeof sampled / sizeof *sampled;
-    json_key(&page->json, "columns");
-    json_array(&page->json);
-    for (size_t i = 0; i < count; i++) json_string(&page->json, names[i]);
-    json_array_end(&page->json);
+    json_key(&page->tree.json, "columns");
+    json_array(&page->tree.json);
+    for (size_t i = 0; i < count; i++) json_string(&page->tree.json, names[i]);
+    json_array_end(&page->tree.json);
 }
 
 static void write_rows(struct page *page) {
-    struct json *json = &page->json;
+    struct json *json = &page->tree.json;
     write_columns(page);
     json_key(json, "rows");
     json_array(json);
-    for (uint32_t i = 0, before = 0; i < page->flame.node_count; i++) {
-        if (page->flame.nodes[i].row == FLAME_NONE) continue;
-        const struct figures *figures = &page->flame.rows[page->flame.nodes[i].row];
+    for (uint32_t i = 0, before = 0; i < page->tree.flame.node_count; i++) {
+        if (page->tree.flame.nodes[i].row == FLAME_NONE) continue;
+        const struct figures *figures = &page->tree.flame.parts[0].rows[page->tree.flame.nodes[i].row];
         json_integer(json, i - before);
         before = i;
         write_estimate(page, figures->live_bytes, figures->live_objects);
@@ -174,18 +77,18 @@ static void write_rows(struct page *page) {
 
 /* Three numbers an entry: rows since the last one, bucket, objects. */
 static void write_lifetimes(struct page *page) {
-    json_key(&page->json, "lifetimes");
-    json_array(&page->json);
-    for (uint32_t i = 0, before = 0; i < page->flame.row_count; i++)
+    json_key(&page->tree.json, "lifetimes");
+    json_array(&page->tree.json);
+    for (uint32_t i = 0, before = 0; i < page->tree.flame.row_count; i++)
         for (int bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
-            double objects = page->flame.rows[i].lifetime[bucket];
+            double objects = page->tree.flame.parts[0].rows[i].lifetime[bucket];
             if (!(objects > 0)) continue;
-            json_integer(&page->json, i - before);
+            json_integer(&page->tree.json, i - before);
             before = i;
-            json_integer(&page->json, bucket);
-            json_number(&page->json, objects * page->object_scale);
+            json_integer(&page->tree.json, bucket);
+            json_number(&page->tree.json, objects * page->object_scale);
         }
-    json_array_end(&page->json);
+    json_array_end(&page->tree.json);
 }
 
 /* When what is live was allocated. The live samples, put together by what `group_of_stack` says. Four numbers
@@ -210,8 +113,8 @@ static bool write_births(
         uint32_t group = group_of_stack[model->live[i].stack];
         if (group != FLAME_NONE) order[starts[group + 1]++] = (uint32_t)i;
     }
-    json_key(&page->json, key);
-    json_array(&page->json);
+    json_key(&page->tree.json, key);
+    json_array(&page->tree.json);
     for (uint32_t group = 0, before = 0; group < group_count; group++) {
         double bytes[BIRTH_BUCKETS] = {0}, objects[BIRTH_BUCKETS] = {0};
         for (uint32_t i = starts[group]; i < starts[group + 1]; i++) {
@@ -224,14 +127,14 @@ static bool write_births(
         }
         for (int bucket = 0; bucket < BIRTH_BUCKETS && starts[group] < starts[group + 1]; bucket++) {
             if (!(objects[bucket] > 0)) continue;
-            json_integer(&page->json, group - before);
+            json_integer(&page->tree.json, group - before);
             before = group;
-            json_integer(&page->json, bucket);
-            json_number(&page->json, bytes[bucket] * page->byte_scale);
-            json_number(&page->json, objects[bucket] * page->object_scale);
+            json_integer(&page->tree.json, bucket);
+            json_number(&page->tree.json, bytes[bucket] * page->byte_scale);
+            json_number(&page->tree.json, objects[bucket] * page->object_scale);
         }
     }
-    json_array_end(&page->json);
+    json_array_end(&page->tree.json);
     free(starts);
     free(order);
     return true;
@@ -244,21 +147,21 @@ static void write_labels(struct page *page, uint32_t count) {
     bool has_types = false;
     for (uint32_t i = 0; i < count; i++) has_types |= page->sites.rows[i].type != NULL;
     if (model_has_heaps(page->model)) {
-        json_key(&page->json, "heaps");
-        json_array(&page->json);
-        for (uint32_t i = 0; i < count; i++) json_string(&page->json, page->sites.rows[i].heap);
-        json_array_end(&page->json);
+        json_key(&page->tree.json, "heaps");
+        json_array(&page->tree.json);
+        for (uint32_t i = 0; i < count; i++) json_string(&page->tree.json, page->sites.rows[i].heap);
+        json_array_end(&page->tree.json);
     }
     if (has_types) {
-        json_key(&page->json, "types");
-        json_array(&page->json);
-        for (uint32_t i = 0; i < count; i++) json_string(&page->json, page->sites.rows[i].type);
-        json_array_end(&page->json);
+        json_key(&page->tree.json, "types");
+        json_array(&page->tree.json);
+        for (uint32_t i = 0; i < count; i++) json_string(&page->tree.json, page->sites.rows[i].type);
+        json_array_end(&page->tree.json);
     }
 }
 
 static void write_sites(struct page *page, uint32_t count) {
-    struct json *json = &page->json;
+    struct json *json = &page->tree.json;
     struct figures rest;
     figures_clear(&rest);
     json_key(json, "sites");
@@ -267,8 +170,7 @@ static void write_sites(struct page *page, uint32_t count) {
     contract_write_figure_names(json);
     json_key(json, "frames");
     json_array(json);
-    for (uint32_t i = 0; i < count; i++)
-        json_integer(json, page->frame_number[page->flame.stack_site[stack_of_site(page, i)]]);
+    for (uint32_t i = 0; i < count; i++) json_integer(json, page->tree.frame_number[site_frame(page, i)]);
     json_array_end(json);
     write_labels(page, count);
     json_key(json, "values");
@@ -288,7 +190,7 @@ static void write_sites(struct page *page, uint32_t count) {
 static uint32_t number_of_site(
     const struct page *page, struct intern *keys, struct intern *texts, size_t stack) {
     struct stack_labels labels = model_labels(page->model, &page->model->stacks[stack]);
-    const uint32_t key[] = {page->flame.stack_site[stack], intern_text(texts, labels.heap),
+    const uint32_t key[] = {page->tree.flame.parts[0].stack_site[stack], intern_text(texts, labels.heap),
         labels.type ? intern_text(texts, labels.type) : FLAME_NONE};
     return intern_add(keys, key, sizeof key);
 }
@@ -300,7 +202,7 @@ static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
     uint32_t *sites = malloc((model->stack_count + 1) * sizeof *sites);
     for (uint32_t i = 0; i < count; i++) number_of_site(page, &keys, &texts, stack_of_site(page, i));
     for (size_t i = 0; sites && i < model->stack_count; i++) {
-        bool kept = page->flame.stack_site[i] != FLAME_NONE;
+        bool kept = page->tree.flame.parts[0].stack_site[i] != FLAME_NONE;
         uint32_t site = kept ? number_of_site(page, &keys, &texts, i) : FLAME_NONE;
         sites[i] = site < count ? site : FLAME_NONE;
     }
@@ -319,9 +221,10 @@ static bool write_all_births(struct page *page, uint32_t site_count) {
     if (!(width > 0)) return true;
     uint32_t *site_of_stack = sites_of_stacks(page, site_count);
     if (!site_of_stack) return false;
-    json_key_number(&page->json, "birth_width", width);
-    json_key_integer(&page->json, "birth_buckets", BIRTH_BUCKETS);
-    bool fine = write_births(page, "births", page->flame.stack_row, page->flame.row_count, width) &&
+    json_key_number(&page->tree.json, "birth_width", width);
+    json_key_integer(&page->tree.json, "birth_buckets", BIRTH_BUCKETS);
+    bool fine = write_births(
+                    page, "births", page->tree.flame.parts[0].stack_row, page->tree.flame.row_count, width) &&
                 write_births(page, "site_births", site_of_stack, site_count, width);
     free(site_of_stack);
     return fine;
@@ -329,56 +232,22 @@ static bool write_all_births(struct page *page, uint32_t site_count) {
 
 /* The program and the whole */
 
-static void write_flag(struct json *json, const char *key, bool value) {
-    json_key(json, key);
-    json_boolean(json, value);
-}
-
-static void write_process(struct page *page, const struct model_process *process) {
-    struct json *json = &page->json;
-    json_object(json);
-    json_key_string(json, "name", text_base_name(process->executable));
-    json_key_string(json, "state", contract_state_name(process->state));
-    write_flag(json, "attached", process->attached);
-    write_flag(json, "snapshot", process->is_snapshot);
-    json_key_integer(json, "start_ms", (int64_t)(process->start_realtime / 1000000));
-    json_key_number(json, "duration", process->duration);
-    json_key_number(json, "peak_seconds", process->peak_seconds);
-    if (page->options->full) {
-        json_key_integer(json, "pid", process->pid);
-        json_key_string(json, "executable", process->executable);
-        json_key_string(json, "command_line", process->command_line);
-        json_key_string(json, "recording", process->source);
-    }
-    json_object_end(json);
-}
-
-static void write_lines(struct json *json, const char *text) {
-    while (text && *text) {
-        size_t length = strcspn(text, "\n");
-        char *line = strndup(text, length);
-        if (length) json_string(json, line);
-        free(line);
-        text += length + (text[length] == '\n');
-    }
-}
-
 /* Warnings about a recording name its file. */
 static void write_notes(struct page *page) {
-    json_key(&page->json, "notes");
-    json_array(&page->json);
-    if (page->options->full)
-        write_lines(&page->json, page->model->warning);
+    json_key(&page->tree.json, "notes");
+    json_array(&page->tree.json);
+    if (page->tree.options->full)
+        page_write_lines(&page->tree.json, page->model->warning);
     else if (page->model->damaged)
-        json_string(
-            &page->json, "the recording is damaged: figures may be missing, 'malloscope info' says which");
-    write_lines(&page->json, page->options->notes);
-    json_array_end(&page->json);
+        json_string(&page->tree.json,
+            "the recording is damaged: figures may be missing, 'malloscope info' says which");
+    page_write_lines(&page->tree.json, page->tree.options->notes);
+    json_array_end(&page->tree.json);
 }
 
 static void write_timeline(struct page *page) {
     const struct model *model = page->model;
-    struct json *json = &page->json;
+    struct json *json = &page->tree.json;
     json_key(json, "timeline");
     json_object(json);
     json_key_number(json, "width", model->moment_count ? model->timeline[0].width : 0);
@@ -407,17 +276,19 @@ static void write_head(struct page *page, const struct format_input *input) {
         [SORT_ALLOCS] = "total",
         [SORT_TEMPORARY] = "temporary"};
     const struct model *model = page->model;
-    struct json *json = &page->json;
+    struct json *json = &page->tree.json;
     json_key_integer(json, "version", 1);
     json_key_string(json, "tool", "malloscope " MALLOSCOPE_VERSION);
-    json_key_string(json, "metric", metrics[sort_of(input, page->options)]);
-    bool objects = input->value == VALUE_OBJECTS || page->options->sort == SORT_ALLOCS;
+    json_key_string(json, "metric", metrics[sort_of(input, page->tree.options)]);
+    bool objects = input->value == VALUE_OBJECTS || page->tree.options->sort == SORT_ALLOCS;
     json_key_string(json, "unit", objects ? "objects" : "bytes");
-    json_key_string(json, "filter", page->options->filter);
-    write_flag(json, "levels_only", model->levels_only);
+    json_key_string(json, "filter", page->tree.options->filter);
+    json_key(json, "levels_only");
+    json_boolean(json, model->levels_only);
     json_key(json, "processes");
     json_array(json);
-    for (size_t i = 0; i < model->process_count; i++) write_process(page, &model->processes[i]);
+    for (size_t i = 0; i < model->process_count; i++)
+        page_write_process(json, page->tree.options, &model->processes[i]);
     json_array_end(json);
     json_key(json, "totals");
     contract_write_totals(json, model);
@@ -430,69 +301,45 @@ static void write_head(struct page *page, const struct format_input *input) {
     json_key_integer(json, "temporary_buckets", TEMPORARY_BUCKETS);
     json_key_number(json, "byte_scale", page->byte_scale);
     json_key_number(json, "object_scale", page->object_scale);
-    json_key_integer(json, "merged_calls", page->flame.merged_count);
-    json_key_number(json, "merged_below", page->flame.least);
 }
 
-static bool write_sources(struct page *page) {
-    const char **paths = malloc((page->files.count + 1) * sizeof *paths);
-    struct source_place *places = malloc((page->flame.frame_count + 1) * sizeof *places);
-    bool fine = paths && places;
-    struct source_request request = {.paths = paths, .places = places, .sysroot = page->options->sysroot};
-    if (page->model->process_count) request.start_realtime = page->model->processes[0].start_realtime;
-    for (uint32_t i = 0; fine && i < page->files.count; i++) paths[i] = page->files.entries[i].key;
-    for (uint32_t i = 0; fine && i < page->flame.frame_count; i++) {
-        const struct flame_frame *frame = &page->flame.frames[i];
-        if (page->frame_number[i] == FLAME_NONE || !frame->file || frame->line <= 0) continue;
-        places[request.place_count++] =
-            (struct source_place){intern_text(&page->files, frame->file), frame->line};
-    }
-    if (fine) {
-        json_key(&page->json, "sources");
-        size_t left_out = page_source_write(&page->json, &request);
-        json_key_integer(&page->json, "sources_left_out", (int64_t)left_out);
-    }
-    free(paths);
-    free(places);
+static bool choose_frames(struct page *page, uint32_t site_count) {
+    uint32_t *frames = malloc((site_count + 1) * sizeof *frames);
+    for (uint32_t i = 0; frames && i < site_count; i++) frames[i] = site_frame(page, i);
+    bool fine = frames && page_tree_choose_frames(&page->tree, frames, site_count);
+    free(frames);
     return fine;
 }
 
 static bool write_all(struct page *page, const struct format_input *input, FILE *out) {
     uint32_t site_count = page->sites.count < SITES_MAX ? (uint32_t)page->sites.count : SITES_MAX;
     if (!choose_frames(page, site_count)) return false;
-    json_start(&page->json, out, false);
-    json_object(&page->json);
+    struct json *json = &page->tree.json;
+    json_start(json, out, false);
+    json_object(json);
     write_head(page, input);
-    write_frames(page);
-    write_strings(page);
-    write_paths(page, "files", &page->files, 2);
-    write_paths(page, "modules", &page->modules, 1);
-    write_nodes(page);
+    page_tree_write(&page->tree);
     write_rows(page);
     write_lifetimes(page);
     write_sites(page, site_count);
-    bool fine = write_all_births(page, site_count) && (page->options->no_source || write_sources(page));
-    json_object_end(&page->json);
-    return fine && !page->strings.failed && !page->files.failed && !page->modules.failed;
+    bool fine = write_all_births(page, site_count) && page_tree_write_sources(&page->tree, page->model);
+    json_object_end(json);
+    return fine;
 }
 
 int page_data_write(const struct format_input *input, const struct page_options *options, FILE *out,
     struct problem *problem) {
     const struct model *model = input->model;
     struct page page = {.model = model,
-        .options = options,
+        .tree.options = options,
         .byte_scale = model->exact ? 1 : BYTE_ONE,
         .object_scale = model->exact ? 1 : OBJECT_ONE};
     struct view_query query = {
         .sort = sort_of(input, options), .filter = options->filter, .raw_sites = options->raw_sites};
     int r = view_rows_query(model, input->resolver, &query, &page.sites, problem);
-    if (r == 0) r = flame_make(model, input->resolver, &query, options->nodes_max, &page.flame, problem);
+    if (r == 0) r = flame_make(model, input->resolver, &query, options->nodes_max, &page.tree.flame, problem);
     if (r == 0 && !write_all(&page, input, out)) r = out_of_memory(problem);
     view_rows_free(&page.sites);
-    flame_free(&page.flame);
-    intern_free(&page.strings);
-    intern_free(&page.files);
-    intern_free(&page.modules);
-    free(page.frame_number);
+    page_tree_free(&page.tree);
     return r;
 }

@@ -6,7 +6,10 @@
 
 #define DOUBT 0.05 /* chance of a false alarm in a comparison of equal programs */
 
-static struct estimate figure_of(const struct figures *figures, enum diff_value value) {
+struct estimate diff_figure(
+    const struct figures *figures, enum diff_value value, const struct diff_side *side) {
+    if (side->at_peak && value == DIFF_LIVE) value = DIFF_PEAK;
+    if (side->at_peak && value == DIFF_OBJECTS) value = DIFF_PEAK_OBJECTS;
     switch (value) {
     case DIFF_LIVE:
         return figures->live_bytes;
@@ -16,6 +19,8 @@ static struct estimate figure_of(const struct figures *figures, enum diff_value 
         return figures->total_bytes;
     case DIFF_OBJECTS:
         return figures->live_objects;
+    case DIFF_PEAK_OBJECTS:
+        return figures->at_peak_objects;
     case DIFF_ALLOCATIONS:
         return figures->total_objects;
     }
@@ -24,23 +29,18 @@ static struct estimate figure_of(const struct figures *figures, enum diff_value 
 
 /* ---- matching ---- */
 
-/* Folders differ from build to build and from machine to machine. */
-static const char *base_name(const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path;
-}
-
 static uint64_t hash_row(const struct view_row *row, bool lines) {
     uint64_t hash = name_hash(NAME_HASH_START, row->function);
-    hash = name_hash(hash, base_name(row->file));
-    hash = name_hash(hash, row->file ? NULL : base_name(row->module));
+    hash = name_hash(hash, name_without_folder(row->file));
+    hash = name_hash(hash, row->file ? NULL : name_without_folder(row->module));
     hash = name_hash(name_hash(name_hash(hash, row->heap), row->type), row->scope);
     return lines ? hash * 31 + (uint64_t)row->line : hash;
 }
 
 static bool same_row(const struct view_row *a, const struct view_row *b, bool lines) {
-    return name_equal(a->function, b->function) && name_equal(base_name(a->file), base_name(b->file)) &&
-           (a->file || name_equal(base_name(a->module), base_name(b->module))) &&
+    return name_equal(a->function, b->function) &&
+           name_equal(name_without_folder(a->file), name_without_folder(b->file)) &&
+           (a->file || name_equal(name_without_folder(a->module), name_without_folder(b->module))) &&
            name_equal(a->heap, b->heap) && name_equal(a->type, b->type) && name_equal(a->scope, b->scope) &&
            (!lines || a->line == b->line);
 }
@@ -78,16 +78,10 @@ static double deviation_of(double probability) {
     return high;
 }
 
-struct judge {
-    double deviation; /* a significant change is larger than so many standard deviations */
-    double doubt;     /* and less likely than this to be bytes that one side missed by chance */
-    double rate;
-};
-
-/* With n lines each may raise a false alarm with 1/n of the doubt. */
-static struct judge judge_of(size_t lines, uint64_t rate) {
+struct diff_judge diff_judge_of(size_t lines, const struct diff_side *base, const struct diff_side *fresh) {
     double doubt = DOUBT / (double)(lines ? lines : 1);
-    return (struct judge){deviation_of(doubt), doubt, (double)rate};
+    uint64_t rate = base->rate > fresh->rate ? base->rate : fresh->rate;
+    return (struct diff_judge){deviation_of(doubt), doubt, (double)rate};
 }
 
 /* Half of the 95 % intervals of both sides, which are independent. */
@@ -98,7 +92,7 @@ static double error_of(const struct diff_row *row) {
 /* Bytes go unsampled with probability exp(-bytes / rate), whatever blocks they are in. Of all the bytes on
  * either side, any stretch as large as the change may be the one that was missed. Where blocks are large this
  * is far likelier than a normal variable of the same variance would have it. */
-static bool may_be_missed(double change, double all, const struct judge *judge) {
+static bool may_be_missed(double change, double all, const struct diff_judge *judge) {
     if (judge->rate <= 1) return false;
     double chances = 2 * fmax(all / change, 1);
     return chances * exp(-change / judge->rate) > judge->doubt;
@@ -111,7 +105,7 @@ static double size_of(const struct diff_row *row, bool of_bytes) {
     return figures->total_objects.value > 0 ? figures->total_bytes.value / figures->total_objects.value : 0;
 }
 
-static void judge_row(struct diff_row *row, const struct judge *judge, bool of_bytes) {
+static void judge_row(struct diff_row *row, const struct diff_judge *judge, bool of_bytes) {
     double change = fabs(row->fresh.value - row->base.value), size = size_of(row, of_bytes);
     row->change = row->fresh.value - row->base.value;
     row->error = change > 0 || row->base.variance + row->fresh.variance > 0 ? error_of(row) : 0;
@@ -140,8 +134,8 @@ static void drop_empty(struct diff *diff) {
     diff->count = kept;
 }
 
-bool diff_make(
-    const struct diff_side *base, const struct diff_side *fresh, bool lines, struct diff *ret_diff) {
+bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value, bool lines,
+    struct diff *ret_diff) {
     size_t most = base->rows->count + fresh->rows->count, places = 16;
     while (places < 2 * most) places *= 2;
     struct diff diff = {.rows = calloc(most + 1, sizeof *diff.rows)};
@@ -153,21 +147,20 @@ bool diff_make(
     }
     for (size_t i = 0; i < base->rows->count; i++) {
         struct diff_row *row = find_or_add(&diff, &matches, &base->rows->rows[i]);
-        row->base = estimate_add(row->base, figure_of(&base->rows->rows[i].figures, base->value));
+        row->base = estimate_add(row->base, diff_figure(&base->rows->rows[i].figures, value, base));
     }
     for (size_t i = 0; i < fresh->rows->count; i++) {
         struct diff_row *row = find_or_add(&diff, &matches, &fresh->rows->rows[i]);
         row->row = &fresh->rows->rows[i];
-        row->fresh = estimate_add(row->fresh, figure_of(&row->row->figures, fresh->value));
+        row->fresh = estimate_add(row->fresh, diff_figure(&row->row->figures, value, fresh));
     }
     free(matches.places);
     drop_empty(&diff);
 
-    uint64_t rate = base->rate > fresh->rate ? base->rate : fresh->rate;
-    struct judge judge = judge_of(diff.count, rate), alone = judge_of(1, rate);
-    diff.total.base = figure_of(&base->rows->sum, base->value);
-    diff.total.fresh = figure_of(&fresh->rows->sum, fresh->value);
-    bool of_bytes = base->value <= DIFF_TOTAL && fresh->value <= DIFF_TOTAL;
+    struct diff_judge judge = diff_judge_of(diff.count, base, fresh), alone = diff_judge_of(1, base, fresh);
+    diff.total.base = diff_figure(&base->rows->sum, value, base);
+    diff.total.fresh = diff_figure(&fresh->rows->sum, value, fresh);
+    bool of_bytes = !diff_counts_objects(value);
     judge_row(&diff.total, &alone, of_bytes);
     for (size_t i = 0; i < diff.count; i++) {
         judge_row(&diff.rows[i], &judge, of_bytes);

@@ -10,13 +10,29 @@
 #include "view/view.h"
 
 /* What is compared. */
-enum diff_value { DIFF_LIVE, DIFF_PEAK, DIFF_TOTAL, DIFF_OBJECTS, DIFF_ALLOCATIONS };
+enum diff_value {
+    DIFF_LIVE,
+    DIFF_PEAK,
+    DIFF_TOTAL,
+    DIFF_OBJECTS, /* from here on objects, before it bytes */
+    DIFF_PEAK_OBJECTS,
+    DIFF_ALLOCATIONS
+};
+#define DIFF_VALUES 6
+
+static inline bool diff_counts_objects(enum diff_value value) {
+    return value >= DIFF_OBJECTS;
+}
 
 struct diff_side {
     const struct view_rows *rows;
-    enum diff_value value;
+    bool at_peak;  /* what was live at its peak stands for what is live */
     uint64_t rate; /* the largest of any heap: 1 = exact */
 };
+
+/* What is compared, of any figures of that side. */
+struct estimate diff_figure(
+    const struct figures *figures, enum diff_value value, const struct diff_side *side);
 
 struct diff_row {
     const struct view_row *row; /* of the newer side, or of the older if it is not there */
@@ -32,8 +48,17 @@ struct diff {
 };
 
 /* `lines`: those of one function are told apart by their numbers. False: out of memory. */
-bool diff_make(
-    const struct diff_side *base, const struct diff_side *fresh, bool lines, struct diff *ret_diff);
+bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value, bool lines,
+    struct diff *ret_diff);
 void diff_free(struct diff *diff);
+
+/* What makes a change significant among so many lines: each may raise a false alarm with its share of the
+ * doubt. */
+struct diff_judge {
+    double deviation; /* it is larger than so many standard deviations */
+    double doubt;     /* and less likely than this to be bytes that one side missed by chance */
+    double rate;
+};
+struct diff_judge diff_judge_of(size_t lines, const struct diff_side *base, const struct diff_side *fresh);
 
 #endif

@@ -1,101 +1,20 @@
 #include "view/flame.h"
 #include "view/call_tree.h"
 #include "view/frames.h"
-#include "view/names.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames: each distinct one once */
-
-/* Frames met lately are found by where their symbols are. */
-#define RECENT_FRAMES 4096
-
-struct recent_frame {
-    const struct symbol *symbol;
-    const struct model_module *module;
-    uint32_t frame;
-};
-
-struct frame_list {
-    struct flame_frame *frames;
-    uint32_t count, capacity;
-    uint32_t *index; /* frame + 1, open addressing, twice the capacity */
-    struct recent_frame recent[RECENT_FRAMES];
-};
-
-static struct flame_frame frame_of(const struct source_frame *source) {
-    const struct symbol *symbol = source->symbol;
-    return (struct flame_frame){.function = symbol->function,
-        .file = symbol->file,
-        .module = source->module ? source->module->path : NULL,
-        .line = symbol->line,
-        .inlined = symbol->inlined,
-        .interpreted = symbol->interpreted,
-        .given = symbol->given != NULL};
-}
-
-static uint64_t hash_frame(const struct flame_frame *frame) {
-    uint64_t hash = name_hash(NAME_HASH_START, frame->function);
-    hash = name_hash(name_hash(hash, frame->file), frame->module) + (uint64_t)frame->line;
-    return hash ^ hash >> 29;
-}
-
-/* A line that is inlined in one place and called in another is one frame. */
-static bool same_frame(const struct flame_frame *a, const struct flame_frame *b) {
-    return a->line == b->line && name_equal(a->function, b->function) && name_equal(a->file, b->file) &&
-           name_equal(a->module, b->module);
-}
-
-static bool grow_frames(struct frame_list *list) {
-    uint32_t capacity = list->capacity ? 2 * list->capacity : 1024;
-    void *frames = reallocarray(list->frames, capacity, sizeof *list->frames);
-    if (frames) list->frames = frames;
-    uint32_t *index = calloc(2 * (size_t)capacity, sizeof *index);
-    if (!frames || !index) {
-        free(index);
-        return false;
-    }
-    free(list->index);
-    list->index = index;
-    list->capacity = capacity;
-    for (uint32_t i = 0; i < list->count; i++) {
-        size_t slot = hash_frame(&list->frames[i]) & (2 * (size_t)capacity - 1);
-        while (index[slot]) slot = (slot + 1) & (2 * (size_t)capacity - 1);
-        index[slot] = i + 1;
-    }
-    return true;
-}
-
-/* FLAME_NONE: out of memory. */
-static uint32_t number_of_frame(struct frame_list *list, const struct source_frame *source) {
-    uint64_t mixed =
-        ((uintptr_t)source->symbol * 31 + (uintptr_t)source->module) * UINT64_C(0x9e3779b97f4a7c15);
-    struct recent_frame *recent = &list->recent[mixed >> 32 & (RECENT_FRAMES - 1)];
-    if (recent->symbol == source->symbol && recent->module == source->module) return recent->frame;
-
-    if (list->count == list->capacity && !grow_frames(list)) return FLAME_NONE;
-    struct flame_frame frame = frame_of(source);
-    size_t mask = 2 * (size_t)list->capacity - 1, slot = hash_frame(&frame) & mask;
-    while (list->index[slot] && !same_frame(&list->frames[list->index[slot] - 1], &frame))
-        slot = (slot + 1) & mask;
-    if (!list->index[slot]) {
-        list->frames[list->count] = frame;
-        list->index[slot] = ++list->count;
-    }
-    *recent = (struct recent_frame){source->symbol, source->module, list->index[slot] - 1};
-    return recent->frame;
-}
-
 /* The whole tree */
 
-/* What is built, and for each stack the call that it ends at. */
+/* What is built, and for each stack of each side the call that it ends at. */
 struct growing {
-    const struct model *model;
+    const struct flame_side *sides;
+    size_t side_count;
+    uint32_t *stack_call[FLAME_SIDES];
     struct frame_list frames;
     struct call_tree tree;
-    uint32_t *stack_call;
     /* The frames of the last stack, outermost first, and the calls they lead to: neighbours share most. */
     struct step {
         struct source_frame frame;
@@ -113,12 +32,12 @@ static bool make_path(struct growing *growing, size_t length) {
     return true;
 }
 
-static bool add_stack(struct growing *growing, const struct source_frames *frames, size_t site, size_t number,
-    struct flame *flame) {
+/* The call that a stack ends at, CALL_NONE: out of memory. */
+static uint32_t add_stack(struct growing *growing, const struct source_frames *frames, size_t site) {
     uint32_t call = 0;
     size_t depth = 0;
     bool shared = true;
-    if (!make_path(growing, frames->count)) return false;
+    if (!make_path(growing, frames->count)) return CALL_NONE;
     for (size_t i = frames->count; i-- > 0;) {
         if (!source_frames_shows(frames, site, i)) continue;
         const struct source_frame *frame = &frames->frames[i];
@@ -126,30 +45,33 @@ static bool add_stack(struct growing *growing, const struct source_frames *frame
         shared = shared && depth <= growing->path_length && step->frame.symbol == frame->symbol &&
                  step->frame.module == frame->module;
         if (!shared) {
-            uint32_t name = number_of_frame(&growing->frames, frame);
-            if (name == FLAME_NONE) return false;
+            uint32_t name = frame_list_number(&growing->frames, frame);
+            if (name == FRAME_NONE) return CALL_NONE;
             *step = (struct step){*frame, call_tree_callee(&growing->tree, call, name)};
-            if (step->call == CALL_NONE) return false;
+            if (step->call == CALL_NONE) return CALL_NONE;
         }
         call = step->call;
     }
     growing->path_length = depth;
-    growing->stack_call[number] = call;
-    flame->stack_site[number] = number_of_frame(&growing->frames, &frames->frames[site]);
-    figures_add(&flame->sum, &growing->model->stacks[number].figures);
-    return flame->stack_site[number] != FLAME_NONE;
+    return call;
 }
 
-static bool add_stacks(struct growing *growing, struct resolver *resolver, const struct view_query *query,
-    struct frame_filter *filter, struct flame *flame) {
-    const struct model *model = growing->model;
+static bool add_stacks(struct growing *growing, size_t side, const struct view_query *query,
+    struct frame_filter *filter, struct flame_part *part) {
+    const struct model *model = growing->sides[side].model;
     struct source_frames frames = {0};
-    bool fine = call_tree_begin(&growing->tree);
+    bool fine = true;
+    growing->path_length = 0; /* it holds symbols of another resolver */
     for (size_t i = 0; i < model->stack_count && fine; i++) {
-        growing->stack_call[i] = flame->stack_site[i] = flame->stack_row[i] = FLAME_NONE;
-        fine = source_frames_expand_labelled(&frames, model, resolver, &model->stacks[i]);
-        if (fine && frame_filter_keeps(filter, &frames))
-            fine = add_stack(growing, &frames, source_frames_site(&frames, query->raw_sites), i, flame);
+        growing->stack_call[side][i] = part->stack_site[i] = part->stack_row[i] = FLAME_NONE;
+        fine =
+            source_frames_expand_labelled(&frames, model, growing->sides[side].resolver, &model->stacks[i]);
+        if (!fine || !frame_filter_keeps(filter, &frames)) continue;
+        size_t site = source_frames_site(&frames, query->raw_sites);
+        growing->stack_call[side][i] = add_stack(growing, &frames, site);
+        part->stack_site[i] = frame_list_number(&growing->frames, &frames.frames[site]);
+        fine = growing->stack_call[side][i] != CALL_NONE && part->stack_site[i] != FRAME_NONE;
+        figures_add(&part->sum, &model->stacks[i].figures);
     }
     source_frames_free(&frames);
     return fine;
@@ -195,24 +117,33 @@ static float *take_shares(const struct model *model, const struct figures *sum) 
     return shares;
 }
 
-/* The largest share that each call and its callees have of any figure. No callee's is above its caller's. */
-static bool weigh(const struct growing *growing, const struct figures *sum, float *ret_shares) {
+/* Raises `shares` to what each call and its callees have of any figure of one side. */
+static bool weigh_side(
+    const struct growing *growing, size_t side, const struct figures *sum, double *values, float *shares) {
     const struct call_tree *tree = &growing->tree;
-    size_t stack_count = growing->model->stack_count;
-    float *taken = take_shares(growing->model, sum);
-    double *values = malloc(tree->count * sizeof *values);
-    memset(ret_shares, 0, tree->count * sizeof *ret_shares);
-    for (int metric = 0; taken && values && metric < METRICS; metric++) {
+    const uint32_t *stack_call = growing->stack_call[side];
+    size_t stack_count = growing->sides[side].model->stack_count;
+    float *taken = take_shares(growing->sides[side].model, sum);
+    for (int metric = 0; taken && metric < METRICS; metric++) {
         memset(values, 0, tree->count * sizeof *values);
         for (size_t i = 0; i < stack_count; i++)
-            if (growing->stack_call[i] != FLAME_NONE)
-                values[growing->stack_call[i]] += (double)taken[(size_t)metric * stack_count + i];
+            if (stack_call[i] != FLAME_NONE)
+                values[stack_call[i]] += (double)taken[(size_t)metric * stack_count + i];
         for (uint32_t i = tree->count; i-- > 1;) values[tree->calls[i].parent] += values[i];
         for (uint32_t i = 0; i < tree->count; i++)
-            if ((float)values[i] > ret_shares[i]) ret_shares[i] = (float)values[i];
+            if ((float)values[i] > shares[i]) shares[i] = (float)values[i];
     }
-    bool fine = taken && values;
     free(taken);
+    return taken != NULL;
+}
+
+/* The largest share that each call and its callees have of any figure. No callee's is above its caller's. */
+static bool weigh(const struct growing *growing, const struct flame_part *parts, float *ret_shares) {
+    double *values = malloc(growing->tree.count * sizeof *values);
+    bool fine = values != NULL;
+    memset(ret_shares, 0, growing->tree.count * sizeof *ret_shares);
+    for (size_t side = 0; side < growing->side_count && fine; side++)
+        fine = weigh_side(growing, side, &parts[side].sum, values, ret_shares);
     free(values);
     return fine;
 }
@@ -301,19 +232,27 @@ static void place_merged(const struct pruning *pruning, float least, struct flam
     }
 }
 
-static bool add_rows(const struct growing *growing, const uint32_t *place, struct flame *flame) {
-    const struct model *model = growing->model;
-    for (size_t i = 0; i < model->stack_count; i++)
-        if (growing->stack_call[i] != FLAME_NONE) flame->nodes[place[growing->stack_call[i]]].row = 0;
+static void number_rows(const struct growing *growing, const uint32_t *place, struct flame *flame) {
+    for (size_t side = 0; side < growing->side_count; side++)
+        for (size_t i = 0; i < growing->sides[side].model->stack_count; i++) {
+            uint32_t call = growing->stack_call[side][i];
+            if (call != FLAME_NONE) flame->nodes[place[call]].row = 0;
+        }
     for (uint32_t i = 0; i < flame->node_count; i++)
         if (flame->nodes[i].row != FLAME_NONE) flame->nodes[i].row = flame->row_count++;
-    flame->rows = malloc((flame->row_count + 1) * sizeof *flame->rows);
-    if (!flame->rows) return false;
-    for (uint32_t i = 0; i < flame->row_count; i++) figures_clear(&flame->rows[i]);
+}
+
+static bool add_rows(const struct growing *growing, size_t side, const uint32_t *place, struct flame *flame) {
+    const struct model *model = growing->sides[side].model;
+    struct flame_part *part = &flame->parts[side];
+    part->rows = malloc((flame->row_count + 1) * sizeof *part->rows);
+    if (!part->rows) return false;
+    for (uint32_t i = 0; i < flame->row_count; i++) figures_clear(&part->rows[i]);
     for (size_t i = 0; i < model->stack_count; i++) {
-        if (growing->stack_call[i] == FLAME_NONE) continue;
-        flame->stack_row[i] = flame->nodes[place[growing->stack_call[i]]].row;
-        figures_add(&flame->rows[flame->stack_row[i]], &model->stacks[i].figures);
+        uint32_t call = growing->stack_call[side][i];
+        if (call == FLAME_NONE) continue;
+        part->stack_row[i] = flame->nodes[place[call]].row;
+        figures_add(&part->rows[part->stack_row[i]], &model->stacks[i].figures);
     }
     return true;
 }
@@ -331,7 +270,7 @@ static bool prune(const struct growing *growing, uint64_t nodes_max, struct flam
     };
     bool fine = shares && pruning.first && pruning.next && pruning.place && pruning.loses;
     bool all = !nodes_max || count <= nodes_max;
-    fine = fine && (all || weigh(growing, &flame->sum, shares));
+    fine = fine && (all || weigh(growing, flame->parts, shares));
     float least = fine && !all ? least_share(shares, count, nodes_max) : 0;
     if (fine) {
         uint32_t losers = 0;
@@ -344,7 +283,9 @@ static bool prune(const struct growing *growing, uint64_t nodes_max, struct flam
         place_nodes(&pruning, least, flame);
         place_merged(&pruning, least, flame);
         flame->least = flame->merged_count ? fmin((double)least, 1) : 0;
-        fine = add_rows(growing, pruning.place, flame);
+        number_rows(growing, pruning.place, flame);
+        for (size_t side = 0; side < growing->side_count && fine; side++)
+            fine = add_rows(growing, side, pruning.place, flame);
     }
     free(shares);
     free(pruning.first);
@@ -354,31 +295,37 @@ static bool prune(const struct growing *growing, uint64_t nodes_max, struct flam
     return fine;
 }
 
-int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
-    uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
+static bool prepare_side(struct growing *growing, size_t side, struct flame_part *part) {
+    size_t count = growing->sides[side].model->stack_count + 1;
+    growing->stack_call[side] = malloc(count * sizeof *growing->stack_call[side]);
+    part->stack_row = malloc(count * sizeof *part->stack_row);
+    part->stack_site = malloc(count * sizeof *part->stack_site);
+    figures_clear(&part->sum);
+    return growing->stack_call[side] && part->stack_row && part->stack_site;
+}
+
+static bool grow(struct growing *growing, const struct view_query *query, struct frame_filter *filter,
+    struct flame *flame) {
+    bool fine = call_tree_begin(&growing->tree);
+    for (size_t side = 0; side < growing->side_count && fine; side++)
+        fine = prepare_side(growing, side, &flame->parts[side]) &&
+               add_stacks(growing, side, query, filter, &flame->parts[side]);
+    return fine;
+}
+
+static int make(const struct flame_side *sides, size_t side_count, enum frame_match match,
+    const struct view_query *query, uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
     struct frame_filter filter;
     int r = frame_filter_make(query->filter, &filter, problem);
     if (r < 0) return r;
-    struct flame flame = {
-        .stack_row = malloc((model->stack_count + 1) * sizeof *flame.stack_row),
-        .stack_site = malloc((model->stack_count + 1) * sizeof *flame.stack_site),
-    };
-    figures_clear(&flame.sum);
-    struct growing *growing = calloc(1, sizeof *growing);
-    bool fine = growing && flame.stack_row && flame.stack_site;
-    if (fine) {
-        growing->model = model;
-        growing->stack_call = malloc((model->stack_count + 1) * sizeof *growing->stack_call);
-        fine = growing->stack_call && add_stacks(growing, resolver, query, &filter, &flame);
-        flame.frames = growing->frames.frames;
-        flame.frame_count = growing->frames.count;
-        fine = fine && prune(growing, nodes_max, &flame);
-        free(growing->frames.index);
-        call_tree_free(&growing->tree);
-        free(growing->stack_call);
-        free(growing->path);
-    }
-    free(growing);
+    struct flame flame = {0};
+    struct growing growing = {.sides = sides, .side_count = side_count, .frames.match = match};
+    bool fine = grow(&growing, query, &filter, &flame) && prune(&growing, nodes_max, &flame);
+    flame.frame_count = growing.frames.count;
+    flame.frames = frame_list_take(&growing.frames);
+    call_tree_free(&growing.tree);
+    for (size_t side = 0; side < side_count; side++) free(growing.stack_call[side]);
+    free(growing.path);
     frame_filter_free(&filter);
     if (!fine) {
         flame_free(&flame);
@@ -389,11 +336,25 @@ int flame_make(const struct model *model, struct resolver *resolver, const struc
     return 0;
 }
 
+int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
+    uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
+    struct flame_side side = {model, resolver};
+    return make(&side, 1, MATCH_PLACES, query, nodes_max, ret_flame, problem);
+}
+
+int flame_compare(const struct flame_side sides[FLAME_SIDES], const struct view_query *query,
+    uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
+    bool lines = query->by == BY_SITE || query->by == BY_LINE;
+    return make(sides, FLAME_SIDES, lines ? MATCH_LINES : MATCH_NAMES, query, nodes_max, ret_flame, problem);
+}
+
 void flame_free(struct flame *flame) {
     free(flame->frames);
     free(flame->nodes);
-    free(flame->rows);
-    free(flame->stack_row);
-    free(flame->stack_site);
+    for (size_t i = 0; i < FLAME_SIDES; i++) {
+        free(flame->parts[i].rows);
+        free(flame->parts[i].stack_row);
+        free(flame->parts[i].stack_site);
+    }
     *flame = (struct flame){0};
 }

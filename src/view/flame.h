@@ -12,17 +12,11 @@
 #ifndef MALLOSCOPE_VIEW_FLAME_H
 #define MALLOSCOPE_VIEW_FLAME_H
 
+#include "view/frame_list.h"
 #include "view/view.h"
 
-#define FLAME_NONE UINT32_MAX
-
-struct flame_frame {
-    const char *function, *file, *module; /* as in struct view_row */
-    int line;
-    bool inlined;
-    bool interpreted; /* as in struct symbol */
-    bool given;       /* no code: a scope, a type, a heap, a thread */
-};
+#define FLAME_NONE  UINT32_MAX
+#define FLAME_SIDES 2 /* of a comparison */
 
 struct flame_node {
     uint32_t parent; /* FLAME_NONE for the root, which is node 0 */
@@ -31,23 +25,39 @@ struct flame_node {
     uint32_t row;    /* what was allocated by stacks that end here: index into rows, FLAME_NONE = nothing */
 };
 
-struct flame {
-    struct flame_frame *frames;
-    uint32_t frame_count;
-    struct flame_node *nodes; /* every node before its callees, and the callees before its next sibling */
-    uint32_t node_count;
-    struct figures *rows; /* in the order of their nodes */
-    uint32_t row_count;
-    struct figures sum;    /* of all stacks that the filter keeps */
-    uint32_t merged_count; /* calls that merged nodes stand for */
-    double least;          /* the share of some figure that a call had to hold not to be merged */
+/* What one recording has in the tree. */
+struct flame_part {
+    struct figures *rows; /* in the order of their nodes; all parts have as many */
+    struct figures sum;   /* of all stacks that the filter keeps */
     /* By stack of the model; FLAME_NONE if the filter dropped it. */
     uint32_t *stack_row;
     uint32_t *stack_site; /* the frame */
 };
 
-/* `query->by` and `query->sort` are not used. About `nodes_max` calls are kept, 0 = all. */
+struct flame {
+    struct listed_frame *frames;
+    uint32_t frame_count;
+    struct flame_node *nodes; /* every node before its callees, and the callees before its next sibling */
+    uint32_t node_count;
+    uint32_t row_count;
+    uint32_t merged_count; /* calls that merged nodes stand for */
+    double least;          /* the share of some figure that a call had to hold not to be merged */
+    struct flame_part parts[FLAME_SIDES];
+};
+
+/* `query->by` and `query->sort` are not used. About `nodes_max` calls are kept, 0 = all. All is in the first
+ * part. */
 int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
+    uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
+
+struct flame_side {
+    const struct model *model;
+    struct resolver *resolver;
+};
+/* One tree of two recordings, with a part for each. Calls are matched as lines of a diff are (diff.h);
+ * BY_SITE and BY_LINE tell the lines of a function apart. Frames are those of the first side where both have
+ * them. */
+int flame_compare(const struct flame_side sides[FLAME_SIDES], const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 void flame_free(struct flame *flame);
 

@@ -22,4 +22,10 @@ static inline int name_compare(const char *a, const char *b) {
     return strcmp(a ? a : "", b ? b : "");
 }
 
+/* Folders differ from build to build and from machine to machine. */
+static inline const char *name_without_folder(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
 #endif

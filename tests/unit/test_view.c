@@ -354,7 +354,8 @@ static double live_below(const struct flame *flame, uint32_t node) {
         uint32_t at = i;
         while (at > node) at = flame->nodes[at].parent;
         if (at != node) break; /* a branch is a range of nodes */
-        if (flame->nodes[i].row != FLAME_NONE) sum += flame->rows[flame->nodes[i].row].live_bytes.value;
+        if (flame->nodes[i].row != FLAME_NONE)
+            sum += flame->parts[0].rows[flame->nodes[i].row].live_bytes.value;
     }
     return sum;
 }
@@ -362,7 +363,7 @@ static double live_below(const struct flame *flame, uint32_t node) {
 static uint32_t node_of(const struct flame *flame, const char *function, int line) {
     for (uint32_t i = 1; i < flame->node_count; i++) {
         if (flame->nodes[i].frame == FLAME_NONE) continue;
-        const struct flame_frame *frame = &flame->frames[flame->nodes[i].frame];
+        const struct listed_frame *frame = &flame->frames[flame->nodes[i].frame];
         if (strcmp(frame->function, function) == 0 && frame->line == line) return i;
     }
     return FLAME_NONE;
@@ -370,7 +371,7 @@ static uint32_t node_of(const struct flame *flame, const char *function, int lin
 
 static void a_flame_is_the_tree_down_to_the_sites(void) {
     struct flame flame = flame_with(0, NULL);
-    CHECK_EQUAL(flame.sum.live_bytes.value, 780);
+    CHECK_EQUAL(flame.parts[0].sum.live_bytes.value, 780);
     CHECK_EQUAL(live_below(&flame, 0), 780);
     CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 10)), 555);
     CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 20)), 216);
@@ -378,10 +379,10 @@ static void a_flame_is_the_tree_down_to_the_sites(void) {
     CHECK(node_of(&flame, "operator new(unsigned long)", 0) == FLAME_NONE);
     CHECK_EQUAL(flame.merged_count, 0);
     for (size_t i = 0; i < model.stack_count; i++) {
-        CHECK(flame.stack_row[i] < flame.row_count);
-        CHECK(flame.stack_site[i] < flame.frame_count);
+        CHECK(flame.parts[0].stack_row[i] < flame.row_count);
+        CHECK(flame.parts[0].stack_site[i] < flame.frame_count);
     }
-    CHECK_TEXT(flame.frames[flame.stack_site[6]].function, "load");
+    CHECK_TEXT(flame.frames[flame.parts[0].stack_site[6]].function, "load");
     for (uint32_t i = 1; i < flame.node_count; i++) CHECK(flame.nodes[i].parent < i);
     flame_free(&flame);
 }
@@ -409,14 +410,41 @@ static void what_is_merged_still_adds_up(void) {
 
 static void a_flame_of_what_matches(void) {
     struct flame flame = flame_with(0, "load");
-    CHECK_EQUAL(flame.sum.live_bytes.value, 16);
+    CHECK_EQUAL(flame.parts[0].sum.live_bytes.value, 16);
     CHECK_EQUAL(live_below(&flame, 0), 16);
-    CHECK(flame.stack_row[0] == FLAME_NONE && flame.stack_site[0] == FLAME_NONE);
+    CHECK(flame.parts[0].stack_row[0] == FLAME_NONE && flame.parts[0].stack_site[0] == FLAME_NONE);
     flame_free(&flame);
     flame = flame_with(5, "nothing like it");
     CHECK_EQUAL(flame.node_count, 1);
     CHECK_EQUAL(flame.row_count, 0);
     flame_free(&flame);
+}
+
+/* Both sides are the same here, so each part has all; without lines, calls from two lines of a function are
+ * one. */
+static void two_recordings_share_a_flame(void) {
+    const struct flame_side sides[] = {{&model, NULL}, {&model, NULL}};
+    struct view_query by_name = {.by = BY_FUNCTION}, by_line = {.by = BY_SITE};
+    struct problem problem = {0};
+    struct flame flame, lines, alone = flame_with(0, NULL);
+    CHECK(flame_compare(sides, &by_name, 0, &flame, &problem) == 0);
+    CHECK(flame_compare(sides, &by_line, 0, &lines, &problem) == 0);
+    CHECK_EQUAL(live_below(&flame, node_of(&flame, "main", 0)), 555 + 216);
+    CHECK(node_of(&flame, "main", 10) == FLAME_NONE);
+    CHECK_EQUAL(lines.node_count, alone.node_count);
+    CHECK_EQUAL(live_below(&lines, node_of(&lines, "main", 10)), 555);
+    CHECK(flame.node_count < lines.node_count);
+    for (int part = 0; part < FLAME_SIDES; part++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < flame.row_count; i++) sum += flame.parts[part].rows[i].live_bytes.value;
+        CHECK_EQUAL(sum, 780);
+        CHECK_EQUAL(flame.parts[part].sum.live_bytes.value, 780);
+        for (size_t i = 0; i < model.stack_count; i++)
+            CHECK_EQUAL(flame.parts[part].stack_row[i], flame.parts[0].stack_row[i]);
+    }
+    flame_free(&flame);
+    flame_free(&lines);
+    flame_free(&alone);
 }
 
 /* The stack of what was dropped has no frames. */
@@ -452,6 +480,7 @@ int main(void) {
     a_flame_is_the_tree_down_to_the_sites();
     what_is_merged_still_adds_up();
     a_flame_of_what_matches();
+    two_recordings_share_a_flame();
     stacks_without_frames_have_a_name();
     for (size_t i = 0; i < model.stack_count; i++) free((void *)stacks[i].frames);
     return check_result();
