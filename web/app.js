@@ -17,7 +17,7 @@ class App {
   constructor(report) {
     this.report = report;
     this.trees = { calls: new CallTree(report), callers: new CallerTree(report) };
-    this.colours = new Colours(report);
+    Object.assign(this, this.parts());
     this.flame = new Flame(byId("flame"), {
       zoom: (node) => this.zoom(node),
       hover: (node, event) => this.hover(node, event),
@@ -25,12 +25,17 @@ class App {
     });
     this.state = this.fromAddress();
     this.timeline = new Timeline(report, this.theme(), (range, step) => this.change({ range, at: "" }, { step }));
-    this.tables = new Tables(this);
     this.writeHead();
     this.makeControls();
     this.listen();
     this.apply();
   }
+
+  /* What the page of a comparison has otherwise. */
+  get metrics() { return METRICS; }
+  get colourings() { return ["module", "language"]; }
+  parts() { return { colours: new Colours(this.report), tables: new Tables(this), details: Details }; }
+  values() { return Figures.values(this.report, this.state.metric, this.state.unit, this.period()); }
 
   /* State and address */
 
@@ -47,11 +52,11 @@ class App {
     const choose = (key, allowed) => {
       if (allowed.includes(given.get(key))) state[key] = given.get(key);
     };
-    choose("metric", METRICS);
+    choose("metric", this.metrics);
     choose("unit", ["bytes", "objects"]);
     choose("view", ["calls", "callers"]);
-    choose("colour", ["module", "language"]);
-    choose("sort", SITE_COLUMNS.map((column) => column.key));
+    choose("colour", this.colourings);
+    choose("sort", this.tables.columns.map((column) => column.key));
     state.search = given.get("search") || "";
     state.at = given.get("at") || "";
     state.ascending = given.has("ascending");
@@ -94,18 +99,18 @@ class App {
     const remade = has("metric", "unit", "view", "range");
     if (remade) {
       this.tree = this.trees[state.view];
-      this.tree.setValues(Figures.values(report, state.metric, state.unit, this.period()));
+      this.tree.setValues(this.values());
     }
     this.at = this.tree.find(state.at);
     if (remade || has("colour", "theme")) this.flame.setTree(this.tree, report, this.colours, this.theme());
     if (remade || has("at")) {
       const still = remade || !changes || matchMedia("(prefers-reduced-motion: reduce)").matches;
       this.flame.zoomTo(this.at, !still);
-      Details.panel(this, this.at);
+      this.details.panel(this, this.at);
     }
     this.writeCrumbs();
     this.flame.setMatches(this.matches);
-    if (has("search", "sort", "ascending")) this.tables.drawSites();
+    if (has("search", "sort", "ascending", "metric", "unit")) this.tables.drawSites();
     this.writeMatched();
     this.writeControls();
     byId("graph").hidden = state.table;
@@ -159,37 +164,40 @@ class App {
     if (!state.search) return;
     try {
       const expression = new RegExp(state.search);
-      this.matches = Uint8Array.from(report.frames, (frame) =>
-        expression.test(frame.name) || (frame.file && expression.test(frame.file)) || (frame.module && expression.test(frame.module)) ? 1 : 0);
+      this.isMatch = ({ name, file, module }) => [name, file, module].some((text) => text && expression.test(text));
+      this.matches = Uint8Array.from(report.frames, (frame) => (this.isMatch(frame) ? 1 : 0));
     } catch (error) {
       this.searchError = error.message;
     }
   }
 
-  /* The sum of all stacks in which some frame matches: each counts once. */
-  matchedValue() {
+  /* Rows of stacks in which some frame matches: each counts once. */
+  matchedRows() {
     const { report } = this;
-    const values = this.tree.rowValues;
     const below = new Uint8Array(report.nodeCount);
-    let sum = 0;
+    const list = [];
     for (let i = 1; i < report.nodeCount; i++)
       below[i] = below[report.parent[i]] || (report.frame[i] >= 0 && this.matches[report.frame[i]]) ? 1 : 0;
-    for (let row = 0; row < report.rowCount; row++) if (below[report.row.node[row]]) sum += values[row];
-    return sum;
+    for (let row = 0; row < report.rowCount; row++) if (below[report.row.node[row]]) list.push(row);
+    return list;
+  }
+
+  matchedText() {
+    const { state, tree } = this;
+    const sum = this.matchedRows().reduce((a, row) => a + tree.rowValues[row], 0), all = tree.value(tree.root);
+    byId("matched").dataset.value = sum;
+    return `Matches hold ${Units.of(state.unit, sum)} of ${Units.of(state.unit, all)} `
+      + `${METRIC_NAMES[state.metric].toLowerCase()} (${Units.percent(all > 0 ? sum / all : 0)})`;
   }
 
   writeMatched() {
-    const { state, tree } = this;
+    const { state } = this;
     const line = byId("matched");
     line.hidden = !state.search;
     byId("search").setAttribute("aria-invalid", String(!!this.searchError));
     if (this.searchError) line.textContent = this.searchError;
     if (!this.matches) return;
-    const sum = this.matchedValue(), all = tree.value(tree.root);
-    const frames = this.matches.reduce((a, b) => a + b, 0);
-    line.textContent = `Matches hold ${Units.of(state.unit, sum)} of ${Units.of(state.unit, all)} `
-      + `${METRIC_NAMES[state.metric].toLowerCase()} (${Units.percent(all > 0 ? sum / all : 0)}), in ${Units.plural(frames, "line")} of code`;
-    line.dataset.value = sum;
+    line.textContent = `${this.matchedText()}, in ${Units.plural(this.matches.reduce((a, b) => a + b, 0), "line")} of code`;
   }
 
   /* What is written once */
@@ -204,7 +212,7 @@ class App {
     byId("run").textContent = (one ? `${this.stateText(first)} ${Units.seconds(first.duration)}, started ${new Date(first.start_ms).toLocaleString()}`
       : "their figures added up") + (raw.filter ? `; only stacks that match ${raw.filter}` : "")
       + (first && first.command_line ? `; ${first.command_line} (pid ${first.pid})` : "");
-    byId("notes").replaceChildren(...raw.notes.map((text) => element("li", { class: "note" }, text.replace(/^note: /, ""))));
+    this.writeNotes();
     const { totals, health } = raw;
     if (raw.levels_only) {
       for (const id of ["metrics", "calls-section", "sites-section"]) byId(id).hidden = true;
@@ -218,6 +226,10 @@ class App {
       + ` · recorder ${Units.bytes(totals.recorder_bytes)}`;
   }
 
+  writeNotes() {
+    byId("notes").replaceChildren(...this.report.raw.notes.map((text) => element("li", { class: "note" }, text.replace(/^note: /, ""))));
+  }
+
   stateText(process) {
     if (process.snapshot) return "copied while it ran, after";
     if (process.attached) return "attached to for";
@@ -225,28 +237,31 @@ class App {
   }
 
   makeControls() {
-    const { raw } = this.report;
-    const { totals } = raw;
-    const shares = { temporary: totals.total_objects > 0 ? totals.temporary_objects / totals.total_objects : 0 };
-    const sum = Figures.sum(this.report, { from: 0, to: this.report.rowCount });
-    this.cards = METRICS.map((metric) => {
-      const [bytes, objects] = [totals[metric + "_bytes"], totals[metric + "_objects"]];
-      const error = totals[metric + "_error"] ?? Figures.error(this.report, sum[metric + "_bytes"], sum[metric + "_bytes_variance"], "bytes");
-      const rest = Figures.samples({ live_samples: totals.live_samples, samples: totals.samples }, metric);
-      return element("button", { type: "button", role: "radio", class: "card", "data-metric": metric, onclick: () => this.change({ metric, at: "" }) },
-        element("span", { class: "title" }, METRIC_NAMES[metric]),
-        element("span", { class: "value" }, element("span", { class: "whole" }, Units.bytes(bytes)), error > 0 ? element("span", { class: "quiet" }, ` ± ${Units.bytes(error)}`) : null),
-        element("span", { class: "quiet" }, Units.plural(objects, "object") + (metric === "temporary" ? `, ${Units.percent(shares.temporary)} of all` : "")),
-        !totals.exact && rest < FEW_SAMPLES && objects > 0 ? element("span", { class: "caution" }, `rests on ${Units.plural(rest, "sample")}`) : null);
-    });
+    this.cards = this.metrics.map((metric) => element("button",
+      { type: "button", role: "radio", class: "card", "data-metric": metric, onclick: () => this.change({ metric, at: "" }) },
+      element("span", { class: "title" }, METRIC_NAMES[metric]), this.cardText(metric)));
     byId("metrics").replaceChildren(...this.cards);
-    const choices = { unit: ["bytes", "objects"], view: ["calls", "callers"], colour: ["module", "language"] };
+    const choices = { unit: ["bytes", "objects"], view: ["calls", "callers"], colour: this.colourings };
     this.choices = Object.entries(choices).flatMap(([key, values]) => values.map((value) => {
       const button = element("button", { type: "button", role: "radio", "data-key": key, "data-value": value,
         onclick: () => this.change(key === "view" ? { view: value, at: "" } : { [key]: value }) }, value[0].toUpperCase() + value.slice(1));
       byId(key).append(button);
       return button;
     }));
+  }
+
+  cardText(metric) {
+    const { totals } = this.report.raw;
+    const sum = Figures.sum(this.report, { from: 0, to: this.report.rowCount });
+    const [bytes, objects] = [totals[metric + "_bytes"], totals[metric + "_objects"]];
+    const share = totals.total_objects > 0 ? totals.temporary_objects / totals.total_objects : 0;
+    const error = totals[metric + "_error"] ?? Figures.error(this.report, sum[metric + "_bytes"], sum[metric + "_bytes_variance"], "bytes");
+    const rest = Figures.samples({ live_samples: totals.live_samples, samples: totals.samples }, metric);
+    return [
+      element("span", { class: "value" }, element("span", { class: "whole" }, Units.bytes(bytes)), error > 0 ? element("span", { class: "quiet" }, ` ± ${Units.bytes(error)}`) : null),
+      element("span", { class: "quiet" }, Units.plural(objects, "object") + (metric === "temporary" ? `, ${Units.percent(share)} of all` : "")),
+      !totals.exact && rest < FEW_SAMPLES && objects > 0 ? element("span", { class: "caution" }, `rests on ${Units.plural(rest, "sample")}`) : null,
+    ];
   }
 
   writeControls() {
@@ -279,7 +294,7 @@ class App {
     let sum = 0;
     for (let i = 0; i < rowCount; i++) if (row.node[i] > 0 && frame[row.node[i]] < 0) sum += this.tree.rowValues[i];
     return `${Units.plural(raw.merged_calls, "call")} that hold less than ${Units.percent(raw.merged_below)} of every figure are merged: `
-      + `${Units.of(this.state.unit, sum)} ${METRIC_NAMES[this.state.metric].toLowerCase()} in all. “malloscope flame --nodes 0” tells all apart.`;
+      + `${Units.percent(sum / this.tree.value(this.tree.root))} of the graph's width. The option “--nodes 0” tells all apart.`;
   }
 
   writeCrumbs() {
@@ -304,7 +319,7 @@ class App {
       tip.hidden = true;
       return;
     }
-    if (this.hinted !== node || this.hintedTree !== this.tree || tip.hidden) tip.replaceChildren(...Details.tooltip(this, node).filter(Boolean));
+    if (this.hinted !== node || this.hintedTree !== this.tree || tip.hidden) tip.replaceChildren(...this.details.tooltip(this, node).filter(Boolean));
     [this.hinted, this.hintedTree] = [node, this.tree];
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
@@ -314,11 +329,8 @@ class App {
   }
 
   speak(node) {
-    const { report, state, tree } = this;
-    const sum = Figures.sum(report, tree.rows(node));
-    byId("spoken").textContent = `${Details.title(this, node)}, ${Details.withError(report, sum, state.metric, state.unit)}, `
-      + `${Units.percent(tree.value(node) / tree.value(tree.root))}`;
-    Details.panel(this, node);
+    byId("spoken").textContent = `${Details.title(this, node)}, ${this.details.inShort(this, node)}`;
+    this.details.panel(this, node);
   }
 
   /* Light and dark */
@@ -401,10 +413,10 @@ class App {
       Backspace: () => this.back(),
       b: () => this.change({ unit: other(state.unit, ["bytes", "objects"]) }),
       i: () => this.change({ view: other(state.view, ["calls", "callers"]), at: "" }),
-      c: () => this.change({ colour: other(state.colour, ["module", "language"]) }),
+      c: () => this.change({ colour: this.colourings[(this.colourings.indexOf(state.colour) + 1) % this.colourings.length] }),
       t: () => this.switchTheme(),
     };
-    METRICS.forEach((metric, i) => (actions[i + 1] = () => this.change({ metric, at: "" })));
+    this.metrics.forEach((metric, i) => (actions[i + 1] = () => this.change({ metric, at: "" })));
     if (!this.chooseByArrow(event)) {
       if (!actions[event.key]) return;
       actions[event.key]();
@@ -412,14 +424,3 @@ class App {
     event.preventDefault();
   }
 }
-
-Data.load(byId("data").textContent).then(
-  (report) => {
-    window.malloscope = new App(report);
-    document.documentElement.dataset.ready = "true";
-  },
-).catch((error) => {
-  byId("failure").hidden = false;
-  byId("failure").textContent = `The page cannot be shown: ${error.message}`;
-  throw error;
-});

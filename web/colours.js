@@ -70,6 +70,15 @@ class Colours {
     this.legend = group.order.map((name) => ({ name, fill: this.shade(group.hues.get(name), "") }));
   }
 
+  /* What a box is filled with; null: it is no call of its own. */
+  fillOf(tree, node) {
+    const frame = tree.frame(node);
+    return frame < 0 ? null : this.fill[frame];
+  }
+
+  /* What stands before the name. */
+  signOf() { return ""; }
+
   shade(hue, name) {
     let hash = 0;
     for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) | 0;

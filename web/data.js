@@ -12,16 +12,26 @@ const Data = {
   },
 
   read(raw) {
-    const report = { raw, exact: raw.totals.exact, unseen: raw.unseen };
-    report.duration = raw.processes.length === 1 ? raw.processes[0].duration : 0;
+    const report = { raw };
     Data.readFrames(report);
     Data.readNodes(report);
     Data.readRows(report);
+    if (raw.comparison) Changes.read(report);
+    else Data.readRun(report);
+    Data.readSources(report);
+    return report;
+  },
+
+  /* What the page of one recording has. */
+  readRun(report) {
+    const { raw } = report;
+    report.exact = raw.totals.exact;
+    report.unseen = raw.unseen;
+    report.duration = raw.processes.length === 1 ? raw.processes[0].duration : 0;
+    Data.addTemporaryVariance(report);
     report.lifetimes = Data.readSparse(raw.lifetimes, report.rowCount, 1, raw.object_scale);
     report.births = raw.births ? Data.readSparse(raw.births, report.rowCount, 2, raw.byte_scale, raw.object_scale) : null;
     Data.readSites(report);
-    Data.readSources(report);
-    return report;
   },
 
   readFrames(report) {
@@ -89,9 +99,8 @@ const Data = {
       for (let i = 0; i < count; i++) values[i] = rows[i * columns.length + position] / scale;
       report.row[name] = values;
     });
-    for (const name of ["live", "peak", "total"])
-      for (const unit of ["bytes", "objects"])
-        report.row[`${name}_${unit}_variance`] ||= new Float64Array(count);
+    for (const name of columns)
+      if (/_(bytes|objects)$/.test(name)) report.row[`${name}_variance`] ||= new Float64Array(count);
     const node = report.row.node;
     for (let i = 1; i < count; i++) node[i] += node[i - 1];
     /* The first row at or after a node. */
@@ -100,7 +109,6 @@ const Data = {
       while (row < count && node[row] < i) row++;
       report.firstRow[i] = row;
     }
-    Data.addTemporaryVariance(report);
   },
 
   /* What is temporary is a part of the total, and so is its variance. */

@@ -32,6 +32,19 @@ const Details = {
     return `rests on ${Units.plural(samples, "sample")}: take it as rough`;
   },
 
+  /* One line, to be read aloud. */
+  inShort(app, node) {
+    const { report, state, tree } = app;
+    const sum = Figures.sum(report, tree.rows(node));
+    return `${Details.withError(report, sum, state.metric, state.unit)}, ${Units.percent(tree.value(node) / tree.value(tree.root))}`;
+  },
+
+  where(frame) {
+    if (!frame) return null;
+    return element("p", { class: "quiet" }, Details.place(frame) + (frame.file && frame.module ? `  ${frame.module}` : "")
+      + (frame.inlined ? ", inlined" : ""));
+  },
+
   tooltip(app, node) {
     const { report, state } = app;
     const sum = Figures.sum(report, app.tree.rows(node));
@@ -41,8 +54,7 @@ const Details = {
     const period = app.period() ? ` (${app.periodText()}: ${Units.of(state.unit, app.tree.value(node))})` : "";
     return [
       element("p", { class: "name" }, Details.title(app, node)),
-      frame ? element("p", { class: "quiet" }, Details.place(frame) + (frame.file && frame.module ? `  ${frame.module}` : "")
-        + (frame.inlined ? ", inlined" : "")) : null,
+      Details.where(frame),
       element("p", { class: "figure" }, Details.withError(report, sum, state.metric, state.unit),
         element("span", { class: "quiet" }, ` ${METRIC_NAMES[state.metric].toLowerCase()}${period}, ${Units.percent(share)} of all`)),
       element("p", null, `${Units.plural(sum[state.metric + "_objects"], "object")}, ${Details.average(sum, state.metric)} on average`),
@@ -86,14 +98,19 @@ const Details = {
 
   panel(app, node) {
     const { report } = app;
-    const sum = Figures.sum(report, app.tree.rows(node));
     const body = byId("details-body");
     byId("details").hidden = node === app.tree.root;
     byId("details-title").textContent = Details.title(app, node);
     body.replaceChildren(element("div", { class: "columns" },
-      element("div", null, Details.figureTable(app, node, sum), Details.lifetimes(report, sum),
-        Details.births(report, Figures.births(report, app.tree.rows(node)))),
+      element("div", null, app.details.figures(app, node)),
       element("div", null, Details.source(report, report.frames[app.tree.frame(node)]), Details.stack(app, node))));
+  },
+
+  figures(app, node) {
+    const { report } = app;
+    const sum = Figures.sum(report, app.tree.rows(node));
+    return [Details.figureTable(app, node, sum), Details.lifetimes(report, sum),
+      Details.births(report, Figures.births(report, app.tree.rows(node)))].flat();
   },
 
   figureTable(app, node, sum) {

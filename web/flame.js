@@ -128,7 +128,7 @@ class Flame {
     const width = end - x - (end - x > 2 ? 0.7 : 0);
     const matched = this.matches && frame >= 0 && this.matches[frame];
     this.boxes++;
-    context.fillStyle = matched ? theme.match : frame < 0 ? theme.rest : this.colours.fill[frame];
+    context.fillStyle = matched ? theme.match : this.colours.fillOf(tree, node) ?? theme.rest;
     if (this.matches && !matched) context.globalAlpha = 0.45;
     context.fillRect(x, y + 0.5, Math.max(0.5, width), ROW_HEIGHT - 1);
     context.globalAlpha = 1;
@@ -137,9 +137,9 @@ class Flame {
 
   drawLabel(node, frame, x, y, width, matched) {
     const { context, theme } = this;
-    const text = this.fit(this.label(node, frame), width - 8);
+    const text = this.fit(this.colours.signOf(this.tree, node) + this.label(node, frame), width - 8);
     if (!text) return;
-    context.fillStyle = matched ? theme.matchText : frame < 0 ? theme.quiet : theme.text;
+    context.fillStyle = matched ? theme.matchText : this.colours.fillOf(this.tree, node) ? theme.text : theme.quiet;
     context.fillText(text, x + 4, y + ROW_HEIGHT / 2 + 0.5);
   }
 

@@ -18,23 +18,27 @@ class Tables {
   constructor(app) {
     this.app = app;
     this.shown = SITES_STEP;
-    this.addFigures();
+    this.columns = this.makeColumns();
     byId("sites-more").addEventListener("click", () => {
       this.shown += 4 * SITES_STEP;
       this.drawSites();
     });
   }
 
-  addFigures() {
+  get sites() { return this.app.report.sites; }
+
+  /* Adds what the columns show of each site. */
+  makeColumns() {
     const { report } = this.app;
     for (const site of report.sites) {
       const frame = report.frames[site.frame];
-      site.site = frame.short;
+      Object.assign(site, { site: frame.short, name: frame.name, file: frame.file, line: frame.line, module: frame.module });
       site.average = site.total_objects > 0 ? site.total_bytes / site.total_objects : 0;
       site.temporary = site.total_objects > 0 ? site.temporary_objects / site.total_objects : 0;
       site.births = this.birthsOf(site.number);
       site.growth = this.growthOf(site.births);
     }
+    return SITE_COLUMNS.filter((column) => column.key !== "growth" || report.siteBirths);
   }
 
   birthsOf(site) {
@@ -55,19 +59,17 @@ class Tables {
   }
 
   sortedSites() {
-    const { report, state } = this.app;
-    const { sort, ascending } = state;
-    const matches = this.app.matches;
-    const order = (a, b) => (typeof a[sort] === "string" ? a[sort].localeCompare(b[sort]) : a[sort] - b[sort]);
-    return report.sites
-      .filter((site) => !matches || matches[site.frame])
+    const { sort, ascending } = this.app.state;
+    const key = this.columns.find((column) => column.key === sort).by || sort;
+    const order = (a, b) => (typeof a[key] === "string" ? a[key].localeCompare(b[key]) : a[key] - b[key]);
+    return this.sites
+      .filter((site) => !this.app.matches || this.app.isMatch(site))
       .sort((a, b) => (ascending ? order(a, b) : order(b, a)) || a.number - b.number);
   }
 
   drawSites() {
     const sites = this.sortedSites();
-    const { report } = this.app;
-    const known = SITE_COLUMNS.filter((column) => column.key !== "growth" || report.siteBirths);
+    const known = this.columns;
     byId("sites").replaceChildren(
       element("caption", { class: "hidden" }, "Sites, sortable by each column"),
       element("thead", null, element("tr", null, known.map((column) => this.header(column)))),
@@ -76,10 +78,13 @@ class Tables {
     const hidden = sites.length - this.shown;
     byId("sites-more").hidden = hidden <= 0;
     byId("sites-more").textContent = `Show more: ${Units.count(Math.max(0, hidden))} are left`;
-    const rest = report.sitesLeftOut;
     byId("sites-text").textContent = Units.plural(sites.length, "site")
-      + (this.app.matches ? ` of ${Units.count(report.sites.length)} match` + (sites.length === 1 ? "es" : "") : "")
-      + (rest ? `; ${Units.count(rest.count)} more, the smallest, hold ${Units.bytes(rest.live_bytes)} live and ${Units.bytes(rest.total_bytes)} in total` : "");
+      + (this.app.matches ? ` of ${Units.count(this.sites.length)} match` + (sites.length === 1 ? "es" : "") : "") + this.restText();
+  }
+
+  restText() {
+    const rest = this.app.report.sitesLeftOut;
+    return rest ? `; ${Units.count(rest.count)} more, the smallest, hold ${Units.bytes(rest.live_bytes)} live and ${Units.bytes(rest.total_bytes)} in total` : "";
   }
 
   header(column) {
@@ -91,13 +96,11 @@ class Tables {
   }
 
   siteRow(site, columns) {
-    const { report } = this.app;
-    const frame = report.frames[site.frame];
     return element("tr", { "data-site": site.number }, columns.map((column) => {
       if (column.key === "site")
         return element("th", { scope: "row", class: "first" },
-          element("button", { type: "button", class: "link", title: frame.name, onclick: () => this.app.showCallers(site.frame) }, site.site),
-          element("span", { class: "quiet place" }, [Details.place(frame), site.heap && `heap ${site.heap}`, site.type && `type ${site.type}`]
+          site.frame < 0 ? site.site : element("button", { type: "button", class: "link", title: site.name, onclick: () => this.app.showCallers(site.frame) }, site.site),
+          element("span", { class: "quiet place" }, [Details.place(site), site.heap && `heap ${site.heap}`, site.type && `type ${site.type}`]
             .filter(Boolean).join(" · ")));
       return element("td", { "data-key": column.key }, this.siteCell(site, column));
     }));
@@ -135,23 +138,17 @@ class Tables {
   /* The canvas as a table: the call that the graph is zoomed to, its callers above and its callees below. */
   drawCalls() {
     const { app } = this;
-    const { tree, report, state } = app;
+    const { tree, report } = app;
     const node = app.at;
-    const all = tree.value(tree.root);
     const row = (at, level) => {
       const frame = report.frames[tree.frame(at)];
-      const sum = Figures.sum(report, tree.rows(at));
       const name = at === tree.root ? Details.title(app, at) : frame ? frame.short : Details.title(app, at);
       const cell = element("th", { scope: "row", class: "first" },
         element("button", { type: "button", class: "link", onclick: () => app.zoom(at) }, name),
         frame ? element("span", { class: "quiet place" }, Details.place(frame)) : null);
       cell.style.paddingInlineStart = `${0.7 + Math.min(level, 24) * 0.6}em`;
       return element("tr", { class: at === node ? "here" : null, "aria-current": at === node ? "true" : null },
-        cell,
-        element("td", null, Units.of(state.unit, tree.value(at))),
-        element("td", null, app.period() ? "" : Details.withError(report, sum, state.metric, state.unit).split(" ± ")[1] || ""),
-        element("td", null, Units.percent(all > 0 ? tree.value(at) / all : 0)),
-        element("td", null, Units.count(sum[state.metric + "_objects"])));
+        cell, this.callCells(at).map((text) => element("td", null, text)));
     };
     const path = [];
     for (let at = node; at >= 0; at = tree.parent(at)) path.unshift(at);
@@ -159,9 +156,22 @@ class Tables {
     byId("calls").replaceChildren(element("table", null,
       element("caption", { class: "hidden" }, "The calls of the graph, as a table"),
       element("thead", null, element("tr", null,
-        [tree.kind === "calls" ? "Call" : "Caller", METRIC_NAMES[state.metric], "±", "Share", "Objects"]
+        [tree.kind === "calls" ? "Call" : "Caller", ...this.callTitles()]
           .map((title, i) => element("th", { scope: "col", class: i ? null : "first" }, title)))),
       element("tbody", null, path.map((at, i) => row(at, i)), children.slice(0, 200).map((at) => row(at, path.length)))),
       children.length > 200 ? element("p", { class: "quiet" }, `${Units.count(children.length - 200)} smaller ones are not listed.`) : "");
+  }
+
+  callTitles() { return [METRIC_NAMES[this.app.state.metric], "±", "Share", "Objects"]; }
+
+  callCells(node) {
+    const { tree, report, state } = this.app;
+    const sum = Figures.sum(report, tree.rows(node)), all = tree.value(tree.root);
+    return [
+      Units.of(state.unit, tree.value(node)),
+      this.app.period() ? "" : Details.withError(report, sum, state.metric, state.unit).split(" ± ")[1] || "",
+      Units.percent(all > 0 ? tree.value(node) / all : 0),
+      Units.count(sum[state.metric + "_objects"]),
+    ];
   }
 }

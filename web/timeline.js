@@ -10,7 +10,7 @@ class Timeline {
     this.canvas = byId("timeline");
     this.context = this.canvas.getContext("2d");
     const { timeline } = report.raw;
-    this.count = timeline.live_max.length;
+    this.count = timeline ? timeline.live_max.length : 0;
     this.exists = this.count > 0 && report.duration > 0;
     byId("time").hidden = !this.exists;
     if (!this.exists) return;

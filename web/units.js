@@ -56,6 +56,11 @@ const Units = {
     return unit === "bytes" ? Units.bytes(value) : Units.count(value);
   },
 
+  /* "+12.3 MiB": with its sign, whatever it is. */
+  signed(unit, value) {
+    return (value > 0 ? "+" : "") + (value === 0 ? "0" : Units.of(unit, value));
+  },
+
   plural(count, noun) {
     return Units.count(count) + " " + noun + (Math.round(count) === 1 ? "" : "s");
   },
