@@ -2,6 +2,7 @@
 #include "cli/message.h"
 #include "cli/terminal.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ static int print_version(void) {
 }
 
 int main(int argc, char **argv) {
+    /* Large arrays grow by moving their pages, not by copying what is in them. */
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
     terminal_choose_glyphs();
     if (argc < 2) {
         command_help(1, (char *[]){"help", NULL});

@@ -1,9 +1,9 @@
 #include "format/json.h"
 #include "format/text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whole doubles beyond this need not be exact integers any more, so they are printed as they are. */
 static const double largest_whole = 9007199254740992.0; /* 2^53 */
@@ -20,7 +20,7 @@ static void before_value(struct json *json) {
         json->after_key = false;
         return;
     }
-    if (!json->first) fputc(',', json->out);
+    if (!json->first) putc_unlocked(',', json->out);
     if (json->depth > 0) new_line(json);
     json->first = false;
 }
@@ -102,14 +102,30 @@ void json_string(struct json *json, const char *text) {
     }
 }
 
+/* By hand: a page holds millions of them. */
+static void whole_text(int64_t value, char text[JSON_NUMBER_SIZE]) {
+    char digits[JSON_NUMBER_SIZE], *end = digits + sizeof digits, *start = end;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    *--start = '\0';
+    do {
+        *--start = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (value < 0) *--start = '-';
+    memcpy(text, start, (size_t)(end - start));
+}
+
 void json_integer(struct json *json, int64_t value) {
+    char text[JSON_NUMBER_SIZE];
+
     before_value(json);
-    fprintf(json->out, "%" PRId64, value);
+    whole_text(value, text);
+    fputs(text, json->out);
 }
 
 void json_number_text(double value, char text[JSON_NUMBER_SIZE]) {
     if (value == trunc(value) && fabs(value) <= largest_whole) {
-        snprintf(text, JSON_NUMBER_SIZE, "%.0f", value == 0 ? 0.0 : value); /* never "-0" */
+        whole_text((int64_t)value, text);
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {

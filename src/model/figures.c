@@ -16,7 +16,8 @@ double estimate_error(struct estimate estimate) {
 }
 
 struct estimate estimate_add(struct estimate a, struct estimate b) {
-    return (struct estimate){a.value + b.value, a.variance + b.variance, fmax(a.unseen, b.unseen)};
+    return (struct estimate){
+        a.value + b.value, a.variance + b.variance, a.unseen > b.unseen ? a.unseen : b.unseen};
 }
 
 void figures_clear(struct figures *figures) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define WARNINGS_SHOWN 20
 #define NUMBERS_MOST   65536u /* of names and of code; the recorder gives out half as many */
@@ -24,12 +25,23 @@ void builder_warn(struct builder *builder, const char *format, ...) {
     builder->model->warning = both;
 }
 
+/* Pages of 2 MiB: a recording of a million stacks would touch hundreds of thousands of small ones for the
+ * first time, and each costs more than what is done with it. */
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+
+static void use_large_pages(void *array, size_t size) {
+    uintptr_t start = ((uintptr_t)array + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)array + size) & ~(LARGE_PAGE - 1);
+    if (end > start) madvise((void *)start, end - start, MADV_HUGEPAGE); /* a wish: either way is right */
+}
+
 bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
     void **pointer = array;
     if (*pointer && *capacity - used >= count) return true;
     size_t wanted = used + count + used / 2 + 16;
     void *grown = reallocarray(*pointer, wanted, element_size);
     if (!grown) return false;
+    use_large_pages(grown, wanted * element_size);
     *pointer = grown;
     *capacity = wanted;
     return true;

@@ -216,6 +216,17 @@ static struct stack_slot *stack_index_find(
 
 #define AHEAD 16
 
+/* Memory that grew on the way would be copied, page by page, time and again. */
+static bool make_room(struct builder *builder, const struct loaded *list, size_t count) {
+    struct model *model = builder->model;
+    size_t frames = 0;
+    for (size_t i = 0; i < count; i++) frames += list[i].record->frame_count;
+    return builder_grow(
+               &model->stacks, &builder->stack_capacity, model->stack_count, count, sizeof *model->stacks) &&
+           builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
+               sizeof *model->frame_store);
+}
+
 /* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
  * share callers are mostly neighbours then. */
 static bool merge(
@@ -223,6 +234,10 @@ static bool merge(
     struct model *model = builder->model;
     struct stack_index index;
     if (!stack_index_make(&index, model->stack_count + count)) {
+        free(index.slots);
+        return false;
+    }
+    if (!make_room(builder, list, count)) {
         free(index.slots);
         return false;
     }
@@ -307,6 +322,15 @@ static bool list_sample(struct builder *builder, const struct live_entry *entry,
     return true;
 }
 
+/* In a list that is sorted by number. Few numbers are missing, so most are where they would be if none were.
+ */
+static const struct loaded *find_record(const struct loaded *list, size_t count, uint64_t number) {
+    if (!count || number < list[0].number) return NULL;
+    uint64_t guess = number - list[0].number;
+    if (guess < count && list[guess].number == number) return &list[guess];
+    return bsearch(&(struct loaded){.number = number}, list, count, sizeof *list, by_number);
+}
+
 /* `list` is sorted by number. False if there is no memory. */
 static bool read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
@@ -316,8 +340,7 @@ static bool read_live(struct builder *builder, const struct snapshot *snapshot, 
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));) {
         if (!(entry->key & LIVE_KEY_MASK) || entry->birth > builder->until) continue;
-        struct loaded wanted = {.number = entry->stack};
-        const struct loaded *found = count ? bsearch(&wanted, list, count, sizeof *list, by_number) : NULL;
+        const struct loaded *found = find_record(list, count, entry->stack);
         if (!found) {
             strangers += entry->stack >= snapshot->stacks.count;
             continue;

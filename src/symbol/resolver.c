@@ -329,13 +329,28 @@ static int begin_all(void **slot, void *context) {
     return 1;
 }
 
-void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context) {
+/* How many of the outermost frames of a stack are those of the one before it: neighbours share most. */
+static uint32_t shared_callers(const struct model_stack *stack, const struct model_stack *before) {
+    uint32_t most = stack->frame_count < before->frame_count ? stack->frame_count : before->frame_count;
+    const uint64_t *end = stack->frames + stack->frame_count,
+                   *end_before = before->frames + before->frame_count;
+    uint32_t shared = 0;
+    while (shared < most && end[-1 - (ptrdiff_t)shared] == end_before[-1 - (ptrdiff_t)shared]) shared++;
+    return stack->process == before->process ? shared : 0;
+}
+
+static void note_all_words(struct resolver *resolver) {
     const struct model *model = resolver->model;
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        for (uint32_t j = 0; j < stack->frame_count; j++)
+        uint32_t known = i ? shared_callers(stack, stack - 1) : 0;
+        for (uint32_t j = 0; j < stack->frame_count - known; j++)
             note_word(resolver, stack->process, stack->frames[j]);
     }
+}
+
+void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, void *context) {
+    note_all_words(resolver);
     htab_traverse_noresize(resolver->words, begin_all, resolver);
     struct telling telling = {progress, context, .all = htab_elements(resolver->words)};
     for (struct known_object *known = resolver->first_object; known; known = known->next) {

@@ -71,7 +71,6 @@ static bool add_stacks(struct growing *growing, size_t side, const struct view_q
         growing->stack_call[side][i] = add_stack(growing, &frames, site);
         part->stack_site[i] = frame_list_number(&growing->frames, &frames.frames[site]);
         fine = growing->stack_call[side][i] != CALL_NONE && part->stack_site[i] != FRAME_NONE;
-        figures_add(&part->sum, &model->stacks[i].figures);
     }
     source_frames_free(&frames);
     return fine;
@@ -102,48 +101,51 @@ static double metric_of(const struct figures *figures, int metric) {
     }
 }
 
-/* The share that each stack has of each figure: [metric][stack]. All are taken in one go, as figures are
- * large and lie far apart. NULL: out of memory. */
-static float *take_shares(const struct model *model, const struct figures *sum) {
+/* Each figure of each stack that is in the tree, [metric][stack], and their sums. All are taken in one go, as
+ * figures are large and lie far apart. NULL: out of memory. */
+static float *take_values(const struct growing *growing, size_t side, double ret_sums[METRICS]) {
+    const struct model *model = growing->sides[side].model;
     size_t count = model->stack_count;
-    float *shares = malloc(METRICS * (count + 1) * sizeof *shares);
-    double scale[METRICS];
-    for (int metric = 0; metric < METRICS; metric++)
-        scale[metric] = metric_of(sum, metric) > 0 ? 1 / metric_of(sum, metric) : 0;
-    for (size_t i = 0; shares && i < count; i++)
-        for (int metric = 0; metric < METRICS; metric++)
-            shares[(size_t)metric * count + i] =
-                (float)(metric_of(&model->stacks[i].figures, metric) * scale[metric]);
-    return shares;
+    float *taken = calloc(METRICS * (count + 1), sizeof *taken);
+    for (size_t i = 0; taken && i < count; i++)
+        for (int metric = 0; metric < METRICS && growing->stack_call[side][i] != FLAME_NONE; metric++) {
+            double value = metric_of(&model->stacks[i].figures, metric);
+            taken[(size_t)metric * count + i] = (float)value;
+            ret_sums[metric] += value;
+        }
+    return taken;
 }
 
 /* Raises `shares` to what each call and its callees have of any figure of one side. */
-static bool weigh_side(
-    const struct growing *growing, size_t side, const struct figures *sum, double *values, float *shares) {
+static bool weigh_side(const struct growing *growing, size_t side, double *values, float *shares) {
     const struct call_tree *tree = &growing->tree;
     const uint32_t *stack_call = growing->stack_call[side];
     size_t stack_count = growing->sides[side].model->stack_count;
-    float *taken = take_shares(growing->sides[side].model, sum);
+    double sums[METRICS] = {0};
+    float *taken = take_values(growing, side, sums);
     for (int metric = 0; taken && metric < METRICS; metric++) {
+        if (!(sums[metric] > 0)) continue;
         memset(values, 0, tree->count * sizeof *values);
         for (size_t i = 0; i < stack_count; i++)
             if (stack_call[i] != FLAME_NONE)
                 values[stack_call[i]] += (double)taken[(size_t)metric * stack_count + i];
         for (uint32_t i = tree->count; i-- > 1;) values[tree->calls[i].parent] += values[i];
-        for (uint32_t i = 0; i < tree->count; i++)
-            if ((float)values[i] > shares[i]) shares[i] = (float)values[i];
+        for (uint32_t i = 0; i < tree->count; i++) {
+            float share = (float)(values[i] / sums[metric]);
+            if (share > shares[i]) shares[i] = share;
+        }
     }
     free(taken);
     return taken != NULL;
 }
 
 /* The largest share that each call and its callees have of any figure. No callee's is above its caller's. */
-static bool weigh(const struct growing *growing, const struct flame_part *parts, float *ret_shares) {
+static bool weigh(const struct growing *growing, float *ret_shares) {
     double *values = malloc(growing->tree.count * sizeof *values);
     bool fine = values != NULL;
     memset(ret_shares, 0, growing->tree.count * sizeof *ret_shares);
     for (size_t side = 0; side < growing->side_count && fine; side++)
-        fine = weigh_side(growing, side, &parts[side].sum, values, ret_shares);
+        fine = weigh_side(growing, side, values, ret_shares);
     free(values);
     return fine;
 }
@@ -254,6 +256,7 @@ static bool add_rows(const struct growing *growing, size_t side, const uint32_t 
         part->stack_row[i] = flame->nodes[place[call]].row;
         figures_add(&part->rows[part->stack_row[i]], &model->stacks[i].figures);
     }
+    for (uint32_t i = 0; i < flame->row_count; i++) figures_add(&part->sum, &part->rows[i]);
     return true;
 }
 
@@ -270,7 +273,7 @@ static bool prune(const struct growing *growing, uint64_t nodes_max, struct flam
     };
     bool fine = shares && pruning.first && pruning.next && pruning.place && pruning.loses;
     bool all = !nodes_max || count <= nodes_max;
-    fine = fine && (all || weigh(growing, flame->parts, shares));
+    fine = fine && (all || weigh(growing, shares));
     float least = fine && !all ? least_share(shares, count, nodes_max) : 0;
     if (fine) {
         uint32_t losers = 0;
