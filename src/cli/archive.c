@@ -4,6 +4,7 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/units.h"
 #include "format/text.h"
 
@@ -76,11 +77,14 @@ static int write_archive(const struct archiving *archiving, const struct command
         archive_writer_end(&writer, true);
         return code;
     }
+    struct progress progress;
+    progress_start(&progress, "packing names");
     size_t size = 0, count = 0;
     void *names = resolver_pack(loaded.resolver, &size, &count);
     if (names) archive_writer_add_names(&writer, names, size);
     free(names);
     r = archive_writer_end(&writer, !names);
+    progress_end(&progress);
     if (r < 0) {
         load_free(&loaded);
         if (!names)

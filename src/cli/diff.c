@@ -4,6 +4,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/page.h"
+#include "cli/progress.h"
 #include "cli/row_text.h"
 #include "cli/summary.h"
 #include "cli/text.h"
@@ -89,9 +90,11 @@ static int moment_load(struct moment *moment, const struct comparison *compariso
     if (code) return code;
     struct problem problem = {0};
     struct view_query query = {diff_by[comparison->by], SORT_LIVE, comparison->filter, comparison->raw_site};
-    if (view_rows_query(moment->loaded.model, moment->loaded.resolver, &query, &moment->rows, &problem) < 0)
-        return message_problem(&problem);
-    return 0;
+    struct progress progress;
+    progress_start(&progress, PROGRESS_GROUPING);
+    int r = view_rows_query(moment->loaded.model, moment->loaded.resolver, &query, &moment->rows, &problem);
+    progress_end(&progress);
+    return r < 0 ? message_problem(&problem) : 0;
 }
 
 static void moment_free(struct moment *moment) {

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/units.h"
 #include "model/model.h"
 
@@ -37,7 +38,11 @@ int command_dump(int argc, char **argv) {
             "give it with -o, for instance: malloscope dump 4711 -o now.mscope",
             "'dump' needs the name of the file to write");
     struct problem problem = {0};
-    if (model_copy(line.arguments[0], output, force, &problem) < 0) return message_problem(&problem);
+    struct progress progress;
+    progress_start(&progress, "copying the recording");
+    int r = model_copy(line.arguments[0], output, force, &problem);
+    progress_end(&progress);
+    if (r < 0) return message_problem(&problem);
     struct stat status;
     if (!quiet && stat(output, &status) == 0)
         message_note("wrote %s (%s)", output, bytes_text((double)status.st_size).text);

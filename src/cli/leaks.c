@@ -6,6 +6,7 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/site_text.h"
 #include "cli/summary.h"
 #include "cli/units.h"
@@ -289,8 +290,12 @@ int command_leaks(int argc, char **argv) {
     report.scene = leak_scene_of(report.loaded.model);
     struct view_query query = {
         .by = report.by, .sort = SORT_LIVE, .filter = report.filter, .raw_sites = report.style.raw_site};
-    if (leaks_find(report.loaded.model, report.loaded.resolver, &query, &report.suppressions, &report.leaks,
-            &problem) < 0) {
+    struct progress progress;
+    progress_start(&progress, PROGRESS_GROUPING);
+    int r = leaks_find(
+        report.loaded.model, report.loaded.resolver, &query, &report.suppressions, &report.leaks, &problem);
+    progress_end(&progress);
+    if (r < 0) {
         load_free(&report.loaded);
         suppressions_free(&report.suppressions);
         return message_problem(&problem);

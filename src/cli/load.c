@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static const char READING[] = "reading the recording";
+
 /* `text` holds one sentence a line, or is NULL. */
 static void print_warnings(const char *text) {
     while (text && *text) {
@@ -49,8 +51,8 @@ static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishe
     struct progress progress;
     progress_start(&progress, "reading symbols");
     int r = load_names(loaded, wishes, progress_step, &progress, problem);
-    if (r < 0) return r;
     progress_end(&progress);
+    if (r < 0) return r;
     print_warnings(resolver_warning(loaded->resolver));
     if (resolver_lacks_files(loaded->resolver) && !wishes->sysroot)
         message_hint("if the recording comes from another machine or a container, name the folder that holds "
@@ -80,9 +82,12 @@ int load_into_archive(char **sources, size_t count, const struct symbol_wishes *
     if (code) return code;
     *ret_loaded = (struct loaded){0};
     const char *const *names = (const char *const *)sources;
+    struct progress progress;
+    progress_start(&progress, READING);
     int r = wishes && wishes->samples
                 ? model_load_with_samples(names, count, &ret_loaded->model, &problem)
                 : model_load_and_archive(names, count, archive, &ret_loaded->model, &problem);
+    progress_end(&progress);
     if (r < 0) return message_problem(&problem);
     return complete(wishes, ret_loaded);
 }
@@ -93,7 +98,11 @@ int load_moment(char *source, double seconds, const struct symbol_wishes *wishes
     int code = load_check_wishes(wishes);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
-    if (model_load_until(source, seconds, &ret_loaded->model, &problem) < 0) return message_problem(&problem);
+    struct progress progress;
+    progress_start(&progress, READING);
+    int r = model_load_until(source, seconds, &ret_loaded->model, &problem);
+    progress_end(&progress);
+    if (r < 0) return message_problem(&problem);
     return complete(wishes, ret_loaded);
 }
 

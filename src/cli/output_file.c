@@ -1,6 +1,7 @@
 #include "cli/output_file.h"
 #include "cli/memory.h"
 #include "cli/message.h"
+#include "cli/progress.h"
 #include "cli/units.h"
 #include "format/text.h"
 
@@ -51,7 +52,10 @@ static int write_file(const struct output_wishes *wishes, const struct format *f
     int code = open_output(wishes, path, &out);
     if (code) return code;
     struct problem problem = {0};
+    struct progress progress;
+    progress_start(&progress, "writing");
     int r = format_write(format, input, out, &problem);
+    progress_end(&progress);
     struct stat status = {0};
     fstat(fileno(out), &status);
     if (fclose(out) != 0 && r == 0)

@@ -1,11 +1,15 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #define PATIENCE 0.5 /* seconds before anything is shown */
 #define PAUSE    0.1 /* seconds between two drawings */
+#define BAR      40  /* columns, if there is room for them */
+#define BLOCK    6   /* of the bar: what moves where it is not known how far the work is */
 
 static double now(void) {
     struct timespec time;
@@ -13,32 +17,99 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-void progress_start(struct progress *progress, const char *title) {
-    *progress = (struct progress){.title = title, .wanted = terminal_of(stderr).is_terminal, .start = now()};
+/* When the first work of the command began. */
+static double beginning(void) {
+    static double began;
+    if (began == 0) began = now();
+    return began;
 }
 
-void progress_step(void *context, size_t done, size_t all) {
-    struct progress *progress = context;
-    if (!progress->wanted || all == 0) return;
-    double time = now();
-    if (time - progress->start < PATIENCE || time - progress->last < PAUSE) return;
-    progress->last = time;
-    size_t width = terminal_of(stderr).width;
-    size_t room = width > strlen(progress->title) + 12 ? width - strlen(progress->title) - 12 : 0;
-    if (room > 40) room = 40;
-    double share = done < all ? (double)done / (double)all : 1;
-    char bar[41] = "";
-    size_t filled = (size_t)(share * (double)room);
-    memset(bar, '#', filled);
-    memset(bar + filled, '.', room - filled);
-    bar[room] = 0;
-    fprintf(stderr, "\r%s [%s] %3.0f %%", progress->title, bar, 100 * share);
+static void fill(char *bar, size_t room, size_t from, size_t to) {
+    memset(bar, '.', room);
+    memset(bar + from, '#', to - from);
+    bar[room] = '\0';
+}
+
+/* To and fro, from one end of the bar to the other in two seconds. */
+static void fill_moving(char *bar, size_t room, double seconds) {
+    size_t block = room < BLOCK ? room : BLOCK, way = room - block;
+    size_t step = way ? (size_t)(seconds * (double)way / 2) % (2 * way) : 0;
+    size_t from = step < way ? step : 2 * way - step;
+    fill(bar, room, from, from + block);
+}
+
+static void draw(struct progress *progress, double seconds) {
+    size_t done = atomic_load(&progress->done), all = atomic_load(&progress->all);
+    size_t width = terminal_of(stderr).width, other = strlen(progress->title) + strlen(" []  100 %") + 1;
+    size_t room = width > other ? width - other : 0;
+    char bar[BAR + 1], how_far[32];
+    if (room > BAR) room = BAR;
+    double share = all ? (done < all ? (double)done / (double)all : 1) : 0;
+    if (all) {
+        fill(bar, room, 0, (size_t)(share * (double)room));
+        snprintf(how_far, sizeof how_far, "%3.0f %%", 100 * share);
+    } else {
+        fill_moving(bar, room, seconds);
+        snprintf(how_far, sizeof how_far, "%3.0f s", seconds);
+    }
+    char line[256];
+    snprintf(line, sizeof line, "%.100s [%s] %s", progress->title, bar, how_far);
+    /* A line that is as wide as the terminal would not be erased whole. */
+    fprintf(stderr, "\r%.*s", (int)(width > 1 ? width - 1 : 0), line);
     fflush(stderr);
     progress->shown = true;
 }
 
+static struct timespec time_of(double seconds) {
+    return (struct timespec){(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+}
+
+static void *draw_until_the_end(void *context) {
+    struct progress *progress = context;
+    double began = beginning(), next = began + PATIENCE;
+    pthread_mutex_lock(&progress->lock);
+    while (!progress->ended) {
+        if (now() >= next) {
+            draw(progress, now() - began);
+            next = now() + PAUSE;
+        }
+        struct timespec until = time_of(next);
+        pthread_cond_clockwait(&progress->changed, &progress->lock, CLOCK_MONOTONIC, &until);
+    }
+    pthread_mutex_unlock(&progress->lock);
+    return NULL;
+}
+
+/* Signals are for the thread that works. */
+static bool start_drawer(struct progress *progress) {
+    sigset_t all, former;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    bool started = pthread_create(&progress->drawer, NULL, draw_until_the_end, progress) == 0;
+    pthread_sigmask(SIG_SETMASK, &former, NULL);
+    return started;
+}
+
+void progress_start(struct progress *progress, const char *title) {
+    *progress = (struct progress){
+        .title = title, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    beginning();
+    progress->wanted = terminal_of(stderr).can_erase && start_drawer(progress);
+}
+
+void progress_step(void *context, size_t done, size_t all) {
+    struct progress *progress = context;
+    atomic_store(&progress->done, done);
+    atomic_store(&progress->all, all);
+}
+
 void progress_end(struct progress *progress) {
-    if (!progress->shown) return;
-    fputs("\r\033[K", stderr);
+    if (!progress->wanted) return;
+    pthread_mutex_lock(&progress->lock);
+    progress->ended = true;
+    pthread_cond_signal(&progress->changed);
+    pthread_mutex_unlock(&progress->lock);
+    pthread_join(progress->drawer, NULL);
+    if (progress->shown) fputs("\r\033[K", stderr);
     fflush(stderr);
 }

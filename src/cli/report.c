@@ -5,6 +5,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/page.h"
+#include "cli/progress.h"
 #include "cli/row_text.h"
 #include "cli/sheet.h"
 #include "cli/site_text.h"
@@ -207,9 +208,8 @@ static void print_for_people(const struct report *report) {
     else if (report->filter)
         puts("nothing matches the filter");
     else if (model->exact)
-        puts(model->levels_only
-                 ? "there is no attribution: 'malloscope timeline' shows its size over time"
-                 : "nothing was allocated");
+        puts(model->levels_only ? "there is no attribution: 'malloscope timeline' shows its size over time"
+                                : "nothing was allocated");
     else
         puts("no allocation was sampled");
 }
@@ -271,7 +271,11 @@ int command_report(int argc, char **argv) {
     struct problem problem = {0};
     struct view_query query = {
         (enum view_by)report.by, (enum view_sort)report.sort, report.filter, report.raw_site};
-    if (view_rows_query(report.loaded.model, report.loaded.resolver, &query, &report.rows, &problem) < 0) {
+    struct progress progress;
+    progress_start(&progress, PROGRESS_GROUPING);
+    int r = view_rows_query(report.loaded.model, report.loaded.resolver, &query, &report.rows, &problem);
+    progress_end(&progress);
+    if (r < 0) {
         load_free(&report.loaded);
         return message_problem(&problem);
     }

@@ -43,7 +43,8 @@ struct terminal terminal_of(FILE *stream) {
     terminal.is_terminal = isatty(fd);
     terminal.width = width_of(fd, terminal.is_terminal);
     const char *type = getenv("TERM");
-    if (terminal.is_terminal && !is_set("NO_COLOR") && type && *type && strcmp(type, "dumb") != 0) {
+    terminal.can_erase = terminal.is_terminal && type && *type && strcmp(type, "dumb") != 0;
+    if (terminal.can_erase && !is_set("NO_COLOR")) {
         terminal.bold = "\033[1m";
         terminal.dim = "\033[2m";
         terminal.alarm = "\033[31m";

@@ -9,6 +9,7 @@
 struct terminal {
     size_t width; /* columns; 0 = no limit (a file or a pipe, COLUMNS not set) */
     bool is_terminal;
+    bool can_erase; /* a line can be taken back */
     /* Sequences to print, empty where colour is not wanted. */
     const char *bold, *dim, *alarm, *plain;
 };

@@ -4,6 +4,7 @@
 #include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/site_text.h"
 #include "cli/summary.h"
 #include "cli/text.h"
@@ -154,7 +155,10 @@ int command_tree(int argc, char **argv) {
     if (!rules[0].given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};
     struct view_query query = {.sort = (enum view_sort)tree.sort, .filter = filter, .raw_sites = raw_site};
+    struct progress progress;
+    progress_start(&progress, PROGRESS_GROUPING);
     struct view_node *root = view_tree_query(loaded.model, loaded.resolver, &query, &problem);
+    progress_end(&progress);
     if (!root) {
         load_free(&loaded);
         return message_problem(&problem);
