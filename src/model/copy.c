@@ -81,6 +81,7 @@ int model_copy(const char *name, const char *path, bool replace, struct problem 
     r = recording_file_open(source.paths[0], source.pid, &file, problem);
     if (r == 0 && archive_is_one(file.descriptor)) r = take_out(&file, problem);
     if (r == 0) {
+        file.is_passed_on = true;
         r = snapshot_take(&file, &snapshot, problem);
         recording_file_close(&file);
     }

@@ -50,10 +50,10 @@ bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size
 /* A copy of a text of the recording, or of "[unknown]". NULL if there is no memory. */
 static char *text_of(struct builder *builder, const struct snapshot *snapshot, uint64_t offset) {
     const char *text = snapshot_text(snapshot, offset);
-    size_t length = text ? strlen(text) : 0;
+    size_t length = text ? strnlen(text, snapshot->size - offset) : 0;
     if (length == 0 || length > builder->text_left) return strdup("[unknown]");
     builder->text_left -= length;
-    return strdup(text);
+    return strndup(text, length);
 }
 
 /* A name that the program gave must not play with the terminal. */
@@ -147,7 +147,9 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
     for (const struct module_record *record;
          (record = snapshot_next(snapshot, &snapshot->modules, &cursor));) {
         if (record->complete != 1) continue;
-        if (record->start >= record->end || !snapshot_text(snapshot, record->path)) {
+        const struct module_record mapped = *record;
+        const char *name = snapshot_text(snapshot, mapped.path);
+        if (mapped.start >= mapped.end || !name) {
             unreadable++;
             continue;
         }
@@ -158,25 +160,24 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
             return false;
         struct model_module *module = &model->modules[model->module_count];
         *module = (struct model_module){
-            .start = record->start,
-            .end = record->end,
-            .file_offset = record->file_offset,
+            .start = mapped.start,
+            .end = mapped.end,
+            .file_offset = mapped.file_offset,
             .number = (uint32_t)cursor.number,
-            .by_number = record->by_number,
-            .first_seen = record->first_seen,
+            .by_number = mapped.by_number,
+            .first_seen = mapped.first_seen,
             .process = (uint32_t)model->process_count - 1,
-            .path = *snapshot_text(snapshot, record->path) ? text_of(builder, snapshot, record->path)
-                                                           : strdup(MODULE_ANONYMOUS),
-            .inode = record->inode,
-            .device_major = record->device_major,
-            .device_minor = record->device_minor,
+            .path = *name ? text_of(builder, snapshot, mapped.path) : strdup(MODULE_ANONYMOUS),
+            .inode = mapped.inode,
+            .device_major = mapped.device_major,
+            .device_minor = mapped.device_minor,
         };
         if (!module->path) return false;
         model->module_count++;
         strip_deleted(module);
-        if (record->build_id_size <= sizeof module->build_id) {
-            module->build_id_size = record->build_id_size;
-            memcpy(module->build_id, record->build_id, sizeof module->build_id);
+        if (mapped.build_id_size <= sizeof module->build_id) {
+            module->build_id_size = mapped.build_id_size;
+            memcpy(module->build_id, mapped.build_id, sizeof module->build_id);
         }
     }
     if (unreadable)
@@ -222,10 +223,10 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot)
     if (!add_heap(builder, 0, HEAP_MALLOC, snapshot_header(snapshot)->rate)) return false;
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
-        if (cursor.number == 0 || record->complete != 1 || record->rate == 0) continue;
+        uint64_t rate = record->rate;
+        if (cursor.number == 0 || record->complete != 1 || rate == 0) continue;
         const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
-        if (!add_heap(builder, (uint32_t)cursor.number, name ? name : "[unnamed heap]", record->rate))
-            return false;
+        if (!add_heap(builder, (uint32_t)cursor.number, name ? name : "[unnamed heap]", rate)) return false;
     }
     return true;
 }
@@ -363,10 +364,7 @@ static int check_damage(
         return problem_set(problem, PROBLEM_DAMAGED, "get a whole copy of the file, or record again",
             "'%s' is damaged: its table of stacks %s", path,
             snapshot->bytes_in_use > snapshot->size ? "is cut off" : "cannot be read");
-    if (snapshot->pages_lost)
-        builder_warn_damage(
-            builder, "'%s' was cut short while it was being read: figures may be missing", path);
-    else if (snapshot->bytes_in_use > snapshot->size)
+    if (snapshot->bytes_in_use > snapshot->size && !snapshot->pages_lost)
         builder_warn_damage(builder, "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing",
             path, snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
     else if (snapshot->bytes_in_use < HEADER_SPAN)
@@ -404,6 +402,9 @@ int load_recording(
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
             "out of memory while reading '%s'", path);
     }
+    if (snapshot_lost_pages(snapshot))
+        builder_warn_damage(
+            builder, "'%s' was cut short while it was being read: figures may be missing", path);
     model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
     model->totals.recorder_bytes += snapshot->recorder_bytes;
     model->totals.unknown_frees += header->unknown_frees;

@@ -14,6 +14,7 @@
 struct loaded {
     const struct stack_record *record;
     uint32_t heap; /* of the model */
+    uint32_t frame_count, type;
     const uint64_t *frames;
     uint64_t number;
     uint64_t hash;
@@ -102,9 +103,10 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
     struct table_cursor cursor = {0};
     for (const struct stack_record *record; (record = snapshot_next(snapshot, &snapshot->stacks, &cursor));) {
         if (record->alloc_objects == 0 && record->alloc_bytes == 0 && record->samples == 0) continue;
-        uint64_t frames = record->frame_count;
-        if (frames && (frames > frames_left || record->frames % sizeof(uint64_t) != 0 ||
-                          !snapshot_has(snapshot, record->frames, frames * sizeof(uint64_t)))) {
+        uint32_t frames = *(const volatile uint32_t *)&record->frame_count;
+        uint64_t place = *(const volatile uint64_t *)&record->frames;
+        if (frames && (frames > frames_left || place % sizeof(uint64_t) != 0 ||
+                          !snapshot_has(snapshot, place, frames * sizeof(uint64_t)))) {
             unreadable++;
             continue;
         }
@@ -115,7 +117,9 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
         }
         list[count++] = (struct loaded){.record = record,
             .heap = (uint32_t)find_heap(builder->model, record->heap, &strangers),
-            .frames = frames ? (const uint64_t *)(snapshot->bytes + record->frames) : NULL,
+            .frame_count = frames,
+            .type = record->type,
+            .frames = frames ? (const uint64_t *)(snapshot->bytes + place) : NULL,
             .number = cursor.number};
     }
     if (unreadable)
@@ -138,7 +142,7 @@ static int by_number(const void *a, const void *b) {
 /* A new stack of the model with the frames of `loaded` and no figures. */
 static struct model_stack *add_stack(struct builder *builder, const struct loaded *loaded) {
     struct model *model = builder->model;
-    uint32_t frames = loaded->record->frame_count;
+    uint32_t frames = loaded->frame_count;
     if (!builder_grow(
             &model->stacks, &builder->stack_capacity, model->stack_count, 1, sizeof *model->stacks) ||
         !builder_grow(&builder->frame_starts, &builder->frame_start_capacity, model->stack_count, 1,
@@ -158,14 +162,14 @@ static struct model_stack *add_stack(struct builder *builder, const struct loade
         .process = process,
         .heap = loaded->heap,
         .in_own_heap = model->heaps[loaded->heap].number != 0,
-        .type = model_find_text(model, process, loaded->record->type)};
+        .type = model_find_text(model, process, loaded->type)};
     figures_clear(&stack->figures);
     return stack;
 }
 
 static uint64_t hash_stack(const struct loaded *loaded) {
-    uint64_t hash = (uint64_t)loaded->record->type << 32 | loaded->record->frame_count;
-    for (uint32_t i = 0; i < loaded->record->frame_count; i++)
+    uint64_t hash = (uint64_t)loaded->type << 32 | loaded->frame_count;
+    for (uint32_t i = 0; i < loaded->frame_count; i++)
         hash = (hash ^ loaded->frames[i]) * UINT64_C(0x9e3779b97f4a7c15), hash ^= hash >> 29;
     return hash;
 }
@@ -173,10 +177,10 @@ static uint64_t hash_stack(const struct loaded *loaded) {
 /* Of stacks of the last process. */
 static bool is_equal(const struct builder *builder, size_t number, const struct loaded *loaded) {
     const struct model_stack *stack = &builder->model->stacks[number];
-    uint32_t count = loaded->record->frame_count;
+    uint32_t count = loaded->frame_count;
     const uint64_t *frames = builder->model->frame_store + builder->frame_starts[number];
     return stack->frame_count == count && stack->heap == loaded->heap &&
-           stack->type == model_find_text(builder->model, stack->process, loaded->record->type) &&
+           stack->type == model_find_text(builder->model, stack->process, loaded->type) &&
            (!count || memcmp(frames, loaded->frames, count * sizeof *frames) == 0);
 }
 
@@ -220,7 +224,7 @@ static struct stack_slot *stack_index_find(
 static bool make_room(struct builder *builder, const struct loaded *list, size_t count) {
     struct model *model = builder->model;
     size_t frames = 0;
-    for (size_t i = 0; i < count; i++) frames += list[i].record->frame_count;
+    for (size_t i = 0; i < count; i++) frames += list[i].frame_count;
     return builder_grow(
                &model->stacks, &builder->stack_capacity, model->stack_count, count, sizeof *model->stacks) &&
            builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
@@ -263,7 +267,7 @@ static bool merge(
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
         if (!whole) model->health.truncated += samples;
-        builder->depth_sum += (double)samples * record->frame_count;
+        builder->depth_sum += (double)samples * list[i].frame_count;
     }
     free(index.slots);
     return true;

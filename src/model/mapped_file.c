@@ -18,21 +18,22 @@ static void replace_lost_page(int signal_number, siginfo_t *information, void *c
     uintptr_t page = (uintptr_t)information->si_addr & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
     int error = errno;
     if (page >= guard.start && page < guard.end &&
-        mmap((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-            -1, 0) != MAP_FAILED)
+        mmap((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
         guard.lost = 1;
     else
         sigaction(SIGBUS, &guard.former, NULL); /* not ours: it comes again and takes its usual course */
     errno = error;
 }
 
-int mapped_file_open(int descriptor, uint64_t span, struct mapped_file *ret_file) {
+int mapped_file_open(int descriptor, uint64_t span, bool own, struct mapped_file *ret_file) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (span == 0 || span > (uint64_t)PTRDIFF_MAX - page) return -EFBIG;
     span = (span + page - 1) / page * page;
 
     pthread_mutex_lock(&guard.lock);
-    void *bytes = mmap(NULL, span, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+    void *bytes = mmap(NULL, span, own ? PROT_READ | PROT_WRITE : PROT_READ,
+        (own ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, descriptor, 0);
     struct sigaction action = {.sa_sigaction = replace_lost_page, .sa_flags = SA_SIGINFO};
     if (bytes == MAP_FAILED) {
         int error = errno;
@@ -47,11 +48,15 @@ int mapped_file_open(int descriptor, uint64_t span, struct mapped_file *ret_file
     return 0;
 }
 
+bool mapped_file_lost_pages(const struct mapped_file *file) {
+    return (uintptr_t)file->bytes == guard.start && guard.lost;
+}
+
 bool mapped_file_close(struct mapped_file *file) {
     sigaction(SIGBUS, &guard.former, NULL);
     bool lost = guard.lost;
     guard.start = guard.end = 0;
-    munmap((void *)file->bytes, file->span);
+    munmap(file->bytes, file->span);
     pthread_mutex_unlock(&guard.lock);
     return lost;
 }

@@ -12,14 +12,17 @@
 
 struct mapped_file {
     int descriptor;
-    const uint8_t *bytes;
+    uint8_t *bytes;
     uint64_t span; /* bytes mapped, a multiple of the page size: the file may grow into it */
 };
 
-/* Returns 0 or a negative errno. */
-int mapped_file_open(int descriptor, uint64_t span, struct mapped_file *ret_file);
+/* Returns 0 or a negative errno. `own`: the mapping may be written to, and what is written stays here. */
+int mapped_file_open(int descriptor, uint64_t span, bool own, struct mapped_file *ret_file);
 
-/* Whether pages went missing under the reader. */
+/* Whether pages have gone missing under the reader so far. */
+bool mapped_file_lost_pages(const struct mapped_file *file);
+
+/* The same, of all the time it was open. */
 bool mapped_file_close(struct mapped_file *file);
 
 /* How much of the mapping is in the file now. */

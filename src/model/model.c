@@ -109,6 +109,7 @@ static void sum_up(struct builder *builder) {
 
 static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
     struct snapshot snapshot;
+    file->is_passed_on = builder->archive != NULL;
     int r = snapshot_take(file, &snapshot, problem);
     if (r < 0) return r;
     r = load_recording(builder, &snapshot, file->path, problem);

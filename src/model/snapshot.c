@@ -233,6 +233,16 @@ static void copy_header(struct taking *taking) {
     check_tables(snapshot, header, size);
 }
 
+/* How much of the file is in use, and the tables as far as they are within that. */
+static void measure(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    const struct recording_header *header = snapshot_header(snapshot);
+    uint64_t used = header->arena_used, size = mapped_file_size(&taking->file);
+    snapshot->bytes_in_use = used;
+    snapshot->size = used >= HEADER_SPAN && used < size ? used : size;
+    check_tables(snapshot, header, snapshot->size);
+}
+
 static void copy_all(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     struct recording_header *header = snapshot_header(snapshot);
@@ -248,14 +258,24 @@ static void copy_all(struct taking *taking) {
     copy_timeline(taking);
 
     const struct recording_header *source = (const struct recording_header *)taking->file.bytes;
-    uint64_t used = atomic_load_explicit(&source->arena_used, memory_order_acquire);
-    uint64_t size = mapped_file_size(&taking->file);
-    snapshot->bytes_in_use = used;
-    snapshot->size = used >= HEADER_SPAN && used < size ? used : size;
-    header->arena_used = used;
+    header->arena_used = atomic_load_explicit(&source->arena_used, memory_order_acquire);
     header->live = live;
-    check_tables(snapshot, header, snapshot->size);
+    measure(taking);
     copy_rest(taking);
+}
+
+/* The file of a program that has ended. Writing to the header makes its page one that nobody else changes. */
+static void take_in_place(struct taking *taking) {
+    struct snapshot *snapshot = taking->snapshot;
+    struct recording_header *header = snapshot_header(snapshot);
+    *(volatile uint32_t *)&header->flags = *(volatile uint32_t *)&header->flags;
+    measure(taking);
+    uint64_t start = 0;
+    for (uint64_t stop; next_stretch(taking, &start, &stop, snapshot->size); start = stop)
+        mark_used(snapshot, start, stop - start);
+    const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
+    if (snapshot_has(snapshot, header->timeline, sizeof *timeline) && header->timeline % 8 == 0)
+        snapshot->timeline_torn = timeline->sequence % 2 != 0;
 }
 
 static int check_header(
@@ -293,21 +313,26 @@ static int check_header(
     return 0;
 }
 
-/* Memory for the copy, not yet backed by anything, and a mapping of the file of the same span. */
-static int make_room(struct taking *taking, int descriptor, uint64_t span) {
+/* Memory for the copy, not yet backed by anything; NULL if there is none. */
+static uint8_t *copy_memory(const struct taking *taking) {
+    void *bytes = mmap(
+        NULL, taking->file.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED) return NULL;
+    if (!taking->has_holes) madvise(bytes, taking->file.span, MADV_HUGEPAGE); /* nearly all will be used */
+    return bytes;
+}
+
+/* A mapping of the file, and memory for a copy unless it is to be read in place. */
+static int make_room(struct taking *taking, int descriptor, uint64_t span, bool in_place) {
     struct snapshot *snapshot = taking->snapshot;
-    int r = mapped_file_open(descriptor, span, &taking->file);
+    int r = mapped_file_open(descriptor, span, in_place, &taking->file);
     if (r < 0) return r;
     snapshot->span = taking->file.span;
-    void *bytes = mmap(
-        NULL, snapshot->span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     snapshot->parts = calloc(snapshot->span / SNAPSHOT_PART_SIZE / 64 + 1, sizeof *snapshot->parts);
-    if (bytes != MAP_FAILED) {
-        snapshot->bytes = bytes;
-        if (!taking->has_holes) madvise(bytes, snapshot->span, MADV_HUGEPAGE); /* nearly all will be used */
-    }
+    snapshot->bytes = in_place ? taking->file.bytes : copy_memory(taking);
+    if (in_place) snapshot->in_place = taking->file;
     if (snapshot->bytes && snapshot->parts) return 0;
-    mapped_file_close(&taking->file);
+    if (!in_place) mapped_file_close(&taking->file);
     snapshot_free(snapshot);
     return -ENOMEM;
 }
@@ -370,23 +395,36 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     }
     uint64_t size = (uint64_t)status.st_size;
     struct taking taking = {.snapshot = &snapshot, .has_holes = (uint64_t)status.st_blocks * 512 < size / 2};
+    bool in_place = !snapshot.writer && !snapshot.writer_is_hidden && !file->is_passed_on;
     /* A file that is being written may grow during the copy. */
-    r = snapshot.writer ? make_room(&taking, file->descriptor, 2 * size + (UINT64_C(256) << 20)) : -ENOMEM;
-    if (r < 0) r = make_room(&taking, file->descriptor, size);
+    uint64_t grown = 2 * size + (UINT64_C(256) << 20);
+    r = snapshot.writer ? make_room(&taking, file->descriptor, grown, false) : -ENOMEM;
+    if (r < 0) r = make_room(&taking, file->descriptor, size, in_place);
     if (r < 0)
         return problem_set(problem, PROBLEM_FAILURE,
             "free some memory, or read it on a machine that has more", "cannot map '%s' (%llu bytes): %s",
             file->path, (unsigned long long)size, strerror(-r));
-    copy_all(&taking);
-    snapshot.pages_lost = mapped_file_close(&taking.file);
-    if (taking.was_short && snapshot.bytes_in_use <= snapshot.size) snapshot.pages_lost = true;
+    if (in_place) {
+        take_in_place(&taking);
+    } else {
+        copy_all(&taking);
+        snapshot.pages_lost = mapped_file_close(&taking.file);
+        if (taking.was_short && snapshot.bytes_in_use <= snapshot.size) snapshot.pages_lost = true;
+    }
     describe_process(&snapshot, file, &status);
     *ret_snapshot = snapshot;
     return 0;
 }
 
+bool snapshot_lost_pages(const struct snapshot *snapshot) {
+    return snapshot->pages_lost || (snapshot->in_place.bytes && mapped_file_lost_pages(&snapshot->in_place));
+}
+
 void snapshot_free(struct snapshot *snapshot) {
-    if (snapshot->bytes) munmap(snapshot->bytes, snapshot->span);
+    if (snapshot->in_place.bytes)
+        mapped_file_close(&snapshot->in_place);
+    else if (snapshot->bytes)
+        munmap(snapshot->bytes, snapshot->span);
     free(snapshot->parts);
     *snapshot = (struct snapshot){0};
 }

@@ -1,7 +1,8 @@
-/* A snapshot: a private copy of a recording, taken while its program may be writing it.
+/* A snapshot: a private copy of a recording, taken while its program may be writing it. Of a program that has
+ * ended it is the file itself, mapped: a copy would cost more than all that is done with it.
  *
- * Everything after this point works on memory that nobody else changes, so a value that has been checked
- * stays checked. Offsets are those of the file. The copy is whole in these ways:
+ * Somebody else may still change or cut that file, so what is checked is read once, and then used as it was
+ * read. Offsets are those of the file. The copy is whole in these ways:
  *   - every live sample in it was one whole entry at one moment; slots that were being filled are empty;
  *   - of a stack, what was freed was read before what was allocated, so the difference is never negative;
  *   - what a record refers to (frames, text, a live sample's stack) is in the copy, since things are copied
@@ -13,6 +14,7 @@
 #define MALLOSCOPE_MODEL_SNAPSHOT_H
 
 #include "core/recording.h"
+#include "model/mapped_file.h"
 #include "model/model.h"
 #include "model/problem.h"
 #include "model/source.h"
@@ -39,8 +41,9 @@ struct checked_table {
 struct snapshot {
     uint8_t *bytes;
     uint64_t size;   /* offsets below this may be read */
-    uint64_t *parts; /* a bit for each part of the copy that is not all zero */
+    uint64_t *parts; /* a bit for each part of the copy that is not all zero, or in the file no hole */
     uint64_t span;   /* memory mapped for `bytes` */
+    struct mapped_file in_place; /* what is mapped there, if it is the file itself */
 
     struct checked_table threads, stacks, modules, live, names, heaps, codes;
 
@@ -53,7 +56,7 @@ struct snapshot {
     uint64_t recorder_bytes; /* see struct model_process */
 
     uint64_t bytes_in_use; /* what the header says; more than `size` if the file was cut */
-    bool pages_lost;       /* the file was cut while it was being read */
+    bool pages_lost;       /* the file was cut while it was being copied */
     bool timeline_torn;    /* its buckets were being merged and never settled */
 };
 
@@ -63,6 +66,9 @@ static inline struct recording_header *snapshot_header(const struct snapshot *sn
 
 int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapshot, struct problem *problem);
 void snapshot_free(struct snapshot *snapshot);
+
+/* Whether the file was cut while it was being read. */
+bool snapshot_lost_pages(const struct snapshot *snapshot);
 
 /* Turns the header into that of a recording nobody writes: of a running program, one that ended now. */
 void snapshot_make_stand_alone(struct snapshot *snapshot);

@@ -22,9 +22,10 @@ void source_free(struct source *source);
 
 struct recording_file {
     int descriptor;
-    const char *path; /* belongs to the source */
-    int writer;       /* the process that is known to have it mapped, or 0 */
-    bool is_glance;   /* see model_glance */
+    const char *path;  /* belongs to the source */
+    int writer;        /* the process that is known to have it mapped, or 0 */
+    bool is_glance;    /* see model_glance */
+    bool is_passed_on; /* its snapshot goes into another file: parts that are all zero are to be known */
 
     bool is_archived; /* taken out of an archive; then what was known about it when it was put in: */
     uint64_t file_bytes, recorder_bytes;

@@ -8,6 +8,7 @@ import re
 import select
 import struct
 import subprocess
+import tempfile
 import termios
 import threading
 import time
@@ -21,12 +22,13 @@ ERASED = b"\r\x1b[K"
 
 
 class Terminal:
-    """A command whose stderr is a terminal, and its stdout a pipe."""
+    """A command whose stderr is a terminal, and its stdout a file."""
 
     def __init__(self, command, columns=80, **environment):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave,
+        self.out = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=self.out, stderr=slave,
                                         env=harness.clean_environment({"TERM": "xterm", **environment}))
         os.close(slave)
         self.seen = b""
@@ -49,9 +51,11 @@ class Terminal:
 
     def end(self):
         self.read()
-        out, _ = self.process.communicate(timeout=harness.PATIENCE)
+        self.process.wait(timeout=harness.PATIENCE)
         os.close(self.master)
-        return out
+        with self.out:
+            self.out.seek(0)
+            return self.out.read()
 
 
 @pytest.fixture

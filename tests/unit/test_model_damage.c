@@ -1,8 +1,11 @@
 /* Recordings that are cut, overwritten or made to do harm: the model takes what is left, and no harm. */
 #include "check.h"
 #include "model/model.h"
+#include "model/snapshot.h"
 #include "test_model_recording.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -275,8 +278,11 @@ static void huge_numbers_take_no_memory(void) {
     struct made made = make_example();
     uint64_t place = made_space(&made, 4096, 64);
     memset(made_at(&made, place), 1, 4096);
-    const struct table names = {.entry_size = sizeof(struct name_record), .first = 1u << 24, .count = 1u << 25},
-                       codes = {.entry_size = sizeof(struct code_record), .first = 1u << 24, .count = 1u << 25};
+    const struct table names = {.entry_size = sizeof(struct name_record),
+                           .first = 1u << 24,
+                           .count = 1u << 25},
+                       codes = {
+                           .entry_size = sizeof(struct code_record), .first = 1u << 24, .count = 1u << 25};
     made.header->names = names;
     made.header->codes = codes;
     made.header->names.segment[1] = made.header->codes.segment[1] = place;
@@ -290,6 +296,64 @@ static void huge_numbers_take_no_memory(void) {
     made_free(&made);
 }
 
+/* A recording of a program that has ended is read where it is. */
+static void a_file_that_is_cut_under_the_reader_reads_as_zero(void) {
+    struct made made = make_example();
+    uint64_t used = made.header->arena_used;
+    put(made.header, used);
+    struct recording_file recording = {.descriptor = file, .path = file_path};
+    struct snapshot snapshot;
+    CHECK(snapshot_take(&recording, &snapshot, NULL) == 0);
+    CHECK(snapshot.in_place.bytes != NULL && used > 3 * 4096);
+    CHECK(memcmp(snapshot.bytes + 8192, (uint8_t *)made.header + 8192, 4096) == 0);
+    CHECK(!snapshot_lost_pages(&snapshot));
+    if (ftruncate(file, 4096) != 0) abort();
+    for (uint64_t i = 4096; i < used; i++) CHECK(snapshot.bytes[i] == 0);
+    CHECK(snapshot_lost_pages(&snapshot));
+    snapshot_free(&snapshot);
+
+    put(made.header, used);
+    recording.is_passed_on = true;
+    CHECK(snapshot_take(&recording, &snapshot, NULL) == 0);
+    CHECK(snapshot.in_place.bytes == NULL && !snapshot_lost_pages(&snapshot));
+    snapshot_free(&snapshot);
+    made_free(&made);
+}
+
+static atomic_bool scribbling;
+
+/* Puts nonsense into every word behind the header and takes it back, over and over. */
+static void *scribble(void *context) {
+    const struct made *made = context;
+    uint64_t words = made->header->arena_used / 8, random = 1;
+    while (atomic_load(&scribbling)) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        uint64_t word = HEADER_SPAN / 8 + (random >> 33) % (words - HEADER_SPAN / 8);
+        uint64_t bad = random & 1 ? random : random >> 50, good = ((const uint64_t *)made->header)[word];
+        if (pwrite(file, &bad, 8, (off_t)(8 * word)) != 8 || pwrite(file, &good, 8, (off_t)(8 * word)) != 8)
+            abort();
+    }
+    return NULL;
+}
+
+static void a_file_that_others_write_to_does_no_harm(void) {
+    struct made made = make_example();
+    put(made.header, made.header->arena_used);
+    pthread_t thread;
+    atomic_store(&scribbling, true);
+    if (pthread_create(&thread, NULL, scribble, &made) != 0) abort();
+    for (int i = 0; i < 2000; i++) {
+        struct model *model = NULL;
+        if (model_load(file_path, &model, NULL) == 0) {
+            CHECK(model->stack_count <= STACKS + 1);
+            model_free(model);
+        }
+    }
+    atomic_store(&scribbling, false);
+    pthread_join(thread, NULL);
+    made_free(&made);
+}
+
 int main(void) {
     file = memfd_create("recording", MFD_CLOEXEC);
     snprintf(file_path, sizeof file_path, "/proc/self/fd/%d", file);
@@ -299,6 +363,8 @@ int main(void) {
     flipped_bytes_do_no_harm();
     sharing_does_not_multiply();
     huge_numbers_take_no_memory();
+    a_file_that_is_cut_under_the_reader_reads_as_zero();
+    a_file_that_others_write_to_does_no_harm();
     a_huge_empty_file_is_read_quickly();
     return check_result();
 }
