@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define WARNINGS_SHOWN 20
 #define NUMBERS_MOST   65536u /* of names and of code; the recorder gives out half as many */
@@ -25,14 +26,13 @@ void builder_warn(struct builder *builder, const char *format, ...) {
     builder->model->warning = both;
 }
 
-/* Pages of 2 MiB: a recording of a million stacks would touch hundreds of thousands of small ones for the
- * first time, and each costs more than what is done with it. */
-#define LARGE_PAGE ((uintptr_t)2 << 20)
-
+/* A recording of a million stacks would touch hundreds of thousands of small pages for the first time, and
+ * each costs more than what is done with it. The whole mapping of the array gets the wish, so that it stays
+ * one, which realloc can move without copying. */
 static void use_large_pages(void *array, size_t size) {
-    uintptr_t start = ((uintptr_t)array + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
-    uintptr_t end = ((uintptr_t)array + size) & ~(LARGE_PAGE - 1);
-    if (end > start) madvise((void *)start, end - start, MADV_HUGEPAGE); /* a wish: either way is right */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), least = (uintptr_t)8 << 20;
+    uintptr_t start = (uintptr_t)array & ~(page - 1), end = ((uintptr_t)array + size) & ~(page - 1);
+    if (size >= least) madvise((void *)start, end - start + page, MADV_HUGEPAGE);
 }
 
 bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
