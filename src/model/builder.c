@@ -1,0 +1,45 @@
+#include "model/load.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define WARNINGS_SHOWN 20
+
+void builder_warn(struct builder *builder, const char *format, ...) {
+    if (builder->warning_count++ > WARNINGS_SHOWN) return;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+
+    char *former = builder->model->warning, *both;
+    if (builder->warning_count > WARNINGS_SHOWN) snprintf(line, sizeof line, "there is more of this kind");
+    if (asprintf(&both, "%s%s%s", former ? former : "", former ? "\n" : "", line) < 0) return;
+    free(former);
+    builder->model->warning = both;
+}
+
+/* A recording of a million stacks would touch hundreds of thousands of small pages for the first time, and
+ * each costs more than what is done with it. The whole mapping of the array gets the wish, so that it stays
+ * one, which realloc can move without copying. */
+static void use_large_pages(void *array, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), least = (uintptr_t)8 << 20;
+    uintptr_t start = (uintptr_t)array & ~(page - 1), end = ((uintptr_t)array + size) & ~(page - 1);
+    if (size >= least) madvise((void *)start, end - start + page, MADV_HUGEPAGE);
+}
+
+bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
+    void **pointer = array;
+    if (*pointer && *capacity - used >= count) return true;
+    size_t wanted = used + count + used / 2 + 16;
+    void *grown = reallocarray(*pointer, wanted, element_size);
+    if (!grown) return false;
+    use_large_pages(grown, wanted * element_size);
+    *pointer = grown;
+    *capacity = wanted;
+    return true;
+}
