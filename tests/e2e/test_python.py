@@ -274,6 +274,30 @@ def test_handlers_may_report_at_any_moment(python, tmp_path, build, options):
     assert api.heaps(tmp_path / "x.mscope")["signals"]["total_objects"] >= 10000
 
 
+SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+interpreters.run_string(interpreters.create(), '''
+import os
+kept = []
+def inside():
+    kept.append(bytearray(300000))
+inside()
+os._exit(0)
+''')
+"""
+
+
+def test_subinterpreters(python, tmp_path):
+    """A thread then has several states, of which one is current."""
+    (tmp_path / "sub.py").write_text(SUBINTERPRETER)
+    record(python, tmp_path / "x.mscope", tmp_path / "sub.py")
+    row = next(row for row in harness.report(tmp_path / "x.mscope")["rows"] if row["function"] == "inside")
+    assert (row["live_bytes"], row["line"]) == (300000 + besides(python), 5)
+
+
 EMBEDDED = """
 kept = []
 def key(x):
