@@ -194,15 +194,12 @@ static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
 /* ---- the walk ---- */
 
 struct walk {
-    struct output output; /* without frames: only the signature is wanted */
-    uint64_t signature;
+    struct output output;
 };
 
 static void add_frame(struct walk *walk, const void *code, uint64_t instruction, uint64_t place) {
     if (pointer_at(code, OBJECT_TYPE) != python.code_type) return;
     uint64_t key = key_of(code);
-    walk->signature = (walk->signature ^ key ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    if (!walk->output.frames) return;
     uint32_t number = code_find(key);
     if (number == CODE_NONE) number = note_code(code, key);
     output_store(&walk->output,
@@ -280,14 +277,51 @@ static void walk_shims(struct walk *walk, const void *thread) {
     }
 }
 
+/* ---- the signature ---- */
+
+/* How many code objects have died. While none does, code is known by its address. */
+static _Atomic uint64_t code_deaths;
+static void (*free_code)(void *code);
+
+#define TYPE_FREE 48 /* in every type: the function that ends its objects */
+
+static void note_death(void *code) {
+    atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed);
+    free_code(code);
+}
+
+static void (**code_free_slot(void))(void *) {
+    return (void (**)(void *))(uintptr_t)((const char *)python.code_type + TYPE_FREE);
+}
+
+/* In exact mode every allocation asks for it. An instruction's address tells the code too. */
+static uint64_t sign_frames(const void *thread) {
+    const struct layout *layout = python.layout;
+    const void *frame = pointer_at(thread, layout->thread.top);
+    bool is_object = layout->shape <= SHAPE_OBJECTS_CFRAME;
+    if (frame && (layout->shape == SHAPE_ENTRIES || layout->minor == 12))
+        frame = pointer_at(frame, layout->cframe.frame);
+    uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
+    uint64_t signature =
+        deaths * UINT64_C(0xc2b2ae3d27d4eb4f); /* not to be mistaken for a difference of addresses */
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        uint64_t at = is_object ? (uintptr_t)pointer_at(frame, layout->frame.code) +
+                                      ((uint64_t)(uint32_t)number_at(frame, layout->frame.instruction) << 40)
+                                : (uintptr_t)pointer_at(frame, layout->frame.instruction) +
+                                      ((uint64_t) * ((const uint8_t *)frame + layout->frame.owner) << 56);
+        signature = (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+        frame = pointer_at(frame, layout->frame.previous);
+    }
+    return signature | 1;
+}
+
 static uint64_t walk_python(struct python_stack *stack) {
     const void *thread = python.thread_state();
     /* Up to 3.11 this is whoever holds the lock. */
     if (!thread || pointer_at(thread, python.layout->thread.thread_id) != (const void *)pthread_self())
         return 0;
-    struct walk walk = {.signature = 1};
-    if (stack)
-        walk.output = (struct output){.frames = stack->frames, .places = stack->places, .max = stack->max};
+    if (!stack) return sign_frames(thread);
+    struct walk walk = {{.frames = stack->frames, .places = stack->places, .max = stack->max}};
     switch (python.layout->shape) {
     case SHAPE_OBJECTS:
     case SHAPE_OBJECTS_CFRAME:
@@ -300,8 +334,8 @@ static uint64_t walk_python(struct python_stack *stack) {
         walk_shims(&walk, thread);
         break;
     }
-    if (stack) stack->count = output_finish(&walk.output, true);
-    return walk.signature;
+    stack->count = output_finish(&walk.output, true);
+    return sign_frames(thread);
 }
 
 /* ---- merging ---- */
@@ -373,7 +407,13 @@ void python_start(bool objects) {
     }
     python.interpreter = (uintptr_t)interpreter;
     python.interpreter_end = python.interpreter + symbol->st_size;
+    free_code = *code_free_slot();
+    *code_free_slot() = note_death;
     hook_python_merge = merge;
     hook_python_walk = walk_python;
     if (objects) python_objects_start();
+}
+
+void python_end(void) {
+    if (free_code && *code_free_slot() == note_death) *code_free_slot() = free_code;
 }

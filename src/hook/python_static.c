@@ -8,3 +8,5 @@ uint32_t (*hook_python_merge)(
 void python_start(bool objects) {
     (void)objects;
 }
+
+void python_end(void) {}
