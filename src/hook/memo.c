@@ -7,14 +7,24 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define SETS_LOG   7 /* 128 sets in 1.6 MiB, of which only used pages become resident */
-#define WAYS       8u
+#define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
+#define WAYS       4u
+#define HINTS_LOG  10 /* 16 KiB, likewise */
 #define STACKS_LOG 12 /* 64 KiB, likewise */
 
-/* Walks that come from the same call of malloc differ in who called its function. */
 struct memo_set {
     uint32_t recent; /* which entry was used last */
     struct memo_entry entry[WAYS];
+};
+
+/* Walks that come from the same call of malloc differ in who called its function: where return addresses of
+ * some callers lay when it was last walked from there. They are mostly there again, and tell the set. */
+#define HINT_WORDS 4u
+#define HINT_NEAR  256u /* further up the stack than this is not looked */
+
+struct hint {
+    uint64_t start; /* hash of the registers; 0: none */
+    uint16_t place[HINT_WORDS];
 };
 
 /* Native frames and the interpreter's, and the stack they are together. */
@@ -25,6 +35,7 @@ struct known_stack {
 
 struct memory {
     struct memo_set set[1 << SETS_LOG];
+    struct hint hint[1 << HINTS_LOG];
     struct known_stack known[1 << STACKS_LOG];
     uint64_t serial; /* that was given last */
 };
@@ -37,13 +48,41 @@ static __attribute__((noinline, cold)) bool make_memory(void) {
     return memory != NULL;
 }
 
-static struct memo_set *set_of(const struct unwind_registers *registers) {
-    if (!memory && !make_memory()) return NULL;
-    uint64_t hash = (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    return &memory->set[hash >> (64 - SETS_LOG)];
+static uint64_t start_of(const struct unwind_registers *registers) {
+    return ((registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+static struct hint *hint_of(uint64_t start) {
+    return &memory->hint[start >> (64 - HINTS_LOG)];
 }
 
 /* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
+__attribute__((no_sanitize("address"))) static struct memo_set *set_of(
+    const struct unwind_registers *registers) {
+    if (!memory && !make_memory()) return NULL;
+    uint64_t start = start_of(registers), hash = start;
+    const struct hint *hint = hint_of(start);
+    const uint64_t *stack = (const uint64_t *)registers->sp;
+    if (hint->start == start)
+        for (uint32_t i = 0; i < HINT_WORDS; i++)
+            hash = (hash ^ stack[hint->place[i]]) * UINT64_C(0x9e3779b97f4a7c15);
+    return &memory->set[hash >> (64 - SETS_LOG)];
+}
+
+static void keep_hint(const struct unwind_registers *registers, const struct unwind_trace *trace) {
+    uint64_t start = start_of(registers);
+    struct hint *hint = hint_of(start);
+    if (hint->start == start || !trace->count) return;
+    hint->start = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < HINT_WORDS; i++) {
+        bool is_near = i < trace->count && trace->place[i] < HINT_NEAR;
+        hint->place[i] = is_near ? (uint16_t)trace->place[i] : 0;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    hint->start = start;
+}
+
 __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
     const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
@@ -135,6 +174,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
         entry->stack = stack;
         atomic_signal_fence(memory_order_seq_cst);
         entry->pc = registers->pc;
+        keep_hint(registers, &entry->trace);
     }
     if (hook_python_walk && entry->trace.whole) keep_known(frames_of(memo), stack);
 }

@@ -225,8 +225,9 @@ inline void recorder_count(const struct sample *sample) {
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
  * costs. */
 __attribute__((flatten)) struct sample recorder_sample(
-    const void *block, size_t size, const struct unwind_registers *caller) {
+    const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
+    sample.heap = heap;
     if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
