@@ -63,9 +63,11 @@ __attribute__((no_sanitize("address"))) static struct memo_set *set_of(
     uint64_t start = start_of(registers), hash = start;
     const struct hint *hint = hint_of(start);
     const uint64_t *stack = (const uint64_t *)registers->sp;
-    if (hint->start == start)
-        for (uint32_t i = 0; i < HINT_WORDS; i++)
-            hash = (hash ^ stack[hint->place[i]]) * UINT64_C(0x9e3779b97f4a7c15);
+    if (hint->start == start) {
+        uint64_t sum = stack[hint->place[0]] + 3 * stack[hint->place[1]] + 5 * stack[hint->place[2]] +
+                       9 * stack[hint->place[3]];
+        hash = (start + sum) * UINT64_C(0x9e3779b97f4a7c15);
+    }
     return &memory->set[hash >> (64 - SETS_LOG)];
 }
 
@@ -90,7 +92,16 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct me
     if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp;
-    for (uint32_t i = 0; i < trace->count; i++)
+    /* By four: most of the time all of them are as they were. */
+    uint32_t i = 0;
+    for (; i + 4 <= trace->count; i += 4) {
+        const uint32_t *place = trace->place + i;
+        const uint64_t *word = trace->word + i;
+        if ((stack[place[0]] ^ word[0]) | (stack[place[1]] ^ word[1]) | (stack[place[2]] ^ word[2]) |
+            (stack[place[3]] ^ word[3]))
+            return false;
+    }
+    for (; i < trace->count; i++)
         if (stack[trace->place[i]] != trace->word[i]) return false;
     return true;
 }

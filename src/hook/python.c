@@ -294,24 +294,32 @@ static void (**code_free_slot(void))(void *) {
     return (void (**)(void *))(uintptr_t)((const char *)python.code_type + TYPE_FREE);
 }
 
-/* In exact mode every allocation asks for it. An instruction's address tells the code too. */
+static uint64_t mix(uint64_t signature, uint64_t at) {
+    return (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+/* In exact mode every allocation asks for it. */
 static uint64_t sign_frames(const void *thread) {
     const struct layout *layout = python.layout;
+    uint16_t previous = layout->frame.previous, instruction = layout->frame.instruction;
     const void *frame = pointer_at(thread, layout->thread.top);
-    bool is_object = layout->shape <= SHAPE_OBJECTS_CFRAME;
+    uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
+    /* Multiplied, so as not to be mistaken for a difference of addresses. */
+    uint64_t signature = deaths * UINT64_C(0xc2b2ae3d27d4eb4f);
+    if (layout->shape <= SHAPE_OBJECTS_CFRAME) {
+        uint16_t code = layout->frame.code;
+        for (int i = 0; frame && i < FRAMES_WALKED; i++, frame = pointer_at(frame, previous))
+            signature = mix(signature, (uintptr_t)pointer_at(frame, code) +
+                                           ((uint64_t)(uint32_t)number_at(frame, instruction) << 40));
+        return signature | 1;
+    }
+    uint16_t owner = layout->frame.owner;
     if (frame && (layout->shape == SHAPE_ENTRIES || layout->minor == 12))
         frame = pointer_at(frame, layout->cframe.frame);
-    uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
-    uint64_t signature =
-        deaths * UINT64_C(0xc2b2ae3d27d4eb4f); /* not to be mistaken for a difference of addresses */
-    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
-        uint64_t at = is_object ? (uintptr_t)pointer_at(frame, layout->frame.code) +
-                                      ((uint64_t)(uint32_t)number_at(frame, layout->frame.instruction) << 40)
-                                : (uintptr_t)pointer_at(frame, layout->frame.instruction) +
-                                      ((uint64_t) * ((const uint8_t *)frame + layout->frame.owner) << 56);
-        signature = (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15) + 1;
-        frame = pointer_at(frame, layout->frame.previous);
-    }
+    /* An instruction's address tells the code too. */
+    for (int i = 0; frame && i < FRAMES_WALKED; i++, frame = pointer_at(frame, previous))
+        signature = mix(signature, (uintptr_t)pointer_at(frame, instruction) +
+                                       ((uint64_t) * ((const uint8_t *)frame + owner) << 56));
     return signature | 1;
 }
 
