@@ -39,7 +39,8 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct me
     for (uint32_t i = 0; i < trace->count; i++)
         if (stack[trace->place[i]] != trace->word[i]) return false;
     /* Last: the walk is known by now to come through no signal frame, so that these can be read. */
-    return !hook_python_walk || hook_python_walk(NULL) == entry->python;
+    python_walk *walk = hook_python_walk;
+    return (walk ? walk(NULL) : 0) == entry->python;
 }
 
 uint32_t memo_stack(

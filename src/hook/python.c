@@ -1,21 +1,22 @@
 #include "hook/python.h"
 
 #include "core/codes.h"
+#include "core/maps.h"
 #include "core/memory.h"
 #include "core/names.h"
 #include "core/unnoticed.h"
+#include "hook/python_find.h"
 #include "hook/python_layout.h"
 #include "hook/python_lines.h"
 #include "hook/python_objects.h"
 #include "hook/state.h"
 #include "unwind/output.h"
+#include "unwind/unwind.h"
 
-#include <dlfcn.h>
-#include <link.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 
-uint64_t (*hook_python_walk)(struct python_stack *stack);
+python_walk *_Atomic hook_python_walk;
 uint32_t (*hook_python_merge)(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
 
@@ -26,10 +27,8 @@ enum owner { OWNED_BY_GENERATOR = 1, OWNED_BY_C_STACK = 3 };
 
 static struct {
     struct layout layout;
-    const void *(*thread_state)(void); /* of this thread, if it holds the lock; up to 3.11 of whoever does */
-    const void *(*own_thread_state)(void); /* up to 3.11: the first that this thread had, or NULL */
-    const void *code_type;
-    uint64_t interpreter, interpreter_end; /* the interpreting C function */
+    struct interpreter interpreter;
+    uint64_t evaluate; /* the word of a frame at the beginning of the C function that interprets */
 } python;
 
 static const void *pointer_at(const void *base, uint16_t offset) {
@@ -167,7 +166,7 @@ struct walk {
 };
 
 static void add_frame(struct walk *walk, const void *code, uint64_t instruction, uint64_t place) {
-    if (pointer_at(code, OBJECT_TYPE) != python.code_type) return;
+    if (pointer_at(code, OBJECT_TYPE) != python.interpreter.code_type) return;
     uint64_t key = key_of(code);
     walk->signature = (walk->signature ^ key ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15) + 1;
     if (!walk->output.frames) return;
@@ -251,14 +250,15 @@ static void walk_shims(struct walk *walk, const void *thread) {
 /* Up to 3.11. The state of another thread may be freed while it is looked at. A thread has several states if
  * it works for several interpreters; the id tells whether one is its own. */
 static const void *own_state_among_all(void) {
-    const void *holder = python.thread_state(), *own = python.own_thread_state(), *id;
+    const void *holder = python.interpreter.thread_state(), *own = python.interpreter.own_thread_state(), *id;
     if (!holder || !own || holder == own) return holder ? own : NULL;
     bool is_there = memory_copy(&id, (uintptr_t)holder + python.layout.thread.id, sizeof id);
     return is_there && id == (const void *)pthread_self() ? holder : NULL;
 }
 
 static uint64_t walk_python(struct python_stack *stack) {
-    const void *thread = python.own_thread_state ? own_state_among_all() : python.thread_state();
+    const void *thread =
+        python.interpreter.own_thread_state ? own_state_among_all() : python.interpreter.thread_state();
     if (!thread) return 0;
     struct walk walk = {.signature = 1};
     if (stack)
@@ -288,7 +288,7 @@ static void emit(struct native_stack *merged, uint64_t frame, uint64_t place) {
 
 /* Whether a native frame is that of the C function in which something at `place` lies. */
 static bool interprets(const struct native_stack *native, uint32_t i, uint64_t place) {
-    if (!place) return native->frames[i] - python.interpreter < python.interpreter_end - python.interpreter;
+    if (!place) return native->frames[i] - python.evaluate < python.interpreter.evaluate_size;
     if (i + 1 == native->count) return native->places[i] <= place;
     return native->places[i] <= place && place < native->places[i + 1] && native->places[i + 1] != UINT64_MAX;
 }
@@ -319,37 +319,61 @@ static uint32_t merge(
     return merged->count;
 }
 
-/* ---- the beginning ---- */
+/* ---- finding it ---- */
 
-static int minor_version(void) {
-    const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
-    if (version) return *version >> 24 == 3 ? (int)(*version >> 16 & 0xff) : -1;
-    const char *(*describe)(void);
-    *(void **)&describe = dlsym(RTLD_DEFAULT, "Py_GetVersion");
-    if (!describe) return -1;
-    const char *text = describe();
-    return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
-}
-
-void python_start(bool objects) {
-    int minor = minor_version();
-    bool is_known = python_layout(minor, dlsym(RTLD_DEFAULT, "_PyRuntime"), &python.layout);
-    *(const void **)&python.thread_state =
-        dlsym(RTLD_DEFAULT, minor < 13 ? "_PyThreadState_UncheckedGet" : "PyThreadState_GetUnchecked");
-    if (minor < 12)
-        *(const void **)&python.own_thread_state = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-    python.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-    const void *interpreter = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
-    Dl_info info;
-    const ElfW(Sym) * symbol;
-    if (!is_known || !python.thread_state || (minor < 12 && !python.own_thread_state) || !python.code_type ||
-        !interpreter || !dladdr1(interpreter, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) {
-        dlerror(); /* the program must not find ours */
-        return;
-    }
-    python.interpreter = (uintptr_t)interpreter;
-    python.interpreter_end = python.interpreter + symbol->st_size;
+static void begin(const struct interpreter *found) {
+    python.interpreter = *found;
+    python.evaluate = unwind_frame_word(found->evaluate);
     hook_python_merge = merge;
     hook_python_walk = walk_python;
+}
+
+/* ---- libraries that are opened later ---- */
+
+/* One that may be an interpreter, by its name; others are not looked into. */
+static struct {
+    _Atomic uint32_t stage, number;
+    _Atomic uint64_t base;
+} library;
+
+enum { NONE, NOTED, SEEN };
+
+void python_note(const struct mapped_code *code, uint32_t number) {
+    const char *name = strrchr(code->line->path, '/');
+    /* libpython3.so is empty */
+    bool may_be = name && strncmp(name, "/libpython3.", 12) == 0 && name[12] != 's';
+    if (!may_be || !code->base || number >= UNWIND_BY_ADDRESS) return;
+    if (hook_python_walk || library.stage == SEEN) return;
+    library.number = number;
+    library.base = code->base;
+    library.stage = NOTED;
+}
+
+void python_look_at(const struct native_stack *native) {
+    uint64_t kind = FRAME_MODULE, number = library.number;
+    uint64_t module = kind << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT;
+    for (uint32_t i = 0; library.stage == NOTED && i < native->count; i++) {
+        uint32_t noted = NOTED;
+        struct interpreter found;
+        if ((native->frames[i] & ~FRAME_OFFSET_MASK) != module) continue;
+        if (!atomic_compare_exchange_strong(&library.stage, &noted, SEEN)) return;
+        if (python_find_in(library.base, &found) && python_layout(found.minor, found.runtime, &python.layout))
+            begin(&found);
+    }
+}
+
+void python_before_closing(void) {
+    if (library.stage == NONE) return;
+    hook_python_walk = NULL;
+    library.stage = NOTED;
+}
+
+/* ---- what was there from the start ---- */
+
+void python_start(bool objects) {
+    struct interpreter found;
+    if (!python_find(&found) || !python_layout(found.minor, found.runtime, &python.layout)) return;
+    library.stage = NONE; /* if it is a library, it stays */
+    begin(&found);
     if (objects) python_objects_start();
 }

@@ -274,6 +274,46 @@ def test_handlers_may_report_at_any_moment(python, tmp_path, build, options):
     assert api.heaps(tmp_path / "x.mscope")["signals"]["total_objects"] >= 10000
 
 
+EMBEDDED = """
+kept = []
+def key(x):
+    kept.append(bytearray(300000))
+    return x
+def rank():
+    return sorted([2, 1], key=key)
+rank()
+"""
+
+
+def shared_library(python):
+    """The interpreter as a library, or None where there is none."""
+    text = "import sysconfig; print(*map(sysconfig.get_config_var, ('LIBDIR', 'MULTIARCH', 'INSTSONAME')))"
+    folder, machine, name = harness.run([python, "-c", text]).stdout.decode().split()
+    places = [Path(folder) / name, Path(folder) / machine / name]
+    return next((place for place in places if ".so" in name and place.exists()), None)
+
+
+def test_interpreters_that_are_opened_later(python, tmp_path, build):
+    """By a program that is no interpreter itself, twice: closed in between, the library may be mapped elsewhere."""
+    library = shared_library(python)
+    if not library:
+        pytest.skip("no shared library of this interpreter")
+    program = build("python_embedded.c", "-ldl")
+    (tmp_path / "embedded.py").write_text(EMBEDDED)
+    prefix = harness.run([python, "-c", "import sys; print(sys.prefix)"]).stdout.decode().strip()
+    harness.malloscope("run", "-q", "--exact", "-o", tmp_path / "x.mscope", program, library, tmp_path / "embedded.py",
+                       "2", env={"PYTHONHOME": prefix})
+    dump = exported(tmp_path / "x.mscope")
+    file = str(tmp_path / "embedded.py")
+    expected = [["key", file, 4], ["rank", file, 7], ["<module>", file, 8]]
+    found = [stack for stack in dump["stacks"] if python_frames(dump, stack) == expected]
+    assert sum(stack["total_bytes"] for stack in found if stack["total_bytes"] >= 300000) == 4 * (300000 + besides(python))
+    for stack in found:
+        functions = [dump["frames"][i]["function"] for i in stack["frames"]]
+        assert functions.index("rank") - functions.index("key") > 1 and functions[-1] == "_start"
+        assert functions.index("<module>") < functions.index("execute")
+
+
 UNLOCKED = """
 import ctypes, sys, threading
 library = ctypes.CDLL(sys.argv[1])

@@ -347,6 +347,28 @@ def test_multiprocessing(python, folder, method):
     assert told["child"] == (["ACTIVE", 1, 1] if method == "fork" else ["UNINITIALIZED", 1, 0])
 
 
+@every_python
+def test_frames_stand_where_they_are_interpreted(python, folder):
+    path, _ = script(
+        folder,
+        """
+        kept = []
+        def key(x):
+            kept.append(bytearray(3_000_000))
+            return x
+        def rank():
+            return sorted([2, 1], key=key)
+        with malloscope.MemoryProfiler(sampling_rate_kb=0) as profiler:
+            rank()
+        sample = next(s for s in profiler.snapshot.samples if s.size >= 3_000_000)
+        print(json.dumps([[f.function, f.is_python] for f in sample.stack]))
+        """,
+    )
+    told, _ = told_by(python, path)
+    key, rank, module = (told.index([name, True]) for name in ("key", "rank", "<module>"))
+    assert 0 < key and key + 1 < rank < module < len(told) - 1 and told[-1] == ["_start", False]
+
+
 def test_greenlets_have_their_own_frames(folder):
     python = next((path for path in SUPPORTED.values() if has_module(path, "greenlet")), None)
     if not python:
