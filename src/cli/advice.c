@@ -94,7 +94,7 @@ static void advise_python(FILE *out, const struct tally *tally) {
                                                   "shown; 'malloscope run' shows Python's"
                                                 : "this interpreter's own frames could not be read, so only "
                                                   "native ones are shown: CPython 3.8 to "
-                                                  "3.13 is known");
+                                                  "3.15 is known, unless it is built without its lock");
         return;
     }
     enum objects seen = objects_seen(tally->model);

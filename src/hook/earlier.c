@@ -62,14 +62,18 @@ static const ElfW(Sym) * find_in_all(const struct symbols *symbols, const char *
     return NULL;
 }
 
+const ElfW(Sym) * definition_in(const struct link_map *object, const char *name) {
+    struct symbols symbols = symbols_of(object);
+    if (!symbols.entry || !symbols.text) return NULL;
+    return symbols.gnu_hash ? find_by_gnu_hash(&symbols, name)
+           : symbols.hash   ? find_in_all(&symbols, name)
+                            : NULL;
+}
+
 void *defined_earlier(const char *name) {
     for (const struct link_map *object = _r_debug.r_map; object && object->l_ld != _DYNAMIC;
          object = object->l_next) {
-        struct symbols symbols = symbols_of(object);
-        if (!symbols.entry || !symbols.text) continue;
-        const ElfW(Sym) *symbol = symbols.gnu_hash ? find_by_gnu_hash(&symbols, name)
-                                  : symbols.hash   ? find_in_all(&symbols, name)
-                                                   : NULL;
+        const ElfW(Sym) *symbol = definition_in(object, name);
         if (symbol) return (void *)(object->l_addr + symbol->st_value);
     }
     return NULL;

@@ -3,6 +3,7 @@
 #ifndef MALLOSCOPE_HOOK_EARLIER_H
 #define MALLOSCOPE_HOOK_EARLIER_H
 
+#include <link.h>
 #include <stdbool.h>
 
 /* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
@@ -11,5 +12,8 @@ bool is_defined_earlier(const char *name);
 
 /* The first definition, or NULL. */
 void *defined_earlier(const char *name);
+
+/* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
+const ElfW(Sym) * definition_in(const struct link_map *object, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
  * it can be called from here. Most closings unmap nothing, because the library is still in use: the loader's
  * count of what it has unmapped tells. */
 #include "hook/hooks.h"
+#include "hook/python.h"
 #include "hook/takeover.h"
 #include "unwind/unwind.h"
 
@@ -47,6 +48,7 @@ int ours_dlclose(void *library) {
         *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
         *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     }
+    python_before_closing();
     uint64_t before = unloads_so_far(), begun = unwind_closing_begin();
     int result = next.dlclose(library);
     unwind_closing_end(begun, unloads_so_far() != before);

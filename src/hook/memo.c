@@ -159,9 +159,10 @@ uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, s
         ret_memo->entry = &set->entry[set->recent];
         return MEMO_NONE;
     }
-    if (!hook_python_walk) return ret_memo->entry->stack;
     /* The walk is known by now to come through no signal frame, so that these can be read. */
-    ret_memo->python = hook_python_walk(NULL);
+    python_walk *walk = hook_python_walk;
+    if (walk) ret_memo->python = walk(NULL);
+    if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
     return find_known(frames_of(ret_memo));
 }
 
@@ -182,12 +183,13 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
         atomic_signal_fence(memory_order_seq_cst);
         if (entry->sp != registers->sp || entry->pc != 0) return;
         entry->fp = registers->fp;
+        entry->python = memo->python;
         entry->stack = stack;
         atomic_signal_fence(memory_order_seq_cst);
         entry->pc = registers->pc;
         keep_hint(registers, &entry->trace);
     }
-    if (hook_python_walk && entry->trace.whole) keep_known(frames_of(memo), stack);
+    if (memo->python && entry->trace.whole) keep_known(frames_of(memo), stack);
 }
 
 void memo_free(void) {

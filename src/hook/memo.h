@@ -18,7 +18,8 @@ struct memo_entry {
     uint64_t epoch;      /* of the modules, when the walk began */
     uint64_t around;     /* what else the stack is made of: the thread's scopes, the heap */
     uint64_t serial;     /* of this walk; no other one of the thread has it */
-    uint32_t stack;      /* where there is no interpreter */
+    uint64_t python;     /* signature of the interpreter's frames (python.h) that it met; 0: none */
+    uint32_t stack;      /* with those */
     struct unwind_trace trace;
 };
 
@@ -26,7 +27,7 @@ struct memo_entry {
 struct memo {
     struct memo_entry *entry; /* its native frames, or what is to be filled by a walk; NULL: no memory */
     bool is_same;             /* a walk would come to the native frames of `entry` */
-    uint64_t python;          /* signature of the interpreter's frames (python.h), then */
+    uint64_t python;          /* signature of the interpreter's frames, then */
 };
 
 /* The number of the stack, if a walk from these registers in the calling thread would find it again, with the

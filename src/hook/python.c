@@ -1,75 +1,42 @@
 #include "hook/python.h"
 
 #include "core/codes.h"
+#include "core/maps.h"
+#include "core/memory.h"
 #include "core/names.h"
 #include "core/unnoticed.h"
+#include "hook/python_find.h"
+#include "hook/python_layout.h"
 #include "hook/python_lines.h"
 #include "hook/python_objects.h"
 #include "hook/state.h"
 #include "unwind/output.h"
+#include "unwind/unwind.h"
 
-#include <dlfcn.h>
-#include <link.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 
-uint64_t (*hook_python_walk)(struct python_stack *stack);
+python_walk *_Atomic hook_python_walk;
 uint32_t (*hook_python_merge)(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
 
 #define FRAMES_WALKED 100000 /* deeper recursion than any interpreter allows */
 #define TEXT_MOST     600
 
-/* How frames are linked. */
-enum shape {
-    SHAPE_OBJECTS,        /* frame objects, each interpreted by a C function of its own */
-    SHAPE_OBJECTS_CFRAME, /* the same, and a struct on the C stack for each */
-    SHAPE_ENTRIES,        /* runs of frames; the last of a run is marked, and has such a struct */
-    SHAPE_SHIMS,          /* runs of frames; behind each a frame that lies on the C stack itself */
-};
-
-/* Where CPython 3.MINOR keeps what is read here: offsets in bytes. They belong to the ABI of a minor version:
- * extension modules would break if they moved. */
-struct layout {
-    uint8_t minor;
-    enum shape shape;
-    struct {
-        uint16_t thread_id, top; /* `top`: the innermost frame, or the innermost struct on the C stack */
-        uint16_t cframe;         /* SHAPE_OBJECTS_CFRAME: that */
-    } thread;
-    struct {
-        uint16_t frame, previous;
-    } cframe;
-    struct {
-        uint16_t previous, code, instruction, owner, is_entry;
-    } frame;
-    struct {
-        uint16_t name, file, first_line, lines, instructions, first_traceable;
-    } code;
-    uint16_t text; /* of ASCII letters; those of others begin `wide_text` bytes after the object's start */
-    uint16_t wide_text;
-};
-
-static const struct layout layouts[] = {
-    {8, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {9, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {10, SHAPE_OBJECTS_CFRAME, {176, 24, 48}, {0, 8}, {24, 32, 96, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {11, SHAPE_ENTRIES, {152, 56, 0}, {8, 16}, {48, 32, 56, 69, 68}, {128, 112, 72, 136, 184, 168}, 48, 72},
-    {12, SHAPE_SHIMS, {136, 56, 0}, {0, 8}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 192, 176}, 40, 56},
-    {13, SHAPE_SHIMS, {152, 72, 0}, {0}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 200, 184}, 40, 56},
-};
-
 enum owner { OWNED_BY_GENERATOR = 1, OWNED_BY_C_STACK = 3 };
 
 static struct {
-    const struct layout *layout;
-    const void *(*thread_state)(void); /* of the thread that holds the lock, or NULL */
-    const void *code_type;
-    uint64_t interpreter, interpreter_end; /* the interpreting C function */
+    struct layout layout;
+    struct interpreter interpreter;
+    uint64_t evaluate; /* the word of a frame at the beginning of the C function that interprets */
 } python;
 
 static const void *pointer_at(const void *base, uint16_t offset) {
     return *(const void *const *)((const char *)base + offset);
+}
+/* From 3.14 on the lowest bits of a reference in a frame tell how it is counted. */
+static const void *object_at(const void *base, uint16_t offset) {
+    return (const void *)((uintptr_t)pointer_at(base, offset) & ~(uintptr_t)3);
 }
 static int32_t number_at(const void *base, uint16_t offset) {
     return *(const int32_t *)((const char *)base + offset);
@@ -84,7 +51,7 @@ static int32_t number_at(const void *base, uint16_t offset) {
 #define BYTES_START 32
 
 static const void *name_of(const void *code) {
-    return pointer_at(code, python.layout->code.name);
+    return pointer_at(code, python.layout.code.name);
 }
 
 /* Of bytes: their number, the first and the last of them. */
@@ -100,12 +67,12 @@ static uint64_t sketch_of(const void *bytes) {
 /* Differs for different code at the same address: an object that has died leaves its place to others, often
  * to one of the same name. */
 static uint64_t key_of(const void *code) {
-    const void *name = name_of(code), *lines = pointer_at(code, python.layout->code.lines);
+    const void *name = name_of(code), *lines = pointer_at(code, python.layout.code.lines);
     uint64_t a = (uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15);
     uint64_t b = (uintptr_t)name * UINT64_C(0xc2b2ae3d27d4eb4f);
     uint64_t c = (uintptr_t)lines * UINT64_C(0x165667b19e3779f9) ^ sketch_of(lines);
     uint64_t d = (uintptr_t)pointer_at(name, TEXT_HASH) +
-                 (uint64_t)number_at(code, python.layout->code.first_line) * UINT64_C(0x27d4eb2f165667c5);
+                 (uint64_t)number_at(code, python.layout.code.first_line) * UINT64_C(0x27d4eb2f165667c5);
     uint64_t key = a ^ (b << 21 | b >> 43) ^ (c << 42 | c >> 22) ^ d;
     return (key ^ key >> 32) | 1;
 }
@@ -127,7 +94,7 @@ static void copy_text(const void *object, char *text, size_t size) {
     unsigned width = state >> 2 & 7;
     bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
     size_t length = (size_t)pointer_at(object, TEXT_LENGTH), at = 0;
-    const char *letters = (const char *)object + (is_ascii ? python.layout->text : python.layout->wide_text);
+    const char *letters = (const char *)object + (is_ascii ? python.layout.text : python.layout.wide_text);
     if (!is_compact) letters = "?", length = width = 1;
     for (size_t i = 0; i < length && at + 5 < size; i++) {
         uint32_t c = character_at(letters, width, i);
@@ -154,10 +121,10 @@ static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t
     UNNOTICED;
     char name[TEXT_MOST], file[NAME_LENGTH];
     copy_text(name_of(object), name, sizeof name);
-    copy_text(pointer_at(object, python.layout->code.file), file, sizeof file);
+    copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
     struct code code = {.name = name,
         .file = name_note(&recorder.recording, file),
-        .first_line = (uint32_t)number_at(object, python.layout->code.first_line)};
+        .first_line = (uint32_t)number_at(object, python.layout.code.first_line)};
     return code_note(&recorder.recording, key, &code);
 }
 
@@ -172,11 +139,11 @@ static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t
 static _Atomic uint64_t lines_known[LINES_KNOWN];
 
 static uint32_t find_line(const void *code, uint32_t offset) {
-    const void *bytes = pointer_at(code, python.layout->code.lines);
+    const void *bytes = pointer_at(code, python.layout.code.lines);
     struct line_table table = {.bytes = (const uint8_t *)bytes + BYTES_START,
         .size = (size_t)pointer_at(bytes, TEXT_LENGTH),
-        .minor = python.layout->minor,
-        .first_line = (uint32_t)number_at(code, python.layout->code.first_line)};
+        .minor = python.layout.minor,
+        .first_line = (uint32_t)number_at(code, python.layout.code.first_line)};
     return python_line(&table, offset);
 }
 
@@ -198,7 +165,7 @@ struct walk {
 };
 
 static void add_frame(struct walk *walk, const void *code, uint64_t instruction, uint64_t place) {
-    if (pointer_at(code, OBJECT_TYPE) != python.code_type) return;
+    if (pointer_at(code, OBJECT_TYPE) != python.interpreter.code_type) return;
     uint64_t key = key_of(code);
     uint32_t number = code_find(key);
     if (number == CODE_NONE) number = note_code(code, key);
@@ -210,7 +177,7 @@ static void add_frame(struct walk *walk, const void *code, uint64_t instruction,
 
 /* Up to 3.10. */
 static void walk_objects(struct walk *walk, const void *thread) {
-    const struct layout *layout = python.layout;
+    const struct layout *layout = &python.layout;
     const void *cframe = layout->thread.cframe ? pointer_at(thread, layout->thread.cframe) : NULL;
     const void *frame = pointer_at(thread, layout->thread.top);
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
@@ -225,14 +192,14 @@ static void walk_objects(struct walk *walk, const void *thread) {
 
 /* A frame whose function has not begun yet tells nothing: its caller does. */
 static bool has_begun(const void *frame, const void *code, uint64_t instruction) {
-    const struct layout *layout = python.layout;
+    const struct layout *layout = &python.layout;
     return *((const uint8_t *)frame + layout->frame.owner) == OWNED_BY_GENERATOR ||
            (int64_t)instruction >= 2 * (int64_t)number_at(code, layout->code.first_traceable);
 }
 
 static const void *add_interpreter_frame(struct walk *walk, const void *frame, uint64_t place) {
-    const struct layout *layout = python.layout;
-    const void *code = pointer_at(frame, layout->frame.code);
+    const struct layout *layout = &python.layout;
+    const void *code = object_at(frame, layout->frame.code);
     uint64_t instruction =
         (uintptr_t)pointer_at(frame, layout->frame.instruction) - (uintptr_t)code - layout->code.instructions;
     if (has_begun(frame, code, instruction)) add_frame(walk, code, instruction, place);
@@ -241,7 +208,7 @@ static const void *add_interpreter_frame(struct walk *walk, const void *frame, u
 
 /* 3.11. */
 static void walk_entries(struct walk *walk, const void *thread) {
-    const struct layout *layout = python.layout;
+    const struct layout *layout = &python.layout;
     const void *cframe = pointer_at(thread, layout->thread.top);
     const void *frame = cframe ? pointer_at(cframe, layout->cframe.frame) : NULL;
     for (int i = 0; frame && cframe && i < FRAMES_WALKED; i++) {
@@ -252,18 +219,18 @@ static void walk_entries(struct walk *walk, const void *thread) {
 }
 
 static bool is_shim(const void *frame) {
-    return *((const uint8_t *)frame + python.layout->frame.owner) >= OWNED_BY_C_STACK;
+    return *((const uint8_t *)frame + python.layout.frame.owner) >= OWNED_BY_C_STACK;
 }
 
 /* From 3.12 on. The shim behind a run tells where the run belongs. */
 static const void *shim_of(const void *frame) {
     for (int i = 0; frame && !is_shim(frame) && i < FRAMES_WALKED; i++)
-        frame = pointer_at(frame, python.layout->frame.previous);
+        frame = pointer_at(frame, python.layout.frame.previous);
     return frame;
 }
 
 static void walk_shims(struct walk *walk, const void *thread) {
-    const struct layout *layout = python.layout;
+    const struct layout *layout = &python.layout;
     const void *frame = pointer_at(thread, layout->thread.top), *shim = NULL;
     if (layout->minor == 12) frame = frame ? pointer_at(frame, layout->cframe.frame) : NULL;
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
@@ -291,7 +258,18 @@ static void note_death(void *code) {
 }
 
 static void (**code_free_slot(void))(void *) {
-    return (void (**)(void *))(uintptr_t)((const char *)python.code_type + TYPE_FREE);
+    return (void (**)(void *))(uintptr_t)((const char *)python.interpreter.code_type + TYPE_FREE);
+}
+
+/* Only one interpreter at a time is watched. */
+static void watch_deaths(void) {
+    if (*code_free_slot() == note_death) return;
+    free_code = *code_free_slot();
+    *code_free_slot() = note_death;
+}
+
+static void watch_no_deaths(void) {
+    if (python.interpreter.code_type && *code_free_slot() == note_death) *code_free_slot() = free_code;
 }
 
 static uint64_t mix(uint64_t signature, uint64_t at) {
@@ -300,7 +278,7 @@ static uint64_t mix(uint64_t signature, uint64_t at) {
 
 /* In exact mode every allocation asks for it. */
 static uint64_t sign_frames(const void *thread) {
-    const struct layout *layout = python.layout;
+    const struct layout *layout = &python.layout;
     uint16_t previous = layout->frame.previous, instruction = layout->frame.instruction;
     const void *frame = pointer_at(thread, layout->thread.top);
     uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
@@ -323,14 +301,22 @@ static uint64_t sign_frames(const void *thread) {
     return signature | 1;
 }
 
+/* Up to 3.11. The state of another thread may be freed while it is looked at. A thread has several states if
+ * it works for several interpreters; the id tells whether one is its own. */
+static const void *own_state_among_all(void) {
+    const void *holder = python.interpreter.thread_state(), *own = python.interpreter.own_thread_state(), *id;
+    if (!holder || !own || holder == own) return holder ? own : NULL;
+    bool is_there = memory_copy(&id, (uintptr_t)holder + python.layout.thread.id, sizeof id);
+    return is_there && id == (const void *)pthread_self() ? holder : NULL;
+}
+
 static uint64_t walk_python(struct python_stack *stack) {
-    const void *thread = python.thread_state();
-    /* Up to 3.11 this is whoever holds the lock. */
-    if (!thread || pointer_at(thread, python.layout->thread.thread_id) != (const void *)pthread_self())
-        return 0;
+    const void *thread =
+        python.interpreter.own_thread_state ? own_state_among_all() : python.interpreter.thread_state();
+    if (!thread) return 0;
     if (!stack) return sign_frames(thread);
     struct walk walk = {{.frames = stack->frames, .places = stack->places, .max = stack->max}};
-    switch (python.layout->shape) {
+    switch (python.layout.shape) {
     case SHAPE_OBJECTS:
     case SHAPE_OBJECTS_CFRAME:
         walk_objects(&walk, thread);
@@ -355,7 +341,7 @@ static void emit(struct native_stack *merged, uint64_t frame, uint64_t place) {
 
 /* Whether a native frame is that of the C function in which something at `place` lies. */
 static bool interprets(const struct native_stack *native, uint32_t i, uint64_t place) {
-    if (!place) return native->frames[i] - python.interpreter < python.interpreter_end - python.interpreter;
+    if (!place) return native->frames[i] - python.evaluate < python.interpreter.evaluate_size;
     if (i + 1 == native->count) return native->places[i] <= place;
     return native->places[i] <= place && place < native->places[i + 1] && native->places[i + 1] != UINT64_MAX;
 }
@@ -386,42 +372,67 @@ static uint32_t merge(
     return merged->count;
 }
 
-/* ---- the beginning ---- */
+/* ---- finding it ---- */
 
-static int minor_version(void) {
-    const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
-    if (version) return *version >> 24 == 3 ? (int)(*version >> 16 & 0xff) : -1;
-    const char *(*describe)(void);
-    *(void **)&describe = dlsym(RTLD_DEFAULT, "Py_GetVersion");
-    if (!describe) return -1;
-    const char *text = describe();
-    return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
-}
-
-void python_start(bool objects) {
-    int minor = minor_version();
-    for (unsigned i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (layouts[i].minor == minor) python.layout = &layouts[i];
-    *(const void **)&python.thread_state =
-        dlsym(RTLD_DEFAULT, minor < 13 ? "_PyThreadState_UncheckedGet" : "PyThreadState_GetUnchecked");
-    python.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-    const void *interpreter = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
-    Dl_info info;
-    const ElfW(Sym) * symbol;
-    if (!python.layout || !python.thread_state || !python.code_type || !interpreter ||
-        !dladdr1(interpreter, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) {
-        dlerror(); /* the program must not find ours */
-        return;
-    }
-    python.interpreter = (uintptr_t)interpreter;
-    python.interpreter_end = python.interpreter + symbol->st_size;
-    free_code = *code_free_slot();
-    *code_free_slot() = note_death;
+static void begin(const struct interpreter *found) {
+    python.interpreter = *found;
+    python.evaluate = unwind_frame_word(found->evaluate);
+    watch_deaths();
     hook_python_merge = merge;
     hook_python_walk = walk_python;
+}
+
+/* ---- libraries that are opened later ---- */
+
+/* One that may be an interpreter, by its name; others are not looked into. */
+static struct {
+    _Atomic uint32_t stage, number;
+    _Atomic uint64_t base;
+} library;
+
+enum { NONE, NOTED, SEEN };
+
+void python_note(const struct mapped_code *code, uint32_t number) {
+    const char *name = strrchr(code->line->path, '/');
+    /* libpython3.so is empty */
+    bool may_be = name && strncmp(name, "/libpython3.", 12) == 0 && name[12] != 's';
+    if (!may_be || !code->base || number >= UNWIND_BY_ADDRESS) return;
+    if (hook_python_walk || library.stage == SEEN) return;
+    library.number = number;
+    library.base = code->base;
+    library.stage = NOTED;
+}
+
+void python_look_at(const struct native_stack *native) {
+    uint64_t kind = FRAME_MODULE, number = library.number;
+    uint64_t module = kind << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT;
+    for (uint32_t i = 0; library.stage == NOTED && i < native->count; i++) {
+        uint32_t noted = NOTED;
+        struct interpreter found;
+        if ((native->frames[i] & ~FRAME_OFFSET_MASK) != module) continue;
+        if (!atomic_compare_exchange_strong(&library.stage, &noted, SEEN)) return;
+        if (python_find_in(library.base, &found) && python_layout(found.minor, found.runtime, &python.layout))
+            begin(&found);
+    }
+}
+
+void python_before_closing(void) {
+    if (library.stage == NONE) return;
+    hook_python_walk = NULL;
+    watch_no_deaths();
+    library.stage = NOTED;
+}
+
+/* ---- what was there from the start ---- */
+
+void python_start(bool objects) {
+    struct interpreter found;
+    if (!python_find(&found) || !python_layout(found.minor, found.runtime, &python.layout)) return;
+    library.stage = NONE; /* if it is a library, it stays */
+    begin(&found);
     if (objects) python_objects_start();
 }
 
 void python_end(void) {
-    if (free_code && *code_free_slot() == note_death) *code_free_slot() = free_code;
+    watch_no_deaths();
 }

@@ -35,12 +35,21 @@ struct python_stack {
     uint32_t max, count;
 };
 
-/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds, or would hold; 0 if
- * there is nothing. NULL where there is no interpreter. */
-extern uint64_t (*hook_python_walk)(struct python_stack *stack);
+/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds, or would hold;
+ * 0 if there is nothing. NULL where there is no interpreter, which may change: to be read once. */
+typedef uint64_t python_walk(struct python_stack *stack);
+extern python_walk *_Atomic hook_python_walk;
 
 /* Puts the Python frames among the native ones. There is room for both. Returns how many they are. */
 extern uint32_t (*hook_python_merge)(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
+
+/* An interpreter that a program opens by dlopen is found in three steps. The capture of stacks comes to know
+ * the library (unwind_note); a thread is seen to execute code of it, so that it must be whole; and before any
+ * library is closed, it is left until it is seen again. */
+struct mapped_code;
+void python_note(const struct mapped_code *code, uint32_t number);
+void python_look_at(const struct native_stack *native);
+void python_before_closing(void);
 
 #endif

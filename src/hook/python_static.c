@@ -1,7 +1,7 @@
 /* A program that is linked statically has no interpreter that could be found. */
 #include "hook/python.h"
 
-uint64_t (*hook_python_walk)(struct python_stack *stack);
+python_walk *_Atomic hook_python_walk;
 uint32_t (*hook_python_merge)(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
 
@@ -10,3 +10,11 @@ void python_start(bool objects) {
 }
 
 void python_end(void) {}
+
+void python_note(const struct mapped_code *code, uint32_t number) {
+    (void)code, (void)number;
+}
+
+void python_look_at(const struct native_stack *native) {
+    (void)native;
+}

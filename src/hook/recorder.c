@@ -133,12 +133,13 @@ static bool is_cut(const uint64_t *frames, uint32_t count) {
 }
 
 /* Python's frames go in between the native ones: into the second half of the buffer. */
-static __attribute__((noinline)) uint64_t merge_python(struct native_stack *native, bool *cut) {
+static __attribute__((noinline)) uint64_t merge_python(
+    python_walk *walk, struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
     uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
     struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
     struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
-    uint64_t signature = hook_python_walk(&python);
+    uint64_t signature = walk(&python);
     if (!signature) return 0;
     *cut |= is_cut(python.frames, python.count);
     hook_python_merge(&python, native, &merged);
@@ -153,7 +154,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     uint32_t buffer, depth = recorder.depth;
     struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, &buffer)};
     if (!stack.frames) return UINT32_MAX;
-    if (hook_python_walk || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
+    python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
+    if (walk_python || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
     bool complete = true, in_handler = false;
     struct unwind_bounds bounds = {0};
     if (recorder.walks) {
@@ -163,7 +165,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     }
     bool cut = is_cut(stack.frames, stack.count);
     /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
-    if (hook_python_walk && recorder.walks && !in_handler) *ret_python = merge_python(&stack, &cut);
+    if (walk_python && !in_handler) *ret_python = merge_python(walk_python, &stack, &cut);
+    if (!walk_python) python_look_at(&stack);
     /* The thread's own stack begins where a coroutine's must have ended. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
     uint64_t high = is_below ? thread->stack_low : bounds.high;

@@ -146,7 +146,9 @@ static void make_thread_key(void) {
 }
 
 static uint32_t note_module(const struct mapped_code *code) {
-    return modules_note(&recorder.recording, code, clock_now());
+    uint32_t number = modules_note(&recorder.recording, code, clock_now());
+    if (recorder.shows_python) python_note(code, number);
+    return number;
 }
 
 /* What is done once, however often the beginning is tried. */
@@ -189,9 +191,10 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     if (r == 0) {
         memcpy(recorder.pattern, options->output, strlen(options->output) + 1);
         make_thread_key();
+        recorder.shows_python = options->stacks != STACKS_NATIVE;
         unwind_start(note_module, early);
         scopes_choose(options->thread_frames || !recorder.walks, options->stacks != STACKS_NATIVE);
-        if (options->stacks != STACKS_NATIVE) python_start(options->python_objects && early);
+        if (recorder.shows_python) python_start(options->python_objects && early);
         own_heaps_start();
         if (!at_once) {
             atomic_store(&recorder.recording.header->active, 0);

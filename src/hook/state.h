@@ -20,6 +20,7 @@ struct recorder {
     _Atomic int stage;
     bool exact, marks, follow, is_child;
     bool walks;               /* native stacks are wanted */
+    bool shows_python;        /* and the interpreter's frames, if there is one */
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
     uint64_t rate, seed;

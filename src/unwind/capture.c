@@ -70,6 +70,13 @@ static bool module_of(uint64_t pc, struct module *ret_module, bool *ret_certain)
     return (pc + 1) % PAGE_SIZE_MIN == 0 && modules_find(pc + 1, ret_module, ret_certain);
 }
 
+uint64_t unwind_frame_word(uint64_t address) {
+    struct module module;
+    bool certain;
+    return module_of(address - 1, &module, &certain) ? word_in(&module, address - 1, (struct rule){0})
+                                                     : address;
+}
+
 static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_t *ret_word) {
     struct module module = {.unread = 0};
     for (int attempt = 0; attempt < 2; attempt++) {

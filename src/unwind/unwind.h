@@ -65,6 +65,9 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
     uint64_t *frames, uint64_t *places, uint32_t max, bool *ret_complete, bool *ret_in_handler,
     struct unwind_trace *ret_trace);
 
+/* The word for a frame that returns to `address`. */
+uint64_t unwind_frame_word(uint64_t address);
+
 /* Told of every module that the capture comes to know, before a frame in it is stored. Returns the number by
  * which frames are to name it, or one of these. May be asked of the same module several times, and by several
  * threads at once. */

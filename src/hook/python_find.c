@@ -1,0 +1,67 @@
+#include "hook/python_find.h"
+
+#include "hook/earlier.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A way to find a symbol: its address, and its size where that is asked for. */
+typedef const void *look_up(const struct link_map *module, const char *name, uint64_t *ret_size);
+
+static const void *by_linker(const struct link_map *module, const char *name, uint64_t *ret_size) {
+    (void)module;
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    const void *address = dlsym(RTLD_DEFAULT, name);
+    if (!address) dlerror(); /* the program must not find ours */
+    if (address && ret_size && dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol)
+        *ret_size = symbol->st_size;
+    return address;
+}
+
+static const void *by_table(const struct link_map *module, const char *name, uint64_t *ret_size) {
+    const ElfW(Sym) *symbol = definition_in(module, name);
+    if (symbol && ret_size) *ret_size = symbol->st_size;
+    return symbol ? (const void *)(module->l_addr + symbol->st_value) : NULL;
+}
+
+static int minor_version(look_up *find, const struct link_map *module) {
+    const unsigned long *version = find(module, "Py_Version", NULL);
+    if (version) return *version >> 24 == 3 ? (int)(*version >> 16 & 0xff) : -1;
+    const char *(*describe)(void);
+    *(const void **)&describe = find(module, "Py_GetVersion", NULL);
+    if (!describe) return -1;
+    const char *text = describe();
+    return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
+}
+
+static bool find_all(look_up *find, const struct link_map *module, struct interpreter *found) {
+    *found = (struct interpreter){.evaluate = (uintptr_t)find(module, "_PyEval_EvalFrameDefault", NULL)};
+    if (!found->evaluate) return false;
+    found->minor = minor_version(find, module);
+    found->runtime = find(module, "_PyRuntime", NULL);
+    found->code_type = find(module, "PyCode_Type", NULL);
+    bool is_old = found->minor < 12;
+    *(const void **)&found->thread_state =
+        find(module, found->minor < 13 ? "_PyThreadState_UncheckedGet" : "PyThreadState_GetUnchecked", NULL);
+    if (is_old)
+        *(const void **)&found->own_thread_state = find(module, "PyGILState_GetThisThreadState", NULL);
+    find(module, "_PyEval_EvalFrameDefault", &found->evaluate_size);
+    return found->minor > 0 && found->code_type && found->thread_state &&
+           (!is_old || found->own_thread_state) && found->evaluate_size;
+}
+
+bool python_find(struct interpreter *ret_interpreter) {
+    return find_all(by_linker, NULL, ret_interpreter);
+}
+
+bool python_find_in(uint64_t base, struct interpreter *ret_interpreter) {
+    const ElfW(Ehdr) *header = (const void *)base;
+    const ElfW(Phdr) *part = (const void *)(base + header->e_phoff);
+    struct link_map module = {.l_addr = base}; /* a library's first segment is for address 0 */
+    for (int i = 0; i < header->e_phnum; i++)
+        if (part[i].p_type == PT_DYNAMIC) module.l_ld = (void *)(base + part[i].p_vaddr);
+    return module.l_ld && find_all(by_table, &module, ret_interpreter);
+}
