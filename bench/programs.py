@@ -14,6 +14,7 @@ class Program:
     real = True
     instruction_bar = 1.01
     stdin = None
+    seconds = None  # after which it is stopped; otherwise that depends on how long the plain program took
 
     def __init__(self, name, about, executable, package, arguments, environment=None):
         self.name, self.about, self.arguments, self.environment = name, about, arguments, environment or {}

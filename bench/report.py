@@ -40,7 +40,7 @@ class Row:
         self.digits, self.medians = digits, medians
         self.values, self.bars, self.notes = {}, [], []
         self.below = []  # (title, row) of figures that are shown with this one's
-        self.over = {}  # variants that were stopped, and the ratio they had then reached
+        self.over = {}  # variants that were stopped, and the ratio they had then reached, if that is known
 
     def add(self, key, value):
         self.values.setdefault(key, []).append(value)
@@ -64,7 +64,7 @@ class Row:
 
     def by_least(self, key, baseline="plain"):
         if key in self.over and key not in self.values and baseline == "plain":
-            return "> %.0f×" % self.over[key] if self.shown_as == "ratio" else "stopped"
+            return "> %.0f×" % self.over[key] if self.shown_as == "ratio" and self.over[key] else "stopped"
         value = self.least("plain") if key == "plain" else self.of_least(key, baseline)
         if value is None:
             return "·"

@@ -276,15 +276,6 @@ realloc_always_here:
 1:	cold_call hook_heap_alloc, x3
 	end_function mscope_heap_alloc
 
-/* The same, and returns the address: to be jumped to by who hands it out. */
-	.hidden	hook_heap_given
-	function hook_heap_given
-	heap_charge 1f
-	mov	x0, x1
-	ret
-1:	cold_call hook_heap_give, x3
-	end_function hook_heap_given
-
 	function mscope_heap_alloc_many
 	cold_call hook_heap_alloc_many, x4
 	end_function mscope_heap_alloc_many
@@ -294,6 +285,22 @@ realloc_always_here:
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
+/* Python's objects, of which one may be due (python_objects.c). */
+	.hidden	hook_object_malloc_due
+	function hook_object_malloc_due
+	cold_call hook_object_malloc, x2
+	end_function hook_object_malloc_due
+
+	.hidden	hook_object_calloc_due
+	function hook_object_calloc_due
+	cold_call hook_object_calloc, x3
+	end_function hook_object_calloc_due
+
+	.hidden	hook_object_realloc_due
+	function hook_object_realloc_due
+	cold_call hook_object_realloc, x3
+	end_function hook_object_realloc_due
+
 /* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
 	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
 	.set	__libc_malloc, malloc

@@ -228,16 +228,6 @@ free_here:
 1:	cold_call hook_heap_alloc %rcx
 	end_function mscope_heap_alloc
 
-/* The same, and returns the address: to be jumped to by who hands it out. */
-	.hidden	hook_heap_given
-	function hook_heap_given
-	heap_charge 1f, 2f
-	mov	%rsi, %rax
-	ret
-2:	add	%rax, %fs:(%rcx)
-1:	cold_call hook_heap_give %rcx
-	end_function hook_heap_given
-
 	function mscope_heap_alloc_many
 	cold_call hook_heap_alloc_many %r8
 	end_function mscope_heap_alloc_many
@@ -247,6 +237,22 @@ free_here:
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
+/* Python's objects, of which one may be due (python_objects.c). */
+	.hidden	hook_object_malloc_due
+	function hook_object_malloc_due
+	cold_call hook_object_malloc %rdx
+	end_function hook_object_malloc_due
+
+	.hidden	hook_object_calloc_due
+	function hook_object_calloc_due
+	cold_call hook_object_calloc %rcx
+	end_function hook_object_calloc_due
+
+	.hidden	hook_object_realloc_due
+	function hook_object_realloc_due
+	cold_call hook_object_realloc %rcx
+	end_function hook_object_realloc_due
+
 /* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
 	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
 	.set	__libc_malloc, malloc

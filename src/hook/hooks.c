@@ -94,7 +94,7 @@ static void record_unmarked(const void *block, size_t size, caller *at) {
 }
 
 static void record_marked(void *block, uint64_t distance, size_t size, caller *at) {
-    struct sample sample = recorder_sample(block, size, at);
+    struct sample sample = recorder_sample(block, size, 0, at);
     mark_set(block, distance, &sample);
 }
 

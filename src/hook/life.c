@@ -8,6 +8,7 @@
 #include "hook/hooks.h"
 #include "hook/options.h"
 #include "hook/own_heaps.h"
+#include "hook/python.h"
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/state.h"
@@ -123,6 +124,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
     scopes_switch(false);
     takeover_end();
+    python_end();
     recorder_finish();
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);

@@ -16,8 +16,10 @@
 
 /* Sign-extended by the processor from 32 bits: no allocator's size. The entry code compares with it. */
 #define MARK_IMMEDIATE -0x5a3c1e79
-#define PAGE_MASK      0xfff
-#define TAG_SHIFT      56 /* see is_tagged */
+#define MARK_OBJECT                                                                                          \
+    UINT64_C(0xffffffffa5c3e147) /* of blocks that an interpreter's allocator cut out itself */
+#define PAGE_MASK 0xfff
+#define TAG_SHIFT 56 /* see is_tagged */
 
 #ifndef __ASSEMBLER__
 
@@ -66,21 +68,28 @@ static inline uint64_t mark_check(const struct mark *mark) {
 #define DISTANCE_EARLY 1u /* in place of a distance: a block of the early heap (real.h), never given back */
 
 /* Marks the block that begins `distance` bytes (32 to 65535) after its base. */
-static inline void mark_set(void *block, uint64_t distance, const struct sample *sample) {
+static inline void mark_set_as(void *block, uint64_t distance, const struct sample *sample, uint64_t kind) {
     struct mark *mark = (struct mark *)block - 1;
     mark->birth_and_distance = sample->birth >> BIRTH_SHIFT << 16 | distance;
     mark->size_and_check = sample->size << 16;
     mark->stack_and_slot = (uint64_t)sample->stack << 32 | sample->slot;
     mark->size_and_check |= mark_check(mark);
-    mark->mark = (uint64_t)(int64_t)MARK_IMMEDIATE;
+    mark->mark = kind;
+}
+static inline void mark_set(void *block, uint64_t distance, const struct sample *sample) {
+    mark_set_as(block, distance, sample, (uint64_t)(int64_t)MARK_IMMEDIATE);
 }
 
 /* The distance of a marked block from its base, or 0 if it is not marked. What stands before a block that is
  * not belongs to its allocator, and can be read. */
-__attribute__((no_sanitize("address", "thread"))) static inline uint64_t mark_distance(const void *block) {
+__attribute__((no_sanitize("address", "thread"))) static inline uint64_t mark_distance_as(
+    const void *block, uint64_t kind) {
     const struct mark *mark = (const struct mark *)block - 1;
-    if (begins_page(block) || is_tagged(block) || mark->mark != (uint64_t)(int64_t)MARK_IMMEDIATE) return 0;
+    if (begins_page(block) || is_tagged(block) || mark->mark != kind) return 0;
     return (mark->size_and_check & 0xffff) == mark_check(mark) ? mark->birth_and_distance & 0xffff : 0;
+}
+static inline uint64_t mark_distance(const void *block) {
+    return mark_distance_as(block, (uint64_t)(int64_t)MARK_IMMEDIATE);
 }
 
 /* What was marked, at a moment up to `now`. */

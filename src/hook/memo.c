@@ -7,28 +7,84 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define SETS_LOG 7 /* 128 sets in 400 KiB, of which only used pages become resident */
+#define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
+#define WAYS       4u
+#define HINTS_LOG  10 /* 16 KiB, likewise */
+#define STACKS_LOG 12 /* 64 KiB, likewise */
 
-/* Two walks that come from the same call of malloc differ in who called its function. */
 struct memo_set {
-    struct memo_entry entry[2];
+    uint32_t recent; /* which entry was used last */
+    struct memo_entry entry[WAYS];
 };
 
-static __thread struct memo_set *memo;
+/* Walks that come from the same call of malloc differ in who called its function: where return addresses of
+ * some callers lay when it was last walked from there. They are mostly there again, and tell the set. */
+#define HINT_WORDS 4u
+#define HINT_NEAR  256u /* further up the stack than this is not looked */
 
-static __attribute__((noinline, cold)) bool make_memo(void) {
+struct hint {
+    uint64_t start; /* hash of the registers; 0: none */
+    uint16_t place[HINT_WORDS];
+};
+
+/* Native frames and the interpreter's, and the stack they are together. */
+struct known_stack {
+    _Atomic uint64_t frames; /* 0: none */
+    _Atomic uint32_t stack;
+};
+
+struct memory {
+    struct memo_set set[1 << SETS_LOG];
+    struct hint hint[1 << HINTS_LOG];
+    struct known_stack known[1 << STACKS_LOG];
+    uint64_t serial; /* that was given last */
+};
+
+static __thread struct memory *memory;
+
+static __attribute__((noinline, cold)) bool make_memory(void) {
     UNNOTICED;
-    memo = pages_take(sizeof(struct memo_set) << SETS_LOG);
-    return memo != NULL;
+    memory = pages_take(sizeof(struct memory));
+    return memory != NULL;
 }
 
-static struct memo_set *set_of(const struct unwind_registers *registers) {
-    if (!memo && !make_memo()) return NULL;
-    uint64_t hash = (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    return &memo[hash >> (64 - SETS_LOG)];
+static uint64_t start_of(const struct unwind_registers *registers) {
+    return ((registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+static struct hint *hint_of(uint64_t start) {
+    return &memory->hint[start >> (64 - HINTS_LOG)];
 }
 
 /* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
+__attribute__((no_sanitize("address"))) static struct memo_set *set_of(
+    const struct unwind_registers *registers) {
+    if (!memory && !make_memory()) return NULL;
+    uint64_t start = start_of(registers), hash = start;
+    const struct hint *hint = hint_of(start);
+    const uint64_t *stack = (const uint64_t *)registers->sp;
+    if (hint->start == start) {
+        uint64_t sum = stack[hint->place[0]] + 3 * stack[hint->place[1]] + 5 * stack[hint->place[2]] +
+                       9 * stack[hint->place[3]];
+        hash = (start + sum) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    return &memory->set[hash >> (64 - SETS_LOG)];
+}
+
+static void keep_hint(const struct unwind_registers *registers, const struct unwind_trace *trace) {
+    uint64_t start = start_of(registers);
+    struct hint *hint = hint_of(start);
+    if (hint->start == start || !trace->count) return;
+    hint->start = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < HINT_WORDS; i++) {
+        bool is_near = i < trace->count && trace->place[i] < HINT_NEAR;
+        hint->place[i] = is_near ? (uint16_t)trace->place[i] : 0;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    hint->start = start;
+}
+
 __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
     const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
@@ -36,52 +92,109 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct me
     if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp;
-    for (uint32_t i = 0; i < trace->count; i++)
+    /* By four: most of the time all of them are as they were. */
+    uint32_t i = 0;
+    for (; i + 4 <= trace->count; i += 4) {
+        const uint32_t *place = trace->place + i;
+        const uint64_t *word = trace->word + i;
+        if ((stack[place[0]] ^ word[0]) | (stack[place[1]] ^ word[1]) | (stack[place[2]] ^ word[2]) |
+            (stack[place[3]] ^ word[3]))
+            return false;
+    }
+    for (; i < trace->count; i++)
         if (stack[trace->place[i]] != trace->word[i]) return false;
-    /* Last: the walk is known by now to come through no signal frame, so that these can be read. */
-    python_walk *walk = hook_python_walk;
-    return (walk ? walk(NULL) : 0) == entry->python;
+    return true;
 }
 
-uint32_t memo_stack(
-    const struct unwind_registers *registers, uint64_t around, struct memo_entry **ret_entry) {
-    struct memo_set *set = set_of(registers);
+static struct memo_entry *find_walk(
+    struct memo_set *set, const struct unwind_registers *registers, uint64_t around) {
     uint64_t epoch = unwind_epoch();
-    *ret_entry = NULL;
-    if (!set) return MEMO_NONE;
-    for (int way = 0; way < 2; way++) {
+    for (uint32_t i = 0; i < WAYS; i++) {
+        uint32_t way = (set->recent - i) % WAYS;
         if (!is_same_walk(&set->entry[way], registers, around, epoch)) continue;
-        set->entry[way ^ 1].recent = false;
-        set->entry[way].recent = true;
-        return set->entry[way].stack;
+        set->recent = way;
+        return &set->entry[way];
     }
-    *ret_entry = &set->entry[set->entry[0].recent];
-    return MEMO_NONE;
+    return NULL;
+}
+
+/* ---- with an interpreter ---- */
+
+static uint64_t frames_of(const struct memo *memo) {
+    uint64_t both = memo->python * UINT64_C(0xc2b2ae3d27d4eb4f) + memo->entry->serial;
+    return ((both ^ both >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+static struct known_stack *known_of(uint64_t frames) {
+    return &memory->known[frames >> (64 - STACKS_LOG)];
+}
+
+/* A signal handler may put another one here at any time: the stack is read first and believed last. */
+static uint32_t find_known(uint64_t frames) {
+    struct known_stack *known = known_of(frames);
+    uint32_t stack = atomic_load_explicit(&known->stack, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&known->frames, memory_order_relaxed) == frames ? stack : MEMO_NONE;
+}
+
+static void keep_known(uint64_t frames, uint32_t stack) {
+    struct known_stack *known = known_of(frames);
+    atomic_store_explicit(&known->frames, 0, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&known->stack, stack, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&known->frames, frames, memory_order_relaxed);
+}
+
+/* ---- the whole ---- */
+
+uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, struct memo *ret_memo) {
+    struct memo_set *set = set_of(registers);
+    *ret_memo = (struct memo){0};
+    if (!set) return MEMO_NONE;
+    ret_memo->entry = find_walk(set, registers, around);
+    ret_memo->is_same = ret_memo->entry != NULL;
+    if (!ret_memo->entry) {
+        set->recent = (set->recent + 1) % WAYS;
+        ret_memo->entry = &set->entry[set->recent];
+        return MEMO_NONE;
+    }
+    /* The walk is known by now to come through no signal frame, so that these can be read. */
+    python_walk *walk = hook_python_walk;
+    if (walk) ret_memo->python = walk(NULL);
+    if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
+    return find_known(frames_of(ret_memo));
 }
 
 /* A handler runs further down the stack (or on another one): it would leave another sp. */
-void memo_begin(struct memo_entry *entry, const struct unwind_registers *registers, uint64_t around) {
+void memo_begin(struct memo *memo, const struct unwind_registers *registers, uint64_t around) {
+    struct memo_entry *entry = memo->entry;
     entry->pc = 0;
     entry->sp = registers->sp;
     entry->epoch = unwind_epoch();
     entry->around = around;
+    entry->serial = ++memory->serial;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-void memo_keep(
-    struct memo_entry *entry, const struct unwind_registers *registers, uint32_t stack, uint64_t python) {
-    atomic_signal_fence(memory_order_seq_cst);
-    if (entry->sp != registers->sp || entry->pc != 0) return;
-    entry->fp = registers->fp;
-    entry->stack = stack;
-    entry->python = python;
-    atomic_signal_fence(memory_order_seq_cst);
-    entry->pc = registers->pc;
+void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
+    struct memo_entry *entry = memo->entry;
+    if (!memo->is_same) {
+        atomic_signal_fence(memory_order_seq_cst);
+        if (entry->sp != registers->sp || entry->pc != 0) return;
+        entry->fp = registers->fp;
+        entry->python = memo->python;
+        entry->stack = stack;
+        atomic_signal_fence(memory_order_seq_cst);
+        entry->pc = registers->pc;
+        keep_hint(registers, &entry->trace);
+    }
+    if (memo->python && entry->trace.whole) keep_known(frames_of(memo), stack);
 }
 
 void memo_free(void) {
-    struct memo_set *former = memo;
-    memo = NULL; /* first: a signal handler may come in between */
+    struct memory *former = memory;
+    memory = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    if (former) pages_give(former, sizeof(struct memo_set) << SETS_LOG);
+    if (former) pages_give(former, sizeof *former);
 }

@@ -53,7 +53,6 @@ __thread uint64_t hook_heap_countdown;
 static _Atomic uint16_t region_count[REGIONS];
 
 mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
-void *hook_heap_give(mscope_heap heap, void *address, size_t size, caller *at);
 mscope_result hook_heap_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count, caller *at);
 mscope_result hook_heap_resize(
@@ -242,11 +241,6 @@ mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size
     return allocated(heap, address, size, 1, at);
 }
 
-void *hook_heap_give(mscope_heap heap, void *address, size_t size, caller *at) {
-    allocated(heap, address, size, 1, at);
-    return address;
-}
-
 mscope_result hook_heap_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count, caller *at) {
     return allocated(heap, address, size, count, at);
@@ -267,11 +261,9 @@ EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     return MSCOPE_UNKNOWN;
 }
 
-void own_heap_forget(uint32_t heap, const void *address) {
-    uint64_t key = key_of(heap, address);
+uint32_t own_heap_number(uint32_t heap) {
     struct own_heap *own;
-    if (!atomic_load_explicit(filter_of(key), memory_order_relaxed)) return;
-    if (check(heap, &own) == MSCOPE_OK && own) end_block(own, key);
+    return check(heap, &own) == MSCOPE_OK && own ? own->number : HEAP_NONE;
 }
 
 mscope_result hook_heap_resize(

@@ -19,12 +19,8 @@ void own_heaps_start(void);
 
 bool own_heap_exists(uint32_t heap);
 
-/* A block is handed out: mscope_heap_alloc that returns it. A function whose last call this is leaves no
- * trace on the stack (entry_*.S). */
-void *hook_heap_given(uint32_t heap, void *address, size_t size);
-
-/* A block is freed, which need not have been reported. */
-void own_heap_forget(uint32_t heap, const void *address);
+/* Its number in the recording, if the calling thread can record something in it now; otherwise HEAP_NONE. */
+uint32_t own_heap_number(uint32_t heap);
 
 /* The allocators that keep their own books tell what is live. */
 void own_heaps_enumerate(void);

@@ -161,15 +161,12 @@ static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
 /* ---- the walk ---- */
 
 struct walk {
-    struct output output; /* without frames: only the signature is wanted */
-    uint64_t signature;
+    struct output output;
 };
 
 static void add_frame(struct walk *walk, const void *code, uint64_t instruction, uint64_t place) {
     if (pointer_at(code, OBJECT_TYPE) != python.interpreter.code_type) return;
     uint64_t key = key_of(code);
-    walk->signature = (walk->signature ^ key ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    if (!walk->output.frames) return;
     uint32_t number = code_find(key);
     if (number == CODE_NONE) number = note_code(code, key);
     output_store(&walk->output,
@@ -247,6 +244,63 @@ static void walk_shims(struct walk *walk, const void *thread) {
     }
 }
 
+/* ---- the signature ---- */
+
+/* How many code objects have died. While none does, code is known by its address. */
+static _Atomic uint64_t code_deaths;
+static void (*free_code)(void *code);
+
+#define TYPE_FREE 48 /* in every type: the function that ends its objects */
+
+static void note_death(void *code) {
+    atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed);
+    free_code(code);
+}
+
+static void (**code_free_slot(void))(void *) {
+    return (void (**)(void *))(uintptr_t)((const char *)python.interpreter.code_type + TYPE_FREE);
+}
+
+/* Only one interpreter at a time is watched. */
+static void watch_deaths(void) {
+    if (*code_free_slot() == note_death) return;
+    free_code = *code_free_slot();
+    *code_free_slot() = note_death;
+}
+
+static void watch_no_deaths(void) {
+    if (python.interpreter.code_type && *code_free_slot() == note_death) *code_free_slot() = free_code;
+}
+
+static uint64_t mix(uint64_t signature, uint64_t at) {
+    return (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+/* In exact mode every allocation asks for it. */
+static uint64_t sign_frames(const void *thread) {
+    const struct layout *layout = &python.layout;
+    uint16_t previous = layout->frame.previous, instruction = layout->frame.instruction;
+    const void *frame = pointer_at(thread, layout->thread.top);
+    uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
+    /* Multiplied, so as not to be mistaken for a difference of addresses. */
+    uint64_t signature = deaths * UINT64_C(0xc2b2ae3d27d4eb4f);
+    if (layout->shape <= SHAPE_OBJECTS_CFRAME) {
+        uint16_t code = layout->frame.code;
+        for (int i = 0; frame && i < FRAMES_WALKED; i++, frame = pointer_at(frame, previous))
+            signature = mix(signature, (uintptr_t)pointer_at(frame, code) +
+                                           ((uint64_t)(uint32_t)number_at(frame, instruction) << 40));
+        return signature | 1;
+    }
+    uint16_t owner = layout->frame.owner;
+    if (frame && (layout->shape == SHAPE_ENTRIES || layout->minor == 12))
+        frame = pointer_at(frame, layout->cframe.frame);
+    /* An instruction's address tells the code too. */
+    for (int i = 0; frame && i < FRAMES_WALKED; i++, frame = pointer_at(frame, previous))
+        signature = mix(signature, (uintptr_t)pointer_at(frame, instruction) +
+                                       ((uint64_t) * ((const uint8_t *)frame + owner) << 56));
+    return signature | 1;
+}
+
 /* Up to 3.11. The state of another thread may be freed while it is looked at. A thread has several states if
  * it works for several interpreters; the id tells whether one is its own. */
 static const void *own_state_among_all(void) {
@@ -260,9 +314,8 @@ static uint64_t walk_python(struct python_stack *stack) {
     const void *thread =
         python.interpreter.own_thread_state ? own_state_among_all() : python.interpreter.thread_state();
     if (!thread) return 0;
-    struct walk walk = {.signature = 1};
-    if (stack)
-        walk.output = (struct output){.frames = stack->frames, .places = stack->places, .max = stack->max};
+    if (!stack) return sign_frames(thread);
+    struct walk walk = {{.frames = stack->frames, .places = stack->places, .max = stack->max}};
     switch (python.layout.shape) {
     case SHAPE_OBJECTS:
     case SHAPE_OBJECTS_CFRAME:
@@ -275,8 +328,8 @@ static uint64_t walk_python(struct python_stack *stack) {
         walk_shims(&walk, thread);
         break;
     }
-    if (stack) stack->count = output_finish(&walk.output, true);
-    return walk.signature;
+    stack->count = output_finish(&walk.output, true);
+    return sign_frames(thread);
 }
 
 /* ---- merging ---- */
@@ -324,6 +377,7 @@ static uint32_t merge(
 static void begin(const struct interpreter *found) {
     python.interpreter = *found;
     python.evaluate = unwind_frame_word(found->evaluate);
+    watch_deaths();
     hook_python_merge = merge;
     hook_python_walk = walk_python;
 }
@@ -365,6 +419,7 @@ void python_look_at(const struct native_stack *native) {
 void python_before_closing(void) {
     if (library.stage == NONE) return;
     hook_python_walk = NULL;
+    watch_no_deaths();
     library.stage = NOTED;
 }
 
@@ -376,4 +431,8 @@ void python_start(bool objects) {
     library.stage = NONE; /* if it is a library, it stays */
     begin(&found);
     if (objects) python_objects_start();
+}
+
+void python_end(void) {
+    watch_no_deaths();
 }

@@ -18,6 +18,8 @@
 /* Looks whether this process has an interpreter. To be called once, before threads begin. `objects`: every
  * object is to be seen (python_objects.h). */
 void python_start(bool objects);
+/* Gives the interpreter back what was taken from it: recording has ended for good. */
+void python_end(void);
 
 /* Frames of the calling thread, innermost first. */
 struct native_stack {
@@ -33,8 +35,8 @@ struct python_stack {
     uint32_t max, count;
 };
 
-/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds; 0 if there is
- * nothing. NULL where there is no interpreter, which may change: to be read once. */
+/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds, or would hold;
+ * 0 if there is nothing. NULL where there is no interpreter, which may change: to be read once. */
 typedef uint64_t python_walk(struct python_stack *stack);
 extern python_walk *_Atomic hook_python_walk;
 

@@ -1,15 +1,24 @@
 #define MSCOPE_LINKED
 #include "hook/python_objects.h"
 
+#include "core/heaps.h"
+#include "core/sampler.h"
+#include "hook/mark.h"
 #include "hook/own_heaps.h"
+#include "hook/real.h"
+#include "hook/recorder.h"
+#include "hook/state.h"
 #include "malloscope.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define PYTHON_HEAP "python objects" /* HEAP_PYTHON of the model */
 #define SMALL_MOST  512 /* the interpreter leaves larger ones to malloc, where they are seen anyway */
+
+typedef const struct unwind_registers caller;
 
 /* What the interpreter calls for each of its domains (PyMemAllocatorEx). */
 struct allocator {
@@ -24,37 +33,208 @@ enum domain { DOMAIN_MEMORY = 1, DOMAIN_OBJECTS = 2 };
 
 static struct allocator below[3];
 static mscope_heap heap;
+static uint32_t number; /* of the heap in the recording; 0: not known yet */
 
-static bool is_small(size_t size) {
+/* Bytes until the calling thread's next sample; 0: to be drawn, and where all are recorded. */
+static __thread uint64_t countdown;
+
+void *hook_object_malloc_due(void *context, size_t size);
+void *hook_object_calloc_due(void *context, size_t count, size_t size);
+void *hook_object_realloc_due(void *context, void *block, size_t size);
+void *hook_object_malloc(const struct allocator *next, size_t size, caller *at);
+void *hook_object_calloc(const struct allocator *next, size_t count, size_t size, caller *at);
+void *hook_object_realloc(const struct allocator *next, void *block, size_t size, caller *at);
+
+/* ---- what the interpreter calls: they end with a jump, so that nothing of them is on the stack ---- */
+
+static inline bool is_small(size_t size) {
     return size - 1 < SMALL_MOST;
+}
+
+/* Charges the calling thread. True: a sample may be due, and it was not charged. */
+static inline bool is_due(size_t size) {
+    if (!is_small(size)) return false;
+    if (__builtin_expect(countdown <= size, 0)) return true;
+    countdown -= size;
+    return false;
+}
+
+/* What stands before a block belongs to its allocator, and can be read; but for one that begins a page. */
+__attribute__((no_sanitize("address", "thread"))) static inline bool may_be_marked(const void *block) {
+    return !begins_page(block) && !is_tagged(block) && ((const struct mark *)block - 1)->mark == MARK_OBJECT;
 }
 
 static void *object_malloc(void *context, size_t size) {
     const struct allocator *next = context;
-    void *block = next->malloc(next->context, size);
-    return block && is_small(size) ? hook_heap_given(heap, block, size) : block;
+    if (__builtin_expect(is_due(size), 0)) return hook_object_malloc_due(context, size);
+    return next->malloc(next->context, size);
 }
 
 static void *object_calloc(void *context, size_t count, size_t size) {
     const struct allocator *next = context;
-    void *block = next->calloc(next->context, count, size);
-    return block && is_small(count * size) ? hook_heap_given(heap, block, count * size) : block;
+    if (__builtin_expect(is_due(count * size), 0)) return hook_object_calloc_due(context, count, size);
+    return next->calloc(next->context, count, size);
 }
 
-/* The old block is forgotten first: its place may be given to another thread's before the call returns. A
- * resize that fails leaves it alive and uncounted, which is rare. */
 static void *object_realloc(void *context, void *block, size_t size) {
     const struct allocator *next = context;
-    own_heap_forget(heap, block);
-    void *resized = next->realloc(next->context, block, size);
-    return resized && is_small(size) ? hook_heap_given(heap, resized, size) : resized;
+    if (__builtin_expect(may_be_marked(block) || is_due(size), 0))
+        return hook_object_realloc_due(context, block, size);
+    return next->realloc(next->context, block, size);
 }
+
+static void free_marked(const struct allocator *next, void *block);
 
 static void object_free(void *context, void *block) {
     const struct allocator *next = context;
-    own_heap_forget(heap, block);
-    next->free(next->context, block);
+    if (__builtin_expect(may_be_marked(block), 0))
+        free_marked(next, block);
+    else
+        next->free(next->context, block);
 }
+
+/* ---- the decision ---- */
+
+#define LATER (UINT64_C(64) << 10) /* bytes after which a thread that is not recorded asks again */
+
+static __attribute__((noinline, cold)) bool can_record(void) {
+    uint32_t found = own_heap_number(heap);
+    if (found == HEAP_NONE) return false;
+    number = found;
+    return true;
+}
+
+static uint64_t draw(void) {
+    return sampler_draw(hook_thread->random, heap_rate(&recorder.recording, number));
+}
+
+/* Charges the calling thread. True: this object is to be sampled. */
+static bool take(size_t size) {
+    if (__builtin_expect(!number || !hook_thread || !is_recording(), 0) && !can_record()) {
+        countdown = LATER;
+        return false;
+    }
+    if (recorder.exact) return is_active();
+    if (countdown == 0) countdown = draw();
+    if (countdown > size) {
+        countdown -= size;
+        return false;
+    }
+    countdown = draw();
+    return is_active();
+}
+
+/* ---- sampled objects: they begin behind a mark ---- */
+
+#define FROM_MALLOC                                                                                          \
+    1u /* in a mark's distance: not the interpreter's allocator, but malloc has the memory                   \
+        */
+
+static void *base_of(void *block, uint64_t distance) {
+    return (char *)block - (distance & ~(uint64_t)FROM_MALLOC);
+}
+
+/* Zeroed memory behind room for a mark. What becomes too large by it for the interpreter's allocator, and
+ * what would begin a page, comes from malloc, without being seen there. */
+static void *behind_room(const struct allocator *next, size_t size, bool zeroed, uint64_t *ret_distance) {
+    size_t total = size + MARK_ROOM;
+    if (total <= SMALL_MOST) {
+        char *base = zeroed ? next->calloc(next->context, 1, total) : next->malloc(next->context, total);
+        *ret_distance = MARK_ROOM;
+        if (!base || !begins_page(base + MARK_ROOM)) return base ? base + MARK_ROOM : NULL;
+        next->free(next->context, base);
+    }
+    char *base = zeroed ? real.calloc(1, total + MARK_ROOM) : real.malloc(total + MARK_ROOM);
+    if (!base || is_tagged(base)) {
+        real.free(base);
+        return NULL;
+    }
+    char *block = mark_place(base, MARK_ROOM);
+    *ret_distance = (uint64_t)(block - base) | FROM_MALLOC;
+    return block;
+}
+
+static void record(void *block, uint64_t distance, size_t size, caller *at) {
+    struct sample sample = recorder_sample(block, size, number, at);
+    mark_set_as(block, distance, &sample, MARK_OBJECT);
+}
+
+/* A marked block is not live any more; its memory is yet to be given back. */
+static void forget(void *block) {
+    struct forgotten forgotten;
+    ((struct mark *)block - 1)->mark = 0;
+    if (!recorder_forget(block, &forgotten)) return;
+    forgotten.sample.heap = number;
+    recorder_freed(&forgotten);
+}
+
+static void give_back(const struct allocator *next, void *block, uint64_t distance) {
+    if (distance & FROM_MALLOC)
+        real.free(base_of(block, distance));
+    else
+        next->free(next->context, base_of(block, distance));
+}
+
+static __attribute__((noinline)) void free_marked(const struct allocator *next, void *block) {
+    uint64_t distance = mark_distance_as(block, MARK_OBJECT);
+    if (!distance) { /* it only looked like one */
+        next->free(next->context, block);
+        return;
+    }
+    forget(block);
+    give_back(next, block, distance);
+}
+
+/* ---- the cold paths, which the entry code (entry_*.S) calls ---- */
+
+void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
+    uint64_t distance;
+    void *block = take(size) ? behind_room(next, size, false, &distance) : NULL;
+    if (!block) return next->malloc(next->context, size);
+    record(block, distance, size, at);
+    return block;
+}
+
+void *hook_object_calloc(const struct allocator *next, size_t count, size_t size, caller *at) {
+    uint64_t distance;
+    void *block = take(count * size) ? behind_room(next, count * size, true, &distance) : NULL;
+    if (!block) return next->calloc(next->context, count, size);
+    record(block, distance, count * size, at);
+    return block;
+}
+
+/* One that is sampled gets another place, behind a mark of its own. */
+static void *resize_unmarked(const struct allocator *next, void *block, size_t size, caller *at) {
+    uint64_t distance;
+    bool sampled = is_small(size) && take(size);
+    void *resized = next->realloc(next->context, block, size);
+    void *marked = sampled && resized ? behind_room(next, size, false, &distance) : NULL;
+    if (!marked) return resized;
+    memcpy(marked, resized, size);
+    next->free(next->context, resized);
+    record(marked, distance, size, at);
+    return marked;
+}
+
+void *hook_object_realloc(const struct allocator *next, void *block, size_t size, caller *at) {
+    if (!block) return hook_object_malloc(next, size, at);
+    uint64_t old_distance = mark_distance_as(block, MARK_OBJECT), distance = 0;
+    if (!old_distance) return resize_unmarked(next, block, size, at);
+    uint64_t old_size = mark_sample(block, 0).size;
+    void *resized = is_small(size) && take(size) ? behind_room(next, size, false, &distance) : NULL;
+    if (!resized) {
+        distance = 0;
+        resized = next->malloc(next->context, size);
+    }
+    if (!resized) return NULL;
+    memcpy(resized, block, old_size < size ? old_size : size);
+    forget(block);
+    give_back(next, block, old_distance);
+    if (distance) record(resized, distance, size, at);
+    return resized;
+}
+
+/* ---- the beginning ---- */
 
 void python_objects_start(void) {
     void (*get)(int domain, struct allocator *), (*set)(int domain, struct allocator *);

@@ -9,6 +9,8 @@ void python_start(bool objects) {
     (void)objects;
 }
 
+void python_end(void) {}
+
 void python_note(const struct mapped_code *code, uint32_t number) {
     (void)code, (void)number;
 }

@@ -181,15 +181,14 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 }
 
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
-    struct memo_entry *entry;
+    struct memo memo;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = memo_stack(caller, around, &entry);
+    uint32_t stack = memo_stack(caller, around, &memo);
     if (stack != MEMO_NONE) return stack;
-    uint64_t python = 0;
-    if (!entry) return walk_stack(caller, heap, NULL, &python);
-    memo_begin(entry, caller, around);
-    stack = walk_stack(caller, heap, &entry->trace, &python);
-    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(entry, caller, stack, python);
+    if (!memo.entry) return walk_stack(caller, heap, NULL, &memo.python);
+    if (!memo.is_same) memo_begin(&memo, caller, around);
+    stack = walk_stack(caller, heap, memo.is_same ? NULL : &memo.entry->trace, &memo.python);
+    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(&memo, caller, stack);
     return stack;
 }
 
@@ -229,8 +228,9 @@ inline void recorder_count(const struct sample *sample) {
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
  * costs. */
 __attribute__((flatten)) struct sample recorder_sample(
-    const void *block, size_t size, const struct unwind_registers *caller) {
+    const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
+    sample.heap = heap;
     if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
