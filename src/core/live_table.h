@@ -58,8 +58,12 @@ static inline void live_withdraw(struct live_entry *entry) {
 /* The same for a block whose free may be told by several threads at once: one of them succeeds. `key` is what
  * the entry's key word was before the entry was read. */
 static inline bool live_withdraw_once(struct live_entry *entry, uint64_t key) {
-    return atomic_compare_exchange_strong_explicit(
+    /* Release: the entry has been read before it is given up. */
+    bool is_ours = atomic_compare_exchange_strong_explicit(
         &entry->key, &key, 0, memory_order_acq_rel, memory_order_relaxed);
+    /* As in live_withdraw: no order of the exchange itself holds back the writes that follow it. */
+    atomic_thread_fence(memory_order_release);
+    return is_ours;
 }
 
 /* Gives back a slot whose entry is withdrawn. `thread` is the caller's record, NULL if it has none. */
