@@ -9,7 +9,10 @@
  *
  * A thread that frees more than it allocates gives its list to the pool when it gets long; one that has none
  * takes a chain from there, or makes new slots. A thread's list is changed by that thread and by its signal
- * handlers only; the pool by all, with compare and swap. */
+ * handlers only; the pool by all, with compare and swap.
+ *
+ * tests/models/live_table.pml checks this for all interleavings, live_entry.pml the memory orders of an
+ * entry; the reader is copy_live_entry in model/snapshot.c. */
 #ifndef MALLOSCOPE_CORE_LIVE_TABLE_H
 #define MALLOSCOPE_CORE_LIVE_TABLE_H
 
@@ -33,6 +36,7 @@ static inline struct live_entry *live_at(struct recording *recording, uint32_t s
 /* The same, and NULL for a number that never was a slot. */
 static inline struct live_entry *live_entry(struct recording *recording, uint32_t slot) {
     struct table *table = &recording->header->live;
+    /* Relaxed: a number that is a slot was given to us by who made it, or later; only nonsense is refused. */
     if (slot >= atomic_load_explicit(&table->count, memory_order_relaxed)) return NULL;
     return live_at(recording, slot);
 }
@@ -44,6 +48,7 @@ static inline void live_publish(struct live_entry *entry, uint64_t address) {
 }
 
 static inline uint64_t live_address(const struct live_entry *entry) {
+    /* Relaxed: nothing else is read on the strength of it. */
     return atomic_load_explicit(&entry->key, memory_order_relaxed) & LIVE_KEY_MASK;
 }
 

@@ -92,14 +92,17 @@ static int tries(const struct taking *taking) {
     return taking->snapshot->writer ? TRIES : 1;
 }
 
-/* An entry by the protocol of the key word. One that is free, or never held still, stays zero. */
+/* An entry by the protocol of the key word. One that is free, or never held still, stays zero.
+ * tests/models/live_table.pml and live_entry.pml have every step of it, and of copy_stack: change both. */
 static void copy_live_entry(struct taking *taking, uint64_t offset) {
     const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
     for (int attempt = 0; attempt < tries(taking); attempt++) {
+        /* Acquire: goes with the release of live_publish. */
         uint64_t words[sizeof *from / 8] = {atomic_load_explicit(&from->key, memory_order_acquire)};
         if (!(words[0] & LIVE_KEY_MASK)) return;
         for (size_t i = 1; i < sizeof words / 8; i++)
             words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+        /* With the release fence of live_withdraw: if any word was a later one, so is the key, read now. */
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&from->key, memory_order_relaxed) != words[0]) continue;
         memcpy(taking->snapshot->bytes + offset, words, sizeof words);
