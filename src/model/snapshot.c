@@ -306,12 +306,15 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span, bool 
     return -ENOMEM;
 }
 
+/* No run takes longer, in ns: 146 years. Times are computed with as signed numbers too. */
+#define TIME_MOST (UINT64_C(1) << 62)
+
 static uint64_t last_event(const struct snapshot *snapshot) {
     uint64_t last = snapshot_header(snapshot)->last_event;
     struct table_cursor cursor = {0};
     for (const struct thread_record *thread; (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));)
         if (thread->last_event > last) last = thread->last_event;
-    return last;
+    return last < TIME_MOST ? last : TIME_MOST;
 }
 
 static void describe_process(
