@@ -1,5 +1,6 @@
 /* One entry of the live table under weak memory orders: live_publish, live_withdraw and live_withdraw_once
- * (src/core/live_table.h) against copy_live_entry (src/model/snapshot.c), while the slot is used again.
+ * (src/core/live_table.h) against copy_live_entry (src/model/snapshot.c), while the slot is used again. The copy
+ * that is made before a fork (copy_entry in src/hook/fork.c) goes by the same steps.
  *
  * What the writer stores becomes visible word by word, in any order that its fences and releases leave open,
  * as on aarch64: each word has a queue of its own between the writer and the memory, which drains at any time.
@@ -87,26 +88,46 @@ proctype drain() {
     od
 }
 
-/* copy_live_entry */
+#define is_torn(key, again) ((again) == (key) && (key) != 0 && (size != (key) || birth != (key)))
+
+/* copy_live_entry; and copy_entry, which begins a second round with the key that ended the first. */
 proctype reader() {
-    byte key, size, birth, again;
-    bool has_size, has_birth, has_again;
+    byte key, size, birth, again, last;
+    bool has_size, has_birth, has_again, is_early;
     key = memory[KEY]; /* acquire: what follows is read later */
-    if
-    :: key == 0 -> goto end
-    :: else
-    fi;
     do
     :: !has_size -> size = memory[SIZE]; has_size = true
     :: !has_birth -> birth = memory[BIRTH]; has_birth = true
 #ifdef BUG_READER_WITHOUT_FENCE
     :: !has_again -> again = memory[KEY]; has_again = true
-#else
-    :: has_size && has_birth && !has_again -> again = memory[KEY]; has_again = true
 #endif
-    :: has_size && has_birth && has_again -> break
+    :: has_size && has_birth -> break /* the fence */
     od;
-    assert(again != key || (size == key && birth == key)); /* a torn entry is not accepted */
+    if
+    :: !has_again ->
+#ifdef BUG_SECOND_ROUND_RELAXED
+       /* Words of the second round may be read before the key. */
+       if
+       :: size = memory[SIZE]; birth = memory[BIRTH]; is_early = true
+       :: true
+       fi;
+       again = memory[KEY]
+#else
+       again = memory[KEY]
+#endif
+    :: else
+    fi;
+    assert(!is_torn(key, again)); /* a torn entry is not accepted */
+    if
+    :: again == key || again == 0 -> goto end
+    :: else
+    fi;
+    if
+    :: !is_early -> size = memory[SIZE]; birth = memory[BIRTH]
+    :: else
+    fi;
+    last = memory[KEY];
+    assert(!is_torn(again, last));
 end:
     skip
 }
