@@ -277,9 +277,10 @@ static void take_in_place(struct taking *taking) {
     uint64_t start = 0;
     for (uint64_t stop; next_stretch(taking, &start, &stop, snapshot->size); start = stop)
         mark_used(snapshot, start, stop - start);
+    if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
+        return;
     const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
-    if (snapshot_has(snapshot, header->timeline, sizeof *timeline) && header->timeline % 8 == 0)
-        snapshot->timeline_torn = timeline->sequence % 2 != 0;
+    snapshot->timeline_torn = timeline->sequence % 2 != 0;
 }
 
 /* Memory for the copy, not yet backed by anything; NULL if there is none. */
