@@ -9,6 +9,8 @@
 #define PROBE_MAX  16 /* buckets that a search visits in a segment */
 #define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
 
+/* tests/models/address_index.pml has every step of what follows: change both. */
+
 static_assert(sizeof(struct index_bucket) == 64, "a bucket is a cache line");
 
 struct segment {
@@ -17,6 +19,7 @@ struct segment {
 };
 
 static struct segment segment_at(const struct address_index *index, uint32_t number) {
+    /* Acquire: its memory is seen mapped. */
     return (struct segment){
         atomic_load_explicit(&index->segment[number], memory_order_acquire), (index->first << number) - 1};
 }
@@ -32,6 +35,8 @@ static struct index_bucket *bucket_at(struct segment segment, uint64_t home, int
 
 /* The address is not at these buckets after all, or no more. */
 static void lower_overflow(struct segment segment, uint64_t home, int passed) {
+    /* Relaxed: who searches for another address only asks whether its own is counted, and that was counted
+     * by the thread that inserted it, from which the program has the address. */
     while (passed-- > 0)
         atomic_fetch_sub_explicit(&bucket_at(segment, home, passed)->overflow, 1, memory_order_relaxed);
 }
@@ -60,6 +65,7 @@ static bool insert_into(struct segment segment, uint64_t address, uint32_t slot,
             bucket->slot[place] = slot;
             return true;
         }
+        /* Relaxed: as in lower_overflow. */
         atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
     }
     lower_overflow(segment, home, passed);
@@ -74,12 +80,14 @@ static bool open_segment(struct address_index *index, uint32_t number) {
     void *made = pages_take(size);
     if (!made) return false;
     struct index_bucket *none = NULL;
+    /* Release: mapped, and zero, before it is named. */
     if (!atomic_compare_exchange_strong_explicit(
             &index->segment[number], &none, made, memory_order_acq_rel, memory_order_relaxed))
         pages_give(made, size);
     else
         atomic_fetch_add_explicit(&index->bytes, size, memory_order_relaxed);
     uint32_t seen = number;
+    /* Release: who sees the count sees all segments below it; whoever of two raised it had seen ours too. */
     atomic_compare_exchange_strong_explicit(
         &index->count, &seen, number + 1, memory_order_acq_rel, memory_order_relaxed);
     return true;
@@ -90,6 +98,8 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
     for (int passed = 0; passed < PROBE_MAX; passed++) {
         struct index_bucket *bucket = bucket_at(segment, home, passed);
         for (int place = 0; place < INDEX_PLACES; place++) {
+            /* Relaxed: the slot beside it was written before the program got the address that we are given.
+             */
             if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) != address) continue;
             uint32_t slot = bucket->slot[place];
             uint64_t seen = address;
@@ -110,13 +120,15 @@ static uint32_t find_in(struct segment segment, uint64_t address) {
     uint64_t home = hash(address) & segment.mask;
     for (int passed = 0; passed < PROBE_MAX; passed++) {
         struct index_bucket *bucket = bucket_at(segment, home, passed);
-        for (int place = 0; place < INDEX_PLACES; place++)
+        for (int place = 0; place < INDEX_PLACES; place++) /* relaxed, as in remove_from */
             if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) == address)
                 return bucket->slot[place];
         if (atomic_load_explicit(&bucket->overflow, memory_order_relaxed) == 0) break;
     }
     return INDEX_NONE;
 }
+
+/* The counts are acquired: the segments below them are seen. */
 
 uint32_t index_find(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire), slot = INDEX_NONE;
@@ -159,6 +171,7 @@ void index_prefetch(struct address_index *index, uint64_t address) {
 }
 
 void index_free(struct address_index *index) {
+    /* Nobody else is there; the strongest order costs nothing here. */
     uint32_t count = atomic_exchange_explicit(&index->count, 0, memory_order_acq_rel);
     while (count-- > 0) {
         pages_give(index->segment[count], (index->first << count) * sizeof(struct index_bucket));

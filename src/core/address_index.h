@@ -19,6 +19,8 @@
  * anyone else can know it, and removed by the thread that frees it, before the allocator can give it out
  * again. So two operations never work on the same address at once; they only compete for places.
  *
+ * tests/models/address_index.pml checks this for all interleavings.
+ *
  * It lives in memory of its own, not in the recording: no reader needs it, and a forked child inherits it as
  * it is. */
 #ifndef MALLOSCOPE_CORE_ADDRESS_INDEX_H

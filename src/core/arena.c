@@ -40,6 +40,7 @@ static uint64_t place(const struct recording *recording, uint64_t offset, uint64
 
 uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t alignment) {
     struct recording_header *header = recording->header;
+    /* Relaxed: a guess that the exchange proves. What lies in the space is published by who fills it. */
     uint64_t used = atomic_load_explicit(&header->arena_used, memory_order_relaxed);
     for (;;) {
         if (size > header->size_max) return 0;
@@ -87,6 +88,7 @@ static bool map_piece(struct recording *recording, int file, uint32_t piece) {
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t)start);
     if (base == MAP_FAILED) return false;
     uintptr_t none = 0;
+    /* Release: goes with the acquire in is_mapped. */
     if (!atomic_compare_exchange_strong_explicit(&recording->piece[piece], &none, (uintptr_t)base - start,
             memory_order_release, memory_order_relaxed))
         munmap(base, size); /* another thread was faster */
@@ -117,6 +119,7 @@ static bool may_pass(int error) {
 static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     struct recording_header *header = recording->header;
     uint32_t piece = arena_piece(recording, start);
+    /* Acquire, and release below: the file is as long as the number says for who reads it. */
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     if (end <= reserved && is_mapped(recording, piece)) return true;
     if (piece >= ARENA_PIECES || atomic_load_explicit(&header->flags, memory_order_relaxed) &
@@ -131,7 +134,8 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
         goal = round_up(end > reserved + step ? end : reserved + step, PAGE);
         if (goal > header->size_max) goal = header->size_max;
     }
-    /* After a failure that may pass, it is tried again at every thousandth request. */
+    /* After a failure that may pass, it is tried again at about every thousandth request. Relaxed, like the
+     * flags: no memory is reached by them. */
     if (atomic_load_explicit(&recording->retry_in, memory_order_relaxed) > 0) {
         atomic_fetch_sub_explicit(&recording->retry_in, 1, memory_order_relaxed);
         return false;

@@ -50,6 +50,8 @@ static inline uint32_t arena_piece(const struct recording *recording, uint64_t o
 
 /* The address of something that arena_allocate handed out. */
 static inline void *recording_at(const struct recording *recording, uint64_t offset) {
+    /* Relaxed: who has the offset has it from arena_allocate, which saw the piece mapped, or by an acquire
+     * from who has. */
     const _Atomic(uintptr_t) *piece = &recording->piece[arena_piece(recording, offset)];
     return (void *)(atomic_load_explicit(piece, memory_order_relaxed) + offset);
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+/* tests/models/live_table.pml has every step of this: change both. */
+
 #define SPARE_MOST 256 /* free slots that a thread keeps to itself */
 #define SLOTS_MOST (UINT32_MAX - LIVE_FIRST)
 
@@ -41,6 +43,7 @@ void live_table_start(struct recording *recording) {
 
 static __attribute__((noinline)) void pool_give(struct recording *recording, uint32_t chain, int64_t length) {
     _Atomic uint64_t *pool = &recording->header->live_pool;
+    /* Relaxed: a number to link to; nothing is read behind it. */
     uint64_t head = atomic_load_explicit(pool, memory_order_relaxed);
     struct links *links = links_at(recording, chain);
     links->length = length > 0 ? length : 1;
@@ -52,11 +55,14 @@ static __attribute__((noinline)) void pool_give(struct recording *recording, uin
 
 static uint32_t pool_take(struct recording *recording) {
     _Atomic uint64_t *pool = &recording->header->live_pool;
+    /* Acquire, here and where the exchange fails: the links of the chain are seen as its giver left them.
+     * Where it succeeds: our writes to its slots come after what the giver read and wrote there. */
     uint64_t head = atomic_load_explicit(pool, memory_order_acquire), rest;
     do {
         if (!HEAD_SLOT(head)) return 0;
         /* Another thread may take the chain and use its slots meanwhile: then the head has changed, and what
-         * was read here is not used. */
+         * was read here is not used. Relaxed for that reason; and atomic, since it may be written just now.
+         */
         uint32_t *next = &links_at(recording, HEAD_SLOT(head))->next_chain;
         rest = HEAD(head + HEAD_REMOVAL, __atomic_load_n(next, __ATOMIC_RELAXED));
     } while (!atomic_compare_exchange_weak_explicit(

@@ -9,7 +9,10 @@
  *
  * A thread that frees more than it allocates gives its list to the pool when it gets long; one that has none
  * takes a chain from there, or makes new slots. A thread's list is changed by that thread and by its signal
- * handlers only; the pool by all, with compare and swap. */
+ * handlers only; the pool by all, with compare and swap.
+ *
+ * tests/models/live_table.pml checks this for all interleavings, live_entry.pml the memory orders of an
+ * entry; the reader is copy_live_entry in model/snapshot.c. */
 #ifndef MALLOSCOPE_CORE_LIVE_TABLE_H
 #define MALLOSCOPE_CORE_LIVE_TABLE_H
 
@@ -33,6 +36,7 @@ static inline struct live_entry *live_at(struct recording *recording, uint32_t s
 /* The same, and NULL for a number that never was a slot. */
 static inline struct live_entry *live_entry(struct recording *recording, uint32_t slot) {
     struct table *table = &recording->header->live;
+    /* Relaxed: a number that is a slot was given to us by who made it, or later; only nonsense is refused. */
     if (slot >= atomic_load_explicit(&table->count, memory_order_relaxed)) return NULL;
     return live_at(recording, slot);
 }
@@ -44,6 +48,7 @@ static inline void live_publish(struct live_entry *entry, uint64_t address) {
 }
 
 static inline uint64_t live_address(const struct live_entry *entry) {
+    /* Relaxed: nothing else is read on the strength of it. */
     return atomic_load_explicit(&entry->key, memory_order_relaxed) & LIVE_KEY_MASK;
 }
 
@@ -58,8 +63,12 @@ static inline void live_withdraw(struct live_entry *entry) {
 /* The same for a block whose free may be told by several threads at once: one of them succeeds. `key` is what
  * the entry's key word was before the entry was read. */
 static inline bool live_withdraw_once(struct live_entry *entry, uint64_t key) {
-    return atomic_compare_exchange_strong_explicit(
+    /* Release: the entry has been read before it is given up. */
+    bool is_ours = atomic_compare_exchange_strong_explicit(
         &entry->key, &key, 0, memory_order_acq_rel, memory_order_relaxed);
+    /* As in live_withdraw: no order of the exchange itself holds back the writes that follow it. */
+    atomic_thread_fence(memory_order_release);
+    return is_ours;
 }
 
 /* Gives back a slot whose entry is withdrawn. `thread` is the caller's record, NULL if it has none. */

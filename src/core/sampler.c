@@ -64,10 +64,10 @@ uint64_t sampler_draw(uint64_t state[4], uint64_t rate) {
     /* u in (0, 1]: 53 random bits. */
     double u = (double)((random_next(state) >> 11) + 1) * 0x1p-53;
     double interval = -natural_log(u) * (double)rate;
-    return (uint64_t)interval + 1;
+    return interval < 0x1p63 ? (uint64_t)interval + 1 : UINT64_C(1) << 63;
 }
 
 uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate) {
     double p = one_minus_exp((double)size / (double)rate);
-    return (uint64_t)((double)size / p * BYTE_ONE + 0.5);
+    return whole_number((double)size / p * BYTE_ONE + 0.5);
 }

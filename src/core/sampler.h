@@ -20,6 +20,11 @@ uint64_t random_next(uint64_t state[4]);
  * is sampled when this is <= size, which has probability 1 - exp(-size / rate) exactly. */
 uint64_t sampler_draw(uint64_t state[4], uint64_t rate);
 
+/* A number that is not negative, cut to whole, and at most what fits: sizes and rates may be anything. */
+static inline uint64_t whole_number(double value) {
+    return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
+}
+
 /* size / p in BYTE_ONE. Rate 1 is exact mode: the size itself. */
 __attribute__((noinline)) uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate);
 
@@ -30,7 +35,7 @@ static inline uint64_t sampler_weight(uint64_t size, uint64_t rate) {
 /* 1 / p in OBJECT_ONE, from size and weight. A block of no bytes is one object. */
 static inline uint64_t sampler_objects(uint64_t size, uint64_t weight) {
     if (weight == size * BYTE_ONE) return OBJECT_ONE;
-    return (uint64_t)((double)weight / (double)size * (OBJECT_ONE / BYTE_ONE) + 0.5);
+    return whole_number((double)weight / (double)size * (OBJECT_ONE / BYTE_ONE) + 0.5);
 }
 
 #endif

@@ -9,9 +9,12 @@
 #define PROBE_MAX       128 /* places that a search visits */
 #define STACKS_MOST     (UINT32_MAX - 1)
 
+/* tests/models/stack_table.pml has every step of what follows: change both. */
+
 static _Atomic uint32_t index_growing; /* 1 while a thread of this process builds a larger index */
 
 void stack_table_after_fork(void) {
+    /* Relaxed: there is one thread. */
     atomic_store_explicit(&index_growing, 0, memory_order_relaxed);
 }
 
@@ -45,13 +48,16 @@ static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word
 /* Adds the stacks from number `from` on, without looking for equal ones. Returns the first number not added.
  */
 static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t from) {
+    /* Acquire: the segments that hold so many records are seen. */
     uint64_t mask, to = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     for (uint64_t stack = from; stack < to; stack++) {
         struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
+        /* Acquire: the record is seen whole, and so by who finds it through our release below. */
         if (!__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE)) continue;
         uint64_t place = record->hash & mask, tries = 0;
         for (uint32_t empty = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++, empty = 0)
+            /* Relaxed where it fails: what is there is not looked at. */
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &empty, (uint32_t)stack + 1, memory_order_release, memory_order_relaxed))
                 break;
@@ -61,9 +67,11 @@ static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t f
 
 /* At most half full, so that a place is near. A stack that finds none is only added again the next time. */
 static void index_grow(struct recording *recording, uint64_t word) {
+    /* Acquire: what the last one to grow it did is seen, its new index above all. */
     if (atomic_exchange_explicit(&index_growing, 1, memory_order_acquire)) return;
     struct recording_header *header = recording->header;
     uint64_t bits = (word & 0xff) + 1, offset = 0;
+    /* Relaxed: a size to aim at; and the index is changed by the one who holds index_growing alone. */
     while (UINT64_C(1) << bits < 2 * atomic_load_explicit(&header->stacks.count, memory_order_relaxed))
         bits++;
     if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word)
@@ -74,9 +82,11 @@ static void index_grow(struct recording *recording, uint64_t word) {
         /* Others go on adding to the old index: catch up a few times before, and once after the change-over.
          */
         for (int round = 0; round < 4; round++) done = index_put(recording, larger, done);
+        /* Release: who sees the index sees what is in it. */
         atomic_store_explicit(&header->stack_index, larger, memory_order_release);
         index_put(recording, larger, done);
     }
+    /* Release: goes with the acquire above. */
     atomic_store_explicit(&index_growing, 0, memory_order_release);
 }
 
@@ -103,15 +113,18 @@ uint32_t stack_table_intern(struct recording *recording, const struct stack_key 
     if (key->frame_count == 0) return STACK_DROPPED;
     struct recording_header *header = recording->header;
     uint64_t hash = hash_key(key), mask;
+    /* Acquire: the index is seen as it was published; in an older one no more is missed than duplicates. */
     uint64_t word = atomic_load_explicit(&header->stack_index, memory_order_acquire);
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     uint32_t added = STACK_DROPPED;
 
     for (uint64_t place = hash & mask, tries = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++) {
+        /* Acquire, here and where the exchange fails: the record that is named is seen whole. */
         uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
         if (found == 0) {
             if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
             if (added == STACK_DROPPED) break;
+            /* Release: who finds the number finds the record filled. */
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &found, added + 1, memory_order_release, memory_order_acquire))
                 break;
@@ -124,6 +137,7 @@ uint32_t stack_table_intern(struct recording *recording, const struct stack_key 
      * stack is added all the same, and that thread will find it. */
     if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
     if (added == STACK_DROPPED) {
+        /* Relaxed: a sum that nothing is ordered by. */
         atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
         return STACK_DROPPED;
     }
@@ -136,6 +150,7 @@ bool stack_table_start(struct recording *recording) {
     table_start(&header->stacks, sizeof(struct stack_record), STACKS_FIRST);
     uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << INDEX_FIRST_LOG, 64);
     if (!offset || table_append(recording, &header->stacks, 1) != STACK_DROPPED) return false;
+    /* Release, though nobody else knows the recording yet: as in index_grow. */
     atomic_store_explicit(&header->stack_index, offset << 8 | INDEX_FIRST_LOG, memory_order_release);
     return true;
 }

@@ -3,7 +3,9 @@
  * Records and frames are only ever added. An index (open addressing, four bytes a place) finds a stack by its
  * hash; equal hashes are told apart by comparing all frames. When the index gets full it is built anew at
  * twice the size by whichever thread notices, while the others go on with the old one: a stack that is added
- * to the old one in that moment is merely added once more later, and readers merge equal stacks. */
+ * to the old one in that moment is merely added once more later, and readers merge equal stacks.
+ *
+ * tests/models/stack_table.pml checks this for all interleavings. */
 #ifndef MALLOSCOPE_CORE_STACK_TABLE_H
 #define MALLOSCOPE_CORE_STACK_TABLE_H
 

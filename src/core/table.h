@@ -18,6 +18,7 @@ static inline struct table_place table_place(const struct table *table, uint64_t
 /* An entry that table_append gave out. */
 static inline void *table_entry(const struct recording *recording, struct table *table, uint64_t entry) {
     struct table_place place = table_place(table, entry);
+    /* Acquire: the piece that holds the segment is seen mapped. */
     uint64_t offset = atomic_load_explicit(&table->segment[place.segment], memory_order_acquire);
     return recording_at(recording, offset + place.index * table->entry_size);
 }
@@ -30,6 +31,7 @@ __attribute__((noinline)) uintptr_t table_map_segment(
 static inline void *table_mapped(const struct recording *recording, struct table *table,
     struct table_map *map, uint32_t first, uint32_t entry_size, uint64_t entry) {
     uint32_t segment = (uint32_t)(63 - __builtin_clzll(entry + first)) - (uint32_t)__builtin_ctz(first);
+    /* Acquire: goes with the release in table_map_segment; on x86-64 it costs nothing. */
     uintptr_t origin = atomic_load_explicit(&map->origin[segment], memory_order_acquire);
     if (__builtin_expect(!origin, 0)) origin = table_map_segment(recording, table, map, segment);
     return (void *)(origin + entry * entry_size);
@@ -46,6 +48,7 @@ uint64_t table_append_many(struct recording *recording, struct table *table, uin
 
 /* Raises a count of numbers that are in use (arena.h), of which one that was taken earlier may not be yet. */
 static inline void number_noted(_Atomic uint32_t *noted, uint64_t number) {
+    /* Release: what has the number was filled before it counts. */
     uint32_t seen = atomic_load_explicit(noted, memory_order_relaxed);
     while (seen <= number && !atomic_compare_exchange_weak_explicit(noted, &seen, (uint32_t)number + 1,
                                  memory_order_release, memory_order_relaxed)) {

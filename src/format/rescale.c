@@ -1,4 +1,5 @@
 #include "format/rescale.h"
+#include "core/sampler.h"
 
 #include <math.h>
 
@@ -36,7 +37,7 @@ static double solve(double y) {
 /* `objects` samples that read as `bytes`. */
 static struct raw_value with_bytes(double objects, double bytes, double rate) {
     double raw_bytes = round(solve(bytes / (objects * rate)) * objects * rate);
-    return (struct raw_value){(uint64_t)objects, raw_bytes < 1 ? 1 : (uint64_t)raw_bytes};
+    return (struct raw_value){whole_number(objects), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
 }
 
 static struct raw_value one_line(double objects, double bytes, double rate) {
@@ -55,7 +56,7 @@ static double split_at(
         double share = samples / (objects - second_objects);
         if (!(share > 0 && share < 1)) return INFINITY;
         double raw_bytes = round(samples * -rate * log1p(-share));
-        lines[0] = (struct raw_value){(uint64_t)samples, raw_bytes < 1 ? 1 : (uint64_t)raw_bytes};
+        lines[0] = (struct raw_value){whole_number(samples), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
         rescale_read(lines[0], rate, &first_objects, &first_bytes);
         if (bytes - first_bytes < second_share * rate) return INFINITY;
         lines[1] = with_bytes(1, bytes - first_bytes, rate);

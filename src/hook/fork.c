@@ -50,8 +50,10 @@ static void copy_entry(struct live_entry *from, struct live_entry *to) {
     for (;; key = again) {
         if (!(key & LIVE_KEY_MASK)) return;
         memcpy(to, from, sizeof *to);
+        /* The fence, as in copy_live_entry (model/snapshot.c): later words come with a later key. Acquire:
+         * this may be the first look of the next round. */
         atomic_thread_fence(memory_order_acquire);
-        again = atomic_load_explicit(&from->key, memory_order_relaxed);
+        again = atomic_load_explicit(&from->key, memory_order_acquire);
         if (again == key) return;
         memset(to, 0, sizeof *to);
     }

@@ -275,10 +275,11 @@ static bool merge(
 
 /* `now` is the end of what was recorded: the moment that ages are told for. */
 static void add_live_time(struct figures *figures, uint64_t birth, uint64_t now) {
+    if (birth > now) birth = now;
     if (birth < figures->oldest) figures->oldest = birth;
     double part = now ? (double)birth / (double)now * BIRTH_PARTS : 0;
     figures->births[part < BIRTH_PARTS ? (int)part : BIRTH_PARTS - 1]++;
-    figures->ages[lifetime_bucket(now > birth ? now - birth : 0)]++;
+    figures->ages[lifetime_bucket(now - birth)]++;
 }
 
 static void add_live_sample(struct figures *figures, const struct live_entry *entry, uint64_t rate) {

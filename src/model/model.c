@@ -289,8 +289,9 @@ const char *model_find_text(const struct model *model, uint32_t process, uint64_
 const struct model_code *model_find_code(const struct model *model, uint32_t process, uint64_t word) {
     const struct model_process *of = &model->processes[process];
     uint64_t number = word >> FRAME_CODE_SHIFT & FRAME_CODE_MASK;
+    if (!number || number >= of->code_count) return NULL;
     const struct model_code *code = &model->codes[of->first_code + number];
-    return number && number < of->code_count && code->name ? code : NULL;
+    return code->name ? code : NULL;
 }
 
 void model_free(struct model *model) {

@@ -92,14 +92,17 @@ static int tries(const struct taking *taking) {
     return taking->snapshot->writer ? TRIES : 1;
 }
 
-/* An entry by the protocol of the key word. One that is free, or never held still, stays zero. */
+/* An entry by the protocol of the key word. One that is free, or never held still, stays zero.
+ * tests/models/live_table.pml and live_entry.pml have every step of it, and of copy_stack: change both. */
 static void copy_live_entry(struct taking *taking, uint64_t offset) {
     const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
     for (int attempt = 0; attempt < tries(taking); attempt++) {
+        /* Acquire: goes with the release of live_publish. */
         uint64_t words[sizeof *from / 8] = {atomic_load_explicit(&from->key, memory_order_acquire)};
         if (!(words[0] & LIVE_KEY_MASK)) return;
         for (size_t i = 1; i < sizeof words / 8; i++)
             words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+        /* With the release fence of live_withdraw: if any word was a later one, so is the key, read now. */
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&from->key, memory_order_relaxed) != words[0]) continue;
         memcpy(taking->snapshot->bytes + offset, words, sizeof words);
@@ -274,9 +277,10 @@ static void take_in_place(struct taking *taking) {
     uint64_t start = 0;
     for (uint64_t stop; next_stretch(taking, &start, &stop, snapshot->size); start = stop)
         mark_used(snapshot, start, stop - start);
+    if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
+        return;
     const struct timeline *timeline = (const struct timeline *)(snapshot->bytes + header->timeline);
-    if (snapshot_has(snapshot, header->timeline, sizeof *timeline) && header->timeline % 8 == 0)
-        snapshot->timeline_torn = timeline->sequence % 2 != 0;
+    snapshot->timeline_torn = timeline->sequence % 2 != 0;
 }
 
 /* Memory for the copy, not yet backed by anything; NULL if there is none. */
@@ -303,12 +307,15 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span, bool 
     return -ENOMEM;
 }
 
+/* No run takes longer, in ns: 146 years. Times are computed with as signed numbers too. */
+#define TIME_MOST (UINT64_C(1) << 62)
+
 static uint64_t last_event(const struct snapshot *snapshot) {
     uint64_t last = snapshot_header(snapshot)->last_event;
     struct table_cursor cursor = {0};
     for (const struct thread_record *thread; (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));)
         if (thread->last_event > last) last = thread->last_event;
-    return last;
+    return last < TIME_MOST ? last : TIME_MOST;
 }
 
 static void describe_process(

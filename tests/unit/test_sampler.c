@@ -82,7 +82,21 @@ static void check_unbiased(void) {
     CHECK(fabs(mean - BLOCKS) < 4 * deviation);
 }
 
+/* A recording may claim any size and rate, and a program any size of a block in a heap of its own. */
+static void check_extremes(void) {
+    uint64_t state[4];
+    random_seed(state, 3);
+    CHECK(sampler_weight(UINT64_C(1) << 62, 4096) == UINT64_MAX);
+    CHECK(sampler_weight(1, UINT64_MAX) == UINT64_MAX);
+    CHECK(sampler_objects(1, UINT64_MAX) == UINT64_MAX);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t steps = sampler_draw(state, UINT64_MAX);
+        CHECK(steps >= 1 && steps <= UINT64_C(1) << 63);
+    }
+}
+
 int main(void) {
+    check_extremes();
     check_draws(64);
     check_draws(4096);
     check_draws(512 << 10);

@@ -1,0 +1,135 @@
+/* One entry of the live table under weak memory orders: live_publish, live_withdraw and live_withdraw_once
+ * (src/core/live_table.h) against copy_live_entry (src/model/snapshot.c), while the slot is used again. The copy
+ * that is made before a fork (copy_entry in src/hook/fork.c) goes by the same steps.
+ *
+ * What the writer stores becomes visible word by word, in any order that its fences and releases leave open,
+ * as on aarch64: each word has a queue of its own between the writer and the memory, which drains at any time.
+ * A release, as a store or a fence, lets nothing after it become visible before what came before. A
+ * read-modify-write with acquire and release holds back what came before, but what follows it may become
+ * visible before it does: so the architecture says, and so C11 does. The reader's loads between two acquires
+ * are done in any order.
+ *
+ * Planted bugs, each of which must be found: see `run`. */
+#define KEY   0
+#define SIZE  1
+#define BIRTH 2
+#define WORDS 3
+#define QUEUE 3
+#ifndef REUSES
+#define REUSES 2
+#endif
+#define LINK 9 /* what a free slot holds over its size */
+
+byte memory[WORDS];
+chan queue[WORDS] = [QUEUE] of { byte };
+bool is_done;
+
+#define is_drained (empty(queue[KEY]) && empty(queue[SIZE]) && empty(queue[BIRTH]))
+
+inline release() { is_drained }
+inline store(word, value) { queue[word] ! value }
+
+inline live_withdraw() {
+    store(KEY, 0);
+#ifndef BUG_WITHDRAW_WITHOUT_FENCE
+    release()
+#endif
+}
+
+inline live_withdraw_once() {
+    atomic { release(); store(KEY, 0) } /* the compare finds what the last publish stored */
+#ifndef BUG_WITHDRAW_ONCE_WITHOUT_FENCE
+    ; release()
+#endif
+}
+
+inline live_give() { store(SIZE, LINK) }
+
+inline sample_store() {
+    store(SIZE, number);
+    store(BIRTH, number)
+}
+
+inline live_publish() {
+#ifndef BUG_PUBLISH_RELAXED
+    release();
+#endif
+    store(KEY, number)
+}
+
+proctype recorder() {
+    byte number = 1;
+    sample_store();
+    live_publish();
+    do
+    :: number < REUSES ->
+       if
+       :: live_withdraw()
+       :: live_withdraw_once()
+       fi;
+       live_give();
+       number++;
+       sample_store();
+       live_publish()
+    :: else -> break
+    od;
+    is_drained;
+    is_done = true
+}
+
+/* What the processor does with the queues. */
+proctype drain() {
+    byte value;
+    do
+    :: d_step { queue[KEY] ? value; memory[KEY] = value; value = 0 }
+    :: d_step { queue[SIZE] ? value; memory[SIZE] = value; value = 0 }
+    :: d_step { queue[BIRTH] ? value; memory[BIRTH] = value; value = 0 }
+    :: is_done -> break
+    od
+}
+
+#define is_torn(key, again) ((again) == (key) && (key) != 0 && (size != (key) || birth != (key)))
+
+/* copy_live_entry; and copy_entry, which begins a second round with the key that ended the first. */
+proctype reader() {
+    byte key, size, birth, again, last;
+    bool has_size, has_birth, has_again, is_early;
+    key = memory[KEY]; /* acquire: what follows is read later */
+    do
+    :: !has_size -> size = memory[SIZE]; has_size = true
+    :: !has_birth -> birth = memory[BIRTH]; has_birth = true
+#ifdef BUG_READER_WITHOUT_FENCE
+    :: !has_again -> again = memory[KEY]; has_again = true
+#endif
+    :: has_size && has_birth -> break /* the fence */
+    od;
+    if
+    :: !has_again ->
+#ifdef BUG_SECOND_ROUND_RELAXED
+       /* Words of the second round may be read before the key. */
+       if
+       :: size = memory[SIZE]; birth = memory[BIRTH]; is_early = true
+       :: true
+       fi;
+       again = memory[KEY]
+#else
+       again = memory[KEY]
+#endif
+    :: else
+    fi;
+    assert(!is_torn(key, again)); /* a torn entry is not accepted */
+    if
+    :: again == key || again == 0 -> goto end
+    :: else
+    fi;
+    if
+    :: !is_early -> size = memory[SIZE]; birth = memory[BIRTH]
+    :: else
+    fi;
+    last = memory[KEY];
+    assert(!is_torn(again, last));
+end:
+    skip
+}
+
+init { atomic { run recorder(); run drain(); run reader() } }
