@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE       4096u
-#define GROW_LEAST (UINT64_C(1) << 20)
-#define GROW_MOST  (UINT64_C(64) << 20)
+#define PAGE         4096u
+#define GROW_LEAST   (UINT64_C(1) << 20)
+#define GROW_MOST    (UINT64_C(64) << 20)
+#define RESERVE_PART (UINT64_C(4) << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);
@@ -72,15 +73,26 @@ static int open_again(const struct recording *recording) {
     return -ESTALE;
 }
 
+/* Some file systems undo what they have done when a signal comes. In a program whose timer fires again and
+ * again, a large request might never get to its end: so they are small. */
+static int reserve_part(int file, uint64_t from, uint64_t size) {
+    int r = EINTR;
+    for (int i = 0; r == EINTR && i < INTERRUPTIONS_MOST; i++)
+        r = posix_fallocate(file, (off_t)from, (off_t)size);
+    return -r;
+}
+
 /* Going over RLIMIT_FSIZE would raise SIGXFSZ in the program. */
 static int reserve_space(int file, uint64_t from, uint64_t to) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && to > limit.rlim_cur)
         return -EFBIG;
-    int r;
-    do r = posix_fallocate(file, (off_t)from, (off_t)(to - from));
-    while (r == EINTR);
-    return -r;
+    int r = 0;
+    for (uint64_t part; r == 0 && from < to; from += part) {
+        part = to - from < RESERVE_PART ? to - from : RESERVE_PART;
+        r = reserve_part(file, from, part);
+    }
+    return r;
 }
 
 static bool map_piece(struct recording *recording, int file, uint32_t piece) {
@@ -214,6 +226,11 @@ void arena_unmap(struct recording *recording) {
             uint64_t start = piece_start(recording, piece);
             munmap(recording_at(recording, start), piece_end(recording, piece) - start);
         }
+}
+
+void arena_discard(struct recording *recording) {
+    unlink(recording->path);
+    arena_unmap(recording);
 }
 
 void arena_close(struct recording *recording) {

@@ -28,11 +28,8 @@ static bool maps_fill(struct maps_reader *reader) {
     memmove(reader->text, reader->text + reader->next, rest);
     reader->next = 0;
     reader->filled = rest;
-    long size;
-    do
-        size = system_call(SYS_read, (uint64_t)reader->file_plus_one - 1, (uint64_t)reader->text + rest,
-            sizeof reader->text - rest, 0, 0, 0);
-    while (size == -EINTR);
+    long size = system_call_again(SYS_read, (uint64_t)reader->file_plus_one - 1,
+        (uint64_t)reader->text + rest, sizeof reader->text - rest, 0, 0, 0);
     if (size < 0) reader->failed = true;
     if (size <= 0) return false;
     reader->filled += (uint32_t)size;

@@ -50,6 +50,18 @@ static inline long system_call(
     return system_open() ? system_call_always(number, a, b, c, d, e, f) : -EFAULT;
 }
 
+/* The same once more when a signal has interrupted it; not for ever, since the program's own signals may come
+ * faster than the call can be made. */
+#define INTERRUPTIONS_MOST 100
+
+static inline long system_call_again(
+    long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    long result = -EINTR;
+    for (int i = 0; result == -EINTR && i < INTERRUPTIONS_MOST; i++)
+        result = system_call(number, a, b, c, d, e, f);
+    return result;
+}
+
 static inline uint64_t thread_pointer(void) {
     uint64_t pointer;
 #if defined(__x86_64__)

@@ -95,11 +95,10 @@ int dump_file_end(struct dump_file *file, int error) {
 int dump_file_put(struct dump_file *file, uint64_t offset, const void *bytes, size_t size) {
     if (offset + size > file->size_limit) return -EFBIG;
     for (size_t done = 0; done < size;) {
-        long r = system_call(SYS_pwrite64, (uint64_t)file->descriptor, (uint64_t)bytes + done, size - done,
-            offset + done, 0, 0);
-        if (r < 0 && r != -EINTR) return (int)r;
-        if (r == 0) return -EIO;
-        if (r > 0) done += (size_t)r;
+        long r = system_call_again(SYS_pwrite64, (uint64_t)file->descriptor, (uint64_t)bytes + done,
+            size - done, offset + done, 0, 0);
+        if (r <= 0) return r < 0 ? (int)r : -EIO;
+        done += (size_t)r;
     }
     return 0;
 }

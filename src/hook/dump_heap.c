@@ -194,10 +194,8 @@ static int put_maps(struct dump_file *file) {
     long size, maps = system_call(SYS_openat, (uint64_t)AT_FDCWD, (uint64_t) "/proc/self/maps",
                    O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (maps < 0) return (int)maps;
-    while ((size = system_call(SYS_read, (uint64_t)maps, (uint64_t)part, sizeof part, 0, 0, 0)) != 0) {
-        if (size > 0) dump_text_bytes(file, part, (size_t)size);
-        if (size < 0 && size != -EINTR) break;
-    }
+    while ((size = system_call_again(SYS_read, (uint64_t)maps, (uint64_t)part, sizeof part, 0, 0, 0)) > 0)
+        dump_text_bytes(file, part, (size_t)size);
     system_call(SYS_close, (uint64_t)maps, 0, 0, 0, 0, 0);
     return (int)size;
 }
