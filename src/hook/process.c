@@ -10,6 +10,10 @@
 
 #include <unistd.h>
 
+bool recorder_is_shared(void) {
+    return is_recording() && system_open() && recorder.recording.header->pid != getpid();
+}
+
 /* What other threads have allocated since their last draw stands in their thread-local storage. One of them
  * may be gone by now without having told: the copy fails where a plain read would fault. */
 static void flush_other(struct thread_record *record) {
@@ -25,7 +29,7 @@ void recorder_finish(void) {
     if (!is_recording()) return;
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
-    if (system_open() && header->pid != getpid()) return; /* a vforked child, in its parent's memory */
+    if (recorder_is_shared()) return;
     UNNOTICED;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
@@ -59,7 +63,8 @@ EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 
 void ours_exit(int status) {
-    recorder_finish();
+    /* Which of the two this is, a child in a sandbox may not ask. */
+    if (!recorder.is_childs_sandbox) recorder_finish();
     for (;;) system_call_always(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
 

@@ -36,7 +36,8 @@ long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
     enum sandbox sandbox = what_begins(number, a, b);
     bool was_closed = !system_open();
     if (sandbox != NO_SANDBOX && !was_closed) {
-        if (sandbox == STRICT_SANDBOX)
+        recorder.is_childs_sandbox = recorder_is_shared();
+        if (sandbox == STRICT_SANDBOX && !recorder.is_childs_sandbox)
             mscope_shutdown();
         else
             recorder_reserve();

@@ -33,6 +33,7 @@ struct recorder {
     _Atomic(_Atomic uint32_t *) owner;
     pthread_key_t thread_key; /* its destructor tells us of a thread's end */
     bool has_thread_key;
+    bool is_childs_sandbox; /* system calls were forbidden in a child that shares this memory: sandbox.c */
     char pattern[RECORDING_PATH_MAX]; /* of the recording's name, for children */
 };
 
@@ -99,6 +100,9 @@ void process_after_fork(bool in_child);
 
 /* While files can still be opened: space ahead, so that recording goes on without. */
 void recorder_reserve(void);
+
+/* Whether this is a child in its parent's memory (vfork), whose end is not that of the recording. */
+bool recorder_is_shared(void);
 
 /* As libc's syscall() returns it: -1 and errno for an error. */
 long hook_system_result(long result);

@@ -26,7 +26,8 @@ def test_same_outcome(build, folder, how, rate):
         kept = of_function(whole["rows"], "kept")
         assert (kept["live_objects"], kept["live_bytes"]) == (5100, 100 * 1000 + 5000 * 2000)
         assert of_function(whole["rows"], "churn")["total_objects"] == 301000, "also what threads do in the sandbox"
-        assert whole["totals"]["drops"] == 0
+        child = 1  # in the sandbox there can be no recording for it
+        assert (whole["totals"]["drops"], whole["totals"]["drops_by_kind"]["child"]) == (child, child)
 
 
 def test_the_strict_sandbox_ends_the_recording(build, folder):
@@ -35,6 +36,19 @@ def test_the_strict_sandbox_ends_the_recording(build, folder):
     whole = report(recording)
     assert of_function(whole["rows"], "kept")["live_objects"] == 101
     assert not any(row["function"] == "churn" for row in whole["rows"]), "that was in the sandbox"
+
+
+@pytest.mark.parametrize("rate", ["exact", "512K"])
+def test_the_sandbox_of_a_child_in_its_parents_memory(build, folder, rate):
+    """It kills neither, and the child's end is not that of the recording."""
+    program = build("sandbox.c", "-O1")
+    plain = harness.run([program, "vfork"], expect=3)
+    recording = folder / "r.mscope"
+    result = harness.run(record_command(recording, [program, "vfork"], rate), expect=None)
+    assert_same_outcome(plain, result, f"sandbox vfork at {rate}")
+    assert b"finished after" in malloscope("report", recording).stdout
+    if rate == "exact":
+        assert of_function(report(recording)["rows"], "kept")["live_objects"] == 5100
 
 
 def test_what_does_not_fit_is_dropped_and_said(build, folder):

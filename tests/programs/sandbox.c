@@ -1,5 +1,5 @@
 /* Allocates, forbids itself most system calls by seccomp, and goes on allocating: in threads that were there
- * before, too. Usage: sandbox kill|libc-kill|much|errno|strict */
+ * before, too. Usage: sandbox kill|libc-kill|much|errno|strict|vfork */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ALLOW(number)                                                                                        \
@@ -87,6 +88,15 @@ int main(int count, char **arguments) {
         churn(100000); /* out of what the heap has already */
         say("strict\n");
         syscall(SYS_exit, 3);
+    }
+    if (strcmp(how, "vfork") == 0) {
+        int vforked = vfork();
+        if (vforked == 0) _exit(forbid("kill"));
+        int status = -1;
+        if (waitpid(vforked, &status, 0) != vforked || status != 0) return 2;
+        for (int i = 0; i < 5000; i++) kept(2000);
+        say("vfork\n");
+        return 3;
     }
     pthread_t early, late;
     pthread_barrier_init(&before, NULL, 2);
