@@ -18,7 +18,7 @@ void pieces_add(struct pieces *pieces, const char *format, ...) {
     va_start(arguments, format);
     int length = vasprintf(&raw, format, arguments);
     va_end(arguments);
-    if (length < 0) return;
+    if (length < 0) memory_is_short();
     cleanup_text char *clean = text_clean(raw);
     free(raw);
     size_t room = pieces->width > strlen(pieces->indent) + 8 ? pieces->width - strlen(pieces->indent) : 8;
@@ -83,6 +83,10 @@ const char *summary_drop_text(enum drop drop) {
         return "allocations whose return from the allocator was not seen";
     case DROP_NAME:
         return "names of scopes, types, heaps or Python functions, for which the table had no room";
+    case DROP_INHERITED:
+        return "blocks of the parent process, which may be live in this one and are missing";
+    case DROP_CHILD:
+        return "child processes, for which no recording could be made";
     case DROP_KINDS:
         break;
     }
@@ -264,6 +268,7 @@ static const struct {
     {DROP_RING, "events came too fast", ": raise --rate or --ring"},
     {DROP_TRACKED, "too many blocks tracked at once", ": raise --rate or --blocks"},
     {DROP_CALL, "returns not seen", ""},
+    {DROP_INHERITED, "inherited blocks not taken over", ""},
 };
 
 static bool has_losses(const struct model *model) {

@@ -68,6 +68,9 @@ void arena_reserve(struct recording *recording, uint64_t size);
 /* The writer lets go of it. The file stays. */
 void arena_unmap(struct recording *recording);
 
+/* The same, and the file goes: it was never of use to anybody. */
+void arena_discard(struct recording *recording);
+
 /* `size` zeroed bytes, aligned to `alignment` (a power of two); their offset, or 0 when the arena is full. */
 uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t alignment);
 

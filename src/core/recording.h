@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
-#define RECORDING_VERSION 3
+#define RECORDING_VERSION 4
 
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
@@ -61,6 +61,8 @@ enum drop {
     DROP_TRACKED,     /* attached: the kernel's table of tracked blocks was full */
     DROP_CALL,        /* attached: a call whose return was not seen */
     DROP_NAME,        /* no room for the name of a scope, a type or a heap: shown without */
+    DROP_INHERITED,   /* forked: a block that the parent may have had, and this recording knows nothing of */
+    DROP_CHILD,       /* a child process that could not be given a recording of its own */
     DROP_KINDS
 };
 

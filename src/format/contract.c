@@ -39,6 +39,8 @@ static const char *const drop_names[DROP_KINDS] = {
     [DROP_TRACKED] = "tracked",
     [DROP_CALL] = "call",
     [DROP_NAME] = "name",
+    [DROP_INHERITED] = "inherited",
+    [DROP_CHILD] = "child",
 };
 
 const char *contract_state_name(enum process_state state) {

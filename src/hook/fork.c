@@ -59,25 +59,26 @@ static void copy_entry(struct live_entry *from, struct live_entry *to) {
     }
 }
 
+static void drop_inheritance(void) {
+    struct inheritance *former = inheritance;
+    inheritance = NULL;
+    if (former) pages_give(former, former->size);
+}
+
 void process_before_fork(void) {
     if (!is_recording() || !recorder.follow) return;
     UNNOTICED;
     struct recording *recording = &recorder.recording;
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
-    inheritance = pages_take(size);
-    if (inheritance) {
-        inheritance->size = size;
-        inheritance->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
-        inheritance->count = count;
-        for (uint32_t slot = 0; slot < count; slot++)
-            copy_entry(live_entry(recording, slot), &inheritance->entry[slot]);
-    }
-}
-
-static void drop_inheritance(void) {
-    if (inheritance) pages_give(inheritance, inheritance->size);
-    inheritance = NULL;
+    struct inheritance *copy = pages_take(size);
+    if (!copy) return;
+    copy->size = size;
+    copy->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
+    copy->count = count;
+    for (uint32_t slot = 0; slot < count; slot++) copy_entry(live_entry(recording, slot), &copy->entry[slot]);
+    drop_inheritance(); /* of a signal handler's fork, from which it jumped */
+    inheritance = copy;
 }
 
 /* ---- in the child ---- */
@@ -96,22 +97,39 @@ static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_
     return here;
 }
 
-/* Blocks keep their slots: the numbers stand in their marks and in the index. */
-static void inherit(struct recording *parent) {
+static void note_missing(uint64_t blocks) {
+    atomic_fetch_add_explicit(
+        &recorder.recording.header->drops[DROP_INHERITED], blocks, memory_order_relaxed);
+}
+
+/* What the parent had dropped may be live here as well as there. */
+static void inherit_drops(const struct recording_header *parent) {
+    static const enum drop lost[] = {
+        DROP_LIVE_TABLE, DROP_THREAD, DROP_SCRATCH, DROP_ADDRESS, DROP_INHERITED};
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) note_missing(parent->drops[lost[i]]);
+}
+
+static uint64_t count_live(struct recording *recording) {
+    uint64_t count = 0, slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
+    for (uint32_t slot = 0; slot < slots; slot++) count += live_address(live_entry(recording, slot)) != 0;
+    return count;
+}
+
+/* Blocks keep their slots: the numbers stand in their marks and in the index. False: there is no room. */
+static bool inherit(struct recording *parent) {
+    if (!inheritance) return false;
     uint64_t stacks = atomic_load_explicit(&parent->header->stacks.count, memory_order_acquire);
     size_t size = stacks * sizeof(uint32_t);
     uint32_t *known = pages_take(size);
-    if (!known) return;
+    if (!known) return false;
     struct live_entry *entry = inheritance->entry, *end = entry + inheritance->count;
     for (; entry < end; entry++)
         if (live_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
     pages_give(known, size);
-    if (!live_inherit(&recorder.recording, inheritance->entry, inheritance->count)) {
-        atomic_fetch_add(&recorder.recording.header->drops[DROP_LIVE_TABLE], 1);
-        return;
-    }
+    if (!live_inherit(&recorder.recording, inheritance->entry, inheritance->count)) return false;
     for (entry = inheritance->entry; entry < end; entry++)
         if (live_address(entry)) event_inherit(&recorder.recording, entry);
+    return true;
 }
 
 /* The totals do not count what was inherited: the child has allocated nothing yet. */
@@ -128,6 +146,10 @@ static void settle_figures(struct recording *recording) {
     atomic_fetch_or(&header->flags, RECORDING_FORKED);
 }
 
+static void note_lost_child(struct recording *parent) {
+    atomic_fetch_add_explicit(&parent->header->drops[DROP_CHILD], 1, memory_order_relaxed);
+}
+
 void process_begin_child(void) {
     UNNOTICED;
     int stage = RECORDING;
@@ -136,6 +158,7 @@ void process_begin_child(void) {
      * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded.
      * Nor is one that may not open a file. */
     if (!system_open() || gettid() != getpid()) {
+        if (recorder.follow) note_lost_child(&recorder.recording);
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
         return;
     }
@@ -154,14 +177,18 @@ void process_begin_child(void) {
     int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
     if (r == 0 &&
         !(modules_inherit(&recorder.recording, &parent) && names_inherit(&recorder.recording, &parent) &&
-            heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent)))
+            heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent))) {
+        arena_discard(&recorder.recording);
         r = -ENOSPC;
+    }
     if (r == 0) {
         /* The parent may have been stopped or started since the fork. */
         recorder.recording.header->active = inheritance ? inheritance->active : parent.header->active;
-        if (inheritance) inherit(&parent);
+        inherit_drops(parent.header);
+        if (!inherit(&parent)) note_missing(count_live(&parent));
         settle_figures(&recorder.recording);
     } else {
+        if (r != -ECANCELED) note_lost_child(&parent);
         hook_countdown = UINT64_MAX;
         scopes_switch(false);
     }

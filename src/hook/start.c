@@ -103,8 +103,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
         .start_realtime = kernel_time(CLOCK_REALTIME),
     };
     if (!recording_begin(recording, &beginning)) {
-        unlink(recording->path);
-        arena_unmap(recording);
+        arena_discard(recording);
         return -ENOSPC;
     }
     struct recording_header *header = recording->header;
