@@ -29,7 +29,7 @@ static void print_field(const char *title, const char *format, ...) {
     va_start(arguments, format);
     int length = vasprintf(&raw, format, arguments);
     va_end(arguments);
-    if (length < 0) return;
+    if (length < 0) memory_is_short();
     cleanup_text char *text = text_clean(raw);
     free(raw);
     printf("  %-14s %s\n", title, text);

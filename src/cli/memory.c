@@ -1,13 +1,20 @@
 #include "cli/memory.h"
 
+#include "model/problem.h"
+
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void memory_is_short(void) {
-    fputs("malloscope: out of memory\n", stderr);
-    exit(1);
+    static _Atomic bool said;
+    if (atomic_exchange(&said, true)) _exit(PROBLEM_FAILURE); /* the exit that is under way needs some, too */
+    fputs("malloscope: out of memory\nhint: free some memory and try again\n", stderr);
+    exit(PROBLEM_FAILURE);
 }
 
 static void *checked(void *memory) {

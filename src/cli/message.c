@@ -40,7 +40,7 @@ void message_note(const char *format, ...) {
     va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    if (length < 0) return;
+    if (length < 0) memory_is_short();
     cleanup_text char *clean = text_clean(text);
     free(text);
     fprintf(stderr, "malloscope: %s\n", clean);

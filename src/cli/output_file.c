@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "format/text.h"
+#include "model/unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,17 +53,20 @@ static int write_file(const struct output_wishes *wishes, const struct format *f
     int code = open_output(wishes, path, &out);
     if (code) return code;
     struct problem problem = {0};
+    struct stat status = {0};
+    bool is_regular = fstat(fileno(out), &status) == 0 && S_ISREG(status.st_mode);
+    if (is_regular) unfinished_begin(path);
     struct progress progress;
     progress_start(&progress, "writing");
     int r = format_write(format, input, out, &problem);
     progress_end(&progress);
-    struct stat status = {0};
-    fstat(fileno(out), &status);
+    if (r == 0 && fflush(out) == 0) fstat(fileno(out), &status);
     if (fclose(out) != 0 && r == 0)
         r = problem_set(&problem, PROBLEM_FAILURE, "choose another place with -o", "cannot write '%s': %s",
             path, strerror(errno));
+    unfinished_end();
     if (r < 0) {
-        if (S_ISREG(status.st_mode)) unlink(path);
+        if (is_regular) unlink(path);
         return message_problem(&problem);
     }
     if (!wishes->quiet)
