@@ -15,7 +15,7 @@ static void print_name(FILE *out, const char *name) {
             fputs(TEXT_REPLACEMENT, out);
         } else if (*name == ';') {
             fputc(':', out);
-        } else if (length == 1 && *name < ' ') {
+        } else if (text_control_length(name)) {
             fputc(' ', out);
         } else {
             fwrite(name, 1, length, out);

@@ -160,14 +160,15 @@ bool contract_write_heaps(struct json *json, const struct model *model) {
     return heaps != NULL;
 }
 
+/* Within quotes a line may break; no other control character is of use to a table. */
 static void write_csv_text(FILE *out, const char *text) {
-    bool quoted = text && strpbrk(text, ",\"\r\n");
+    bool quoted = text && strpbrk(text, ",\"\n");
 
     if (quoted) fputc('"', out);
     while (text && *text) {
         size_t length = text_utf8_length(text);
         if (*text == '"') fputc('"', out);
-        if (length) {
+        if (length && (*text == '\n' || !text_control_length(text))) {
             fwrite(text, 1, length, out);
         } else {
             fputs(TEXT_REPLACEMENT, out);

@@ -13,6 +13,7 @@
  * Stacks that differ in nothing else are one line. */
 #include "format/intern.h"
 #include "format/rescale.h"
+#include "format/text.h"
 #include "format/writers.h"
 
 #include <inttypes.h>
@@ -176,10 +177,22 @@ static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
     }
 }
 
+/* As the kernel writes line breaks in its own maps. */
+static void write_path(FILE *out, const char *path) {
+    for (size_t length; *path; path += length) {
+        size_t control = text_control_length(path);
+        length = control ? control : 1;
+        if (!control) fputc(*path, out);
+        for (size_t i = 0; i < control; i++) fprintf(out, "\\%03o", (unsigned char)path[i]);
+    }
+    fputc('\n', out);
+}
+
 static void write_mapping(FILE *out, const struct model_module *module, uint64_t start) {
-    fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp %08" PRIx64 " %02x:%02x %" PRIu64 " %s\n",
+    fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp %08" PRIx64 " %02x:%02x %" PRIu64 " ",
         move(module->process, start), move(module->process, start + (module->end - module->start)),
-        module->file_offset, module->device_major, module->device_minor, module->inode, module->path);
+        module->file_offset, module->device_major, module->device_minor, module->inode);
+    write_path(out, module->path);
 }
 
 static void write_page(FILE *out, uint64_t page, const char *name) {

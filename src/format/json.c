@@ -56,8 +56,9 @@ static void write_quoted(FILE *out, const char *text) {
             fputs("\\n", out);
         } else if (*text == '\t') {
             fputs("\\t", out);
-        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            fprintf(out, "\\u%04x", *text);
+        } else if (text_control_length(text)) {
+            fprintf(
+                out, "\\u%04x", (unsigned char)text[length - 1]); /* in two bytes, too, the last one is it */
         } else {
             fwrite(text, 1, length, out);
         }

@@ -31,6 +31,12 @@ size_t text_utf8_length(const char *text) {
     return length;
 }
 
+size_t text_control_length(const char *text) {
+    const unsigned char *bytes = (const unsigned char *)text;
+    if ((bytes[0] < 0x20 && bytes[0]) || bytes[0] == 0x7f) return 1;
+    return bytes[0] == 0xc2 && bytes[1] >= 0x80 && bytes[1] < 0xa0 ? 2 : 0;
+}
+
 char *text_to_utf8(const char *text) {
     const size_t replacement_size = strlen(TEXT_REPLACEMENT);
     char *copy = malloc(strlen(text) * replacement_size + 1);

@@ -18,8 +18,11 @@ static char *text_of(struct builder *builder, const struct snapshot *snapshot, u
 
 /* A name that the program gave must not play with the terminal. */
 static void clean_name(char *name) {
-    for (; *name; name++)
-        if ((unsigned char)*name < ' ' || *name == 0x7f) *name = '?';
+    for (unsigned char *byte = (unsigned char *)name; *byte; byte++) {
+        if (byte[0] < ' ' || byte[0] == 0x7f) byte[0] = '?';
+        if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0)
+            byte[0] = byte[1] = '?'; /* U+0080 to U+009F */
+    }
 }
 
 static bool needs_quotes(const char *start, const char *end) {

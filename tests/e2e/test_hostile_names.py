@@ -1,0 +1,110 @@
+"""Names that a program brings along (functions, files, threads, scopes, arguments, its own name and folder) never reach
+the terminal as commands, by whatever command or format they are shown."""
+
+import json
+import re
+
+import pytest
+
+import harness
+from harness import MALLOSCOPE, PROGRAMS, malloscope
+
+# Sets the title, clears the screen, moves the cursor; the same as single characters of UTF-8 and of Latin-1; turns the
+# direction of writing; what shells, spreadsheets and format strings take for more than text.
+TITLE = b"\x1b]0;title\x07"
+HOSTILE = [TITLE, b"\x1b[2J", b"\xc2\x9b2J", b"\x9b2J", b"\r", b"\x08\x08", b"\x7f", b"\xe2\x80\xae", b"%s%n", b"$(id)"]
+VIEWS = [
+    ["report"], ["report", "--by", "thread"], ["report", "--by", "file"], ["report", "--by", "module"],
+    ["report", "--by", "scope"], ["report", "--json", "-n", "0"], ["report", "--csv"], ["tree"], ["leaks"],
+    ["leaks", "--json"], ["info"], ["info", "--symbols"], ["stats", "--json"], ["timeline"], ["timeline", "--json"],
+    ["timeline", "--csv"],
+] + [
+    ["export", "-o", "-", "--format", name]
+    for name in ("heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv", "html")
+]  # fmt: skip
+
+
+def octal(text):
+    return "".join(f"\\{byte:03o}" for byte in text)
+
+
+@pytest.fixture(scope="module")
+def recorded(session_folder):
+    """A recording that is full of them, in a folder that is called so itself."""
+    folder = session_folder / ("hostile" + "\x1b[31m")
+    folder.mkdir()
+    source = (PROGRAMS / "hostile_terminal.c").read_text().replace("HOSTILE_FUNCTION", "stand_in")
+    (folder / "bad.c").write_text(source.replace("HOSTILE_FILE", "file_stand_in"))
+    harness.run(["gcc", "-g", "-O1", "-pthread", "-I", harness.ROOT / "include", "-S", folder / "bad.c", "-o", folder / "bad.s"])
+    name = b"evil" + b"".join(HOSTILE)
+    assembler = (folder / "bad.s").read_text()
+    for stand_in in ("file_stand_in", "stand_in"):
+        assembler = re.sub(rf'(\.(?:string|ascii)\s+"){stand_in}\b', lambda m: m[1] + octal(name), assembler)
+    assembler = re.sub(r'(\.file \d+ ".*")file_stand_in"', lambda m: m[1] + octal(name) + '"', assembler)
+    (folder / "bad.s").write_text(assembler)
+    program = folder / "pro\x1b[2Jgram\x7f"
+    harness.run(["gcc", "-pthread", folder / "bad.s", "-o", program])
+    path = folder / "r\x1b[31m.mscope"
+    arguments = [program, "t\x1b[31m\x9b\x7f", "scope\x1b]0;x\x07\u009b", TITLE.decode()]
+    harness.run(harness.record_command(path, arguments, "exact"))
+    return path
+
+
+def assert_harmless(output, what):
+    """Nothing but text: no control characters but line ends and tabs, in UTF-8 or outside of it."""
+    left = re.findall(rb"[^\n]{0,20}(?:[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f])[^\n]{0,20}", output)
+    assert not left, f"{what}: {left[:3]}"
+    output.decode()  # or it is no UTF-8, and single bytes may be commands
+
+
+def assert_direction_is_kept(output, what):
+    assert b"\xe2\x80\xae" not in output, what
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_no_view_passes_them_on(recorded, view, locale):
+    result = malloscope(*view, recorded, env={"LC_ALL": locale})
+    what = " ".join(view)
+    assert_harmless(result.stdout, what)
+    assert_harmless(result.stderr, what)
+    if view[0] != "export" and "--json" not in view and "--csv" not in view:
+        assert_direction_is_kept(result.stdout, what)
+
+
+def test_the_names_did_come_through(recorded):
+    """As they are, for programs: what JSON says is the name itself."""
+    exported = json.loads(malloscope("report", recorded, "--json", "-n", "0").stdout)
+    functions = " ".join(row["function"] or "" for row in exported["rows"])
+    assert "evil\x1b]0;title\x07\x1b[2J\u009b2J" in functions and "%s%n$(id)" in functions
+    assert b"evil\\x1b]0;title" in malloscope("report", recorded).stdout
+
+
+@pytest.mark.parametrize("command", ["report", "info", "flame", "diff", "dump", "archive", "timeline"])
+def test_no_message_passes_them_on(folder, command):
+    missing = folder / "no\x1b[2J\x9b\u009bsuch.mscope"
+    others = [missing] if command == "diff" else ["-o", folder / "out"] if command in ("dump", "archive", "flame") else []
+    result = malloscope(command, missing, *others, expect=3)
+    assert_harmless(result.stdout + result.stderr, command)
+
+
+def test_no_outcome_of_run_passes_them_on(recorded, folder):
+    program = recorded.parent / "pro\x1b[2Jgram\x7f"
+    result = malloscope("run", "--exact", "-o", folder / "x\x1b[2J.mscope", "--", program, "a", "b")
+    assert_harmless(result.stderr, "run")
+    result = malloscope("run", "-o", folder / "y.mscope", "--", folder / "no\x1b[2Jsuch", expect=None)
+    assert_harmless(result.stderr, "run")
+    assert result.returncode != 0
+
+
+def test_live_screen_shows_them_harmless(recorded, folder, start):
+    """In a terminal that keeps what it was sent."""
+    log = folder / "typescript"
+    screen = harness.run(
+        ["script", "-qec", f"'{MALLOSCOPE}' top '{recorded}'", log], env={"TERM": "xterm", "LC_ALL": "C.UTF-8"},
+        input=b"q",
+    )
+    sent = screen.stdout
+    assert b"evil" in sent
+    for bad in (TITLE, b"\x1b[31m", b"\xc2\x9b", b"\xe2\x80\xae"):
+        assert bad not in sent, bad
