@@ -166,8 +166,8 @@ int image_open(const char *path, const char *root, bool search_debug, struct ima
     if (image->elf) image->bytes = (const uint8_t *)elf_rawfile(image->elf, &image->size);
     if (!image->bytes || elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &image->header)) {
         image_close(image);
-        return problem_set(problem, problem_kind_of_errno(error), NULL, "cannot read '%s': %s", path,
-            error ? strerror(error) : "not an ELF file");
+        return problem_set(problem, problem_kind_of_errno(error), problem_remedy_of_errno(error),
+            "cannot read '%s': %s", path, error ? strerror(error) : "not an ELF file");
     }
     read_segments(image);
     read_sections(image);

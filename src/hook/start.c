@@ -53,6 +53,7 @@ static bool heap_is_tagged(void) {
 
 /* One line on standard error, without stdio. */
 static void say_why_not(const char *path, int error) {
+    UNNOTICED;
     char line[RECORDING_PATH_MAX + 256];
     size_t length = 0;
     const char *parts[] = {"malloscope: cannot record into '", path, "': ", strerrordesc_np(error),

@@ -34,8 +34,8 @@ static int out_of_memory(const struct archive *archive, struct problem *problem)
 static int failed(const struct archive *archive, int error, const char *what, struct problem *problem) {
     if (error == -EBADMSG) return damaged(archive, what, problem);
     if (error == -ENOMEM) return out_of_memory(archive, problem);
-    return problem_set(problem, problem_kind_of_errno(-error), NULL, "cannot read the archive '%s': %s",
-        archive->path, strerror(-error));
+    return problem_set(problem, problem_kind_of_errno(-error), problem_remedy_of_errno(-error),
+        "cannot read the archive '%s': %s", archive->path, strerror(-error));
 }
 
 static bool growth_is_sane(const struct part_head *head) {

@@ -29,3 +29,17 @@ enum problem_kind problem_kind_of_errno(int error) {
         return PROBLEM_FAILURE;
     }
 }
+
+const char *problem_remedy_of_errno(int error) {
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit on open files with 'ulimit -n', or close some";
+    case ENOMEM:
+        return "free some memory and try again";
+    case EIO:
+        return "the disk or its file system has a fault: copy the file elsewhere, and read the copy";
+    default:
+        return "try again, or read a copy of the file";
+    }
+}

@@ -30,4 +30,7 @@ int problem_set(struct problem *problem, enum problem_kind kind, const char *rem
 /* The kind that fits an errno: ENOENT and ESRCH are missing, EACCES and EPERM permission, others failure. */
 enum problem_kind problem_kind_of_errno(int error);
 
+/* What to do about an errno that says that a file could not be opened or read, if nothing better is known. */
+const char *problem_remedy_of_errno(int error);
+
 #endif

@@ -349,8 +349,8 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     ssize_t length = pread(file->descriptor, &header, sizeof header, 0);
     if (length < 0 || fstat(file->descriptor, &status) < 0) {
         int error = errno;
-        return problem_set(
-            problem, problem_kind_of_errno(error), NULL, "cannot read '%s': %s", file->path, strerror(error));
+        return problem_set(problem, problem_kind_of_errno(error), problem_remedy_of_errno(error),
+            "cannot read '%s': %s", file->path, strerror(error));
     }
     int r = header_check(&header, length, file->path, problem);
     if (r < 0) return r;

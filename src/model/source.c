@@ -44,7 +44,7 @@ int recording_file_open(
                                  ? "check the path; 'malloscope run' names the recording it writes, usually "
                                    "malloscope.PROGRAM.PID.mscope in the folder it was started in"
                              : error == EACCES || error == EPERM ? become_owner()
-                                                                 : NULL;
+                                                                 : problem_remedy_of_errno(error);
         return problem_set(problem, error == ENOTDIR ? PROBLEM_MISSING : problem_kind_of_errno(error), remedy,
             "cannot open '%s': %s", path, strerror(error));
     }

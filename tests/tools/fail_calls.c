@@ -116,9 +116,10 @@ static bool is_left_alone(const struct __ptrace_syscall_info *info) {
     }
 }
 
-static bool is_for_memory(uint64_t number) {
+/* malloc makes these, too, on behalf of the program. */
+static bool is_mallocs(uint64_t number) {
     return number == SYS_mmap || number == SYS_munmap || number == SYS_mprotect || number == SYS_madvise ||
-           number == SYS_mremap || number == SYS_brk;
+           number == SYS_mremap || number == SYS_brk || number == SYS_getrandom;
 }
 
 /* Where the library has called the function of libc that makes this call; 0: it has not. */
@@ -126,7 +127,7 @@ static uint64_t caller_in_ours(pid_t pid, const struct __ptrace_syscall_info *in
     uint64_t words[WORDS];
     struct iovec here = {words, sizeof words}, there = {(void *)info->stack_pointer, sizeof words};
     ssize_t size = process_vm_readv(pid, &here, 1, &there, 1, 0);
-    int inner = is_for_memory(info->entry.nr) ? 0 : 2; /* functions of libc that may lie in between */
+    int inner = is_mallocs(info->entry.nr) ? 0 : 2; /* functions of libc that may lie in between */
     for (ssize_t i = 0; i < size / 8; i++) {
         const struct code *code = code_at(words[i]);
         if (!code) continue;
