@@ -4,6 +4,7 @@
 #include "model/packed.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,18 @@ static int failed(const struct archive *archive, int error, const char *what, st
 
 static bool growth_is_sane(const struct part_head *head) {
     return head->size <= GROWTH_SPARE || (head->size - GROWTH_SPARE) / PACKED_GROWTH_MAX <= head->packed_size;
+}
+
+/* A few bytes can stand for very many: whoever reads them needs a machine that has room for these, and for a
+ * copy. */
+static int check_room(
+    const struct archive *archive, const struct archive_place *place, struct problem *problem) {
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (place->size <= memory / 2) return 0;
+    return problem_set(problem, PROBLEM_FAILURE, "read it on a machine that has more memory",
+        "a part of the archive '%s' unpacks to %" PRIu64 " MiB, too many for the %" PRIu64
+        " MiB of this machine",
+        archive->path, place->size >> 20, memory >> 20);
 }
 
 static bool add_recording(struct archive *archive, struct archive_place place) {
@@ -95,6 +108,7 @@ void archive_close(struct archive *archive) {
 
 int archive_take_names(const struct archive *archive, void **ret_names, struct problem *problem) {
     const struct archive_place *place = &archive->names;
+    if (check_room(archive, place, problem) < 0) return -(int)PROBLEM_FAILURE;
     void *names = malloc(place->size ? place->size : 1);
     struct unpacker *unpacker = unpacker_new(archive->descriptor, place->offset, place->packed_size);
     int r = names && unpacker ? unpacker_read(unpacker, names, place->size) : -ENOMEM;
@@ -175,6 +189,7 @@ static int unpack_recording(
 int archive_take_recording(
     const struct archive *archive, size_t number, struct recording_file *ret_file, struct problem *problem) {
     const struct archive_place *place = &archive->recordings[number];
+    if (check_room(archive, place, problem) < 0) return -(int)PROBLEM_FAILURE;
     struct recording_file file = {
         .descriptor = memfd_create("recording", MFD_CLOEXEC), .path = archive->path, .is_archived = true};
     if (file.descriptor < 0)

@@ -1,5 +1,7 @@
 #include "model/load.h"
 
+#include "core/heaps.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,12 +182,16 @@ static bool add_heap(struct builder *builder, uint32_t number, const char *name,
     return true;
 }
 
-static bool load_heaps(struct builder *builder, const struct snapshot *snapshot) {
+static bool load_heaps(struct builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     model->processes[model->process_count - 1].first_heap = model->heap_count;
     if (!add_heap(builder, 0, HEAP_MALLOC, snapshot_header(snapshot)->rate)) return false;
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
+        if (cursor.number >= HEAPS_MOST) {
+            builder_warn_damage(builder, "'%s' is damaged: it has more than %u heaps", path, HEAPS_MOST);
+            break;
+        }
         uint64_t rate = record->rate;
         if (cursor.number == 0 || record->complete != 1 || rate == 0) continue;
         const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
@@ -354,7 +360,7 @@ int load_recording(
 
     builder->text_left = 4 * snapshot->size + (UINT64_C(1) << 20);
     bool whole = load_process(builder, snapshot, path) && load_texts(builder, snapshot) &&
-                 load_heaps(builder, snapshot) && load_codes(builder, snapshot) &&
+                 load_heaps(builder, snapshot, path) && load_codes(builder, snapshot) &&
                  load_stacks(builder, snapshot, path) && load_modules(builder, snapshot, path) &&
                  load_threads(builder, snapshot);
     /* Several processes have no common time: only the first one's timeline is read, and dropped if others

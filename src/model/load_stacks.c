@@ -9,6 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+/* More than any recorder keeps of a stack: 4,096 native frames, as many of an interpreter's, and scopes. Call
+ * trees are as deep as the deepest stack. */
+#define FRAMES_MOST 16384u
 
 /* A record that has figures, and the stack of the model that it became part of. */
 struct loaded {
@@ -105,7 +110,7 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
         if (record->alloc_objects == 0 && record->alloc_bytes == 0 && record->samples == 0) continue;
         uint32_t frames = *(const volatile uint32_t *)&record->frame_count;
         uint64_t place = *(const volatile uint64_t *)&record->frames;
-        if (frames && (frames > frames_left || place % sizeof(uint64_t) != 0 ||
+        if (frames && (frames > FRAMES_MOST || frames > frames_left || place % sizeof(uint64_t) != 0 ||
                           !snapshot_has(snapshot, place, frames * sizeof(uint64_t)))) {
             unreadable++;
             continue;
@@ -167,10 +172,22 @@ static struct model_stack *add_stack(struct builder *builder, const struct loade
     return stack;
 }
 
+/* Another one in each process, so that nobody can write a recording whose stacks all have one hash. */
+static uint64_t hash_key(void) {
+    static uint64_t key;
+    if (!key && getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key) key = (uintptr_t)&key;
+    return key |= 1;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word, uint64_t key) {
+    __extension__ unsigned __int128 product = (unsigned __int128)(hash ^ word) * key;
+    return (uint64_t)product ^ (uint64_t)(product >> 64) ^ key;
+}
+
 static uint64_t hash_stack(const struct loaded *loaded) {
-    uint64_t hash = (uint64_t)loaded->type << 32 | loaded->frame_count;
-    for (uint32_t i = 0; i < loaded->frame_count; i++)
-        hash = (hash ^ loaded->frames[i]) * UINT64_C(0x9e3779b97f4a7c15), hash ^= hash >> 29;
+    uint64_t key = hash_key();
+    uint64_t hash = mix(key, (uint64_t)loaded->type << 32 | loaded->frame_count, key);
+    for (uint32_t i = 0; i < loaded->frame_count; i++) hash = mix(hash, loaded->frames[i], key);
     return hash;
 }
 

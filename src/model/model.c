@@ -2,6 +2,7 @@
 
 #include "model/archive.h"
 #include "model/load.h"
+#include "model/module_map.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,24 +35,7 @@ static struct model_place find_by_number(
 }
 
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address) {
-    /* The modules before `low` start at or below the address, or belong to earlier processes. */
-    size_t low = 0, high = model->module_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct model_module *module = &model->modules[middle];
-        if (module->process < process || (module->process == process && module->start <= address))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct model_module *latest = NULL;
-    while (low-- > 0) {
-        const struct model_module *module = &model->modules[low];
-        if (module->process != process || module->reach <= address) break;
-        if (module->by_number || address >= module->end) continue;
-        if (!latest || module->first_seen > latest->first_seen) latest = module;
-    }
-    return latest;
+    return module_map_find(model, process, address);
 }
 
 struct model_place model_find_place(const struct model *model, uint32_t process, uint64_t word) {
@@ -67,20 +51,16 @@ struct model_place model_find_place(const struct model *model, uint32_t process,
     }
 }
 
-static void sort_modules(struct model *model) {
-    if (model->module_count == 0) return;
+/* False if there is no memory. */
+static bool sort_modules(struct model *model) {
+    if (model->module_count == 0) return true;
     qsort(model->modules, model->module_count, sizeof *model->modules, compare_modules);
-    for (size_t i = 0; i < model->module_count; i++) {
-        struct model_module *module = &model->modules[i];
-        module->reach = module->by_number ? 0 : module->end;
-        if (i && module[-1].process == module->process && module[-1].reach > module->reach)
-            module->reach = module[-1].reach;
-        model->numbered[i] = module;
-    }
+    for (size_t i = 0; i < model->module_count; i++) model->numbered[i] = &model->modules[i];
     qsort(model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
+    return module_map_make(model);
 }
 
-static void sum_up(struct builder *builder) {
+static bool sum_up(struct builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
     figures_clear(sum);
@@ -99,12 +79,12 @@ static void sum_up(struct builder *builder) {
     health->mean_depth = samples > 0 ? builder->depth_sum / samples : 0;
     health->confidence = truncated < 0.05 ? "high" : truncated < 0.20 ? "medium" : "low";
 
-    sort_modules(model);
     if (model->process_count > 1) {
         free(model->timeline);
         model->timeline = NULL;
         model->moment_count = 0;
     }
+    return sort_modules(model);
 }
 
 static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
@@ -247,8 +227,12 @@ static int load(const char *const *names, size_t count, struct reading reading, 
         model_free(model);
         return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
     }
-    sum_up(&builder);
+    bool whole = sum_up(&builder);
     free(builder.frame_starts);
+    if (!whole) {
+        model_free(model);
+        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+    }
     *ret_model = model;
     return 0;
 }
@@ -319,6 +303,7 @@ void model_free(struct model *model) {
     free(model->live);
     free(model->modules);
     free(model->numbered);
+    free(model->module_ranges);
     free(model->threads);
     free(model->timeline);
     free(model->frame_store);

@@ -88,7 +88,6 @@ struct model_module {
     uint8_t build_id_size;
     uint64_t inode;
     uint32_t device_major, device_minor;
-    uint64_t reach; /* largest `end` up to here of those that addresses lie in: how far a search looks back */
 };
 
 #define HEAP_MALLOC "malloc"         /* name of the heap that malloc and its family serve */
@@ -200,6 +199,8 @@ struct model {
     struct model_module *modules; /* sorted by process, start */
     size_t module_count;
     const struct model_module **numbered; /* all of them, sorted by process, number */
+    struct module_range *module_ranges;   /* see module_map.h */
+    size_t module_range_count;
     struct model_heap *heaps;             /* sorted by process, number; each process has malloc's */
     size_t heap_count;
     struct model_code *codes;

@@ -76,7 +76,9 @@ void snapshot_make_stand_alone(struct snapshot *snapshot);
 /* Whether `length` bytes at `offset` are there. Overflow-safe; offset 0 means "none" and is not. */
 bool snapshot_has(const struct snapshot *snapshot, uint64_t offset, uint64_t length);
 
-/* The zero-terminated text at `offset`, or NULL if there is none or it does not end within the copy. */
+/* The zero-terminated text at `offset`, or NULL if there is none, or it does not end within the copy or is
+ * longer than any that a recorder writes: paths and command lines have 4,096 bytes. */
+#define TEXT_ROOM 16384u
 const char *snapshot_text(const struct snapshot *snapshot, uint64_t offset);
 
 /* Visits the entries of a table in order, leaving out long stretches of zeros. Start with a zeroed cursor. */

@@ -10,7 +10,8 @@ bool snapshot_has(const struct snapshot *snapshot, uint64_t offset, uint64_t len
 const char *snapshot_text(const struct snapshot *snapshot, uint64_t offset) {
     if (!snapshot_has(snapshot, offset, 1)) return NULL;
     const char *text = (const char *)snapshot->bytes + offset;
-    return memchr(text, '\0', snapshot->size - offset) ? text : NULL;
+    uint64_t room = snapshot->size - offset;
+    return memchr(text, '\0', room < TEXT_ROOM ? room : TEXT_ROOM) ? text : NULL;
 }
 
 bool snapshot_part_is_used(const struct snapshot *snapshot, uint64_t part) {

@@ -3,6 +3,7 @@
 #include "format/contract.h"
 #include "format/format.h"
 #include "format/profile.pb-c.h"
+#include "model/module_map.h"
 #include "no_labels.h"
 
 #include <stdlib.h>
@@ -18,14 +19,12 @@ static struct model_module modules[] = {
         .file_offset = 0x1000,
         .path = "/bin/demo",
         .build_id = {0xab, 0x0c},
-        .build_id_size = 2,
-        .reach = 0x55010000},
+        .build_id_size = 2},
     [LIBX] = {.start = 0x7f0000000000,
         .end = 0x7f0000010000,
         .path = "/lib/libx.so.1",
         .inode = 7,
-        .device_major = 8,
-        .reach = 0x7f0000010000},
+        .device_major = 8},
 };
 
 static const struct symbol main_symbol[] = {{"main", "main", "/src/demo.c", 30, 28, false, false, NULL}};
@@ -220,6 +219,7 @@ static void modules_that_had_one_place_are_moved_apart_in_text(void) {
     model.modules = four;
     model.numbered = numbered;
     model.module_count = 4;
+    if (!module_map_make(&model)) abort();
     model.stacks = &stack;
     model.stack_count = 1;
     export("heap", VALUE_LIVE);
@@ -228,6 +228,7 @@ static void modules_that_had_one_place_are_moved_apart_in_text(void) {
     CHECK(line_that_starts(text, "60000000-60003000 r-xp 00000000 00:00 0 /lib/a.so"));
     CHECK(line_that_starts(text, "810000000000-810000003000 r-xp 00000000 00:00 0 /lib/b.so"));
     CHECK(line_that_starts(text, "810000004000-810000006000 r-xp 00000000 00:00 0 /lib/c.so"));
+    free(model.module_ranges);
     model = before;
 }
 
@@ -434,6 +435,7 @@ static void an_empty_model_gives_an_empty_export(void) {
 }
 
 int main(void) {
+    if (!module_map_make(&model)) abort();
     formats_are_found_by_name();
     collapsed_merges_equal_lines_and_leaves_zeros_out();
     heap_writes_estimates_and_addresses_for_its_readers();
@@ -450,6 +452,7 @@ int main(void) {
     rows_are_written_as_the_contract_says();
     a_full_disk_is_a_problem();
     an_empty_model_gives_an_empty_export();
+    free(model.module_ranges);
     free(text);
     return check_result();
 }

@@ -450,10 +450,10 @@ static void what_is_no_recording_is_refused_with_a_reason(void) {
     struct made made = made_new(4096, 0);
     made.header->version = RECORDING_VERSION - 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 2");
+    refuses(path, PROBLEM_DAMAGED, "version 3");
     made.header->version = RECORDING_VERSION + 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 4");
+    refuses(path, PROBLEM_DAMAGED, "version 5");
     made.header->version = RECORDING_VERSION;
     made.header->header_size = 12;
     made_write(&made, path);

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef MADE_SIZE
 #define MADE_SIZE (256u * 1024)
+#endif
 
 /* A recording in memory; `header` is also the base of all offsets. */
 struct made {

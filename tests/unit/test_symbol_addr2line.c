@@ -127,6 +127,8 @@ static bool same_text(const char *a, const char *b) {
  * function the name of the symbol around it, and a function around inlined ones its bare name. */
 static bool same_function(const struct symbol *frame, const char *function) {
     if (strcmp(frame->function, function) == 0) return true;
+    /* What the headers call pread is pread64 to the linker: the name in the source is the one to show. */
+    if (frame->linkage && strcmp(frame->linkage, function) == 0) return true;
     return frame->inlined ? !frame->linkage : strstr(frame->function, function) != NULL;
 }
 

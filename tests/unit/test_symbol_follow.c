@@ -20,12 +20,8 @@ static struct later *read_later(const struct world *world) {
     strcpy(later->path, world->path);
     later->modules[1] = world->module;
     later->modules[1].path = later->path;
-    later->modules[0] = (struct model_module){.start = 0x1000,
-        .end = 0x2000,
-        .reach = 0x2000,
-        .number = 1,
-        .first_seen = 5,
-        .path = "/none/libnew.so"};
+    later->modules[0] = (struct model_module){
+        .start = 0x1000, .end = 0x2000, .number = 1, .first_seen = 5, .path = "/none/libnew.so"};
     later->numbered[0] = &later->modules[1];
     later->numbered[1] = &later->modules[0];
     later->process.executable = later->path;
@@ -33,10 +29,12 @@ static struct later *read_later(const struct world *world) {
     later->model.modules = later->modules;
     later->model.numbered = later->numbered;
     later->model.module_count = 2;
+    if (!module_map_make(&later->model)) abort();
     return later;
 }
 
 static void forget(struct later *later) {
+    free(later->model.module_ranges);
     memset(later, 0xa5, sizeof *later);
     free(later);
 }
@@ -64,6 +62,7 @@ static void names_stay_and_new_ones_are_found(void) {
     CHECK(look_up_word(&world, 0x1235).module == &two->modules[0]);
     resolver_free(world.resolver);
     forget(two);
+    free(world.model.module_ranges);
 }
 
 static void another_recording_is_refused(void) {

@@ -2,6 +2,7 @@
 #ifndef MALLOSCOPE_TESTS_TEST_SYMBOL_WORLD_H
 #define MALLOSCOPE_TESTS_TEST_SYMBOL_WORLD_H
 
+#include "model/module_map.h"
 #include "symbol/symbol.h"
 
 #include <elfutils/libdwelf.h>
@@ -81,7 +82,7 @@ static inline void world_map(struct world *world, const char *path) {
 
 /* Starts the resolver. The module may be changed before. */
 static inline void world_resolve(struct world *world) {
-    world->module.reach = world->module.end;
+    if (!module_map_make(&world->model)) abort();
     struct problem problem;
     if (resolver_new(&world->model, &world->resolver, &problem) != 0) abort();
 }
@@ -89,6 +90,8 @@ static inline void world_resolve(struct world *world) {
 static inline void world_end(struct world *world) {
     resolver_free(world->resolver);
     world->resolver = NULL;
+    free(world->model.module_ranges);
+    world->model.module_ranges = NULL;
 }
 
 static inline struct symbol_list look_up_word(struct world *world, uint64_t word) {
