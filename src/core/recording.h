@@ -62,7 +62,7 @@ enum drop {
     DROP_CALL,        /* attached: a call whose return was not seen */
     DROP_NAME,        /* no room for the name of a scope, a type or a heap: shown without */
     DROP_INHERITED,   /* forked: a block that the parent may have had, and this recording knows nothing of */
-    DROP_CHILD,       /* a child process that could not be given a recording of its own */
+    DROP_CHILD,       /* a child process without a recording of its own: nothing is missing in this one */
     DROP_KINDS
 };
 

@@ -200,7 +200,8 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     sum_stacks(recording, &stats);
     stats.peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE;
     stats.heaps = atomic_load_explicit(&header->heaps.count, memory_order_relaxed);
-    for (int i = 0; i < DROP_KINDS; i++) stats.drops += counter_load(&header->drops[i]);
+    for (int i = 0; i < DROP_KINDS; i++)
+        if (i != DROP_CHILD) stats.drops += counter_load(&header->drops[i]);
     for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
         stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
     stats.max_bytes = header->size_max;

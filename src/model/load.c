@@ -379,7 +379,7 @@ int load_recording(
     model->totals.unknown_frees += header->unknown_frees;
     for (int i = 0; i < DROP_KINDS; i++) {
         model->totals.drops[i] += header->drops[i];
-        model->totals.drops_total += header->drops[i];
+        if (i != DROP_CHILD) model->totals.drops_total += header->drops[i];
     }
     for (size_t i = 0; i < model->heap_count; i++) {
         if (model->heaps[i].rate > model->rate) model->rate = model->heaps[i].rate;

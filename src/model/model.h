@@ -201,7 +201,7 @@ struct model {
     const struct model_module **numbered; /* all of them, sorted by process, number */
     struct module_range *module_ranges;   /* see module_map.h */
     size_t module_range_count;
-    struct model_heap *heaps;             /* sorted by process, number; each process has malloc's */
+    struct model_heap *heaps; /* sorted by process, number; each process has malloc's */
     size_t heap_count;
     struct model_code *codes;
     size_t code_count;

@@ -63,11 +63,16 @@ def faults(build):
     return Faults(build)
 
 
-def totals_by_process(folder, first):
-    """What the recordings say: that of the first process, then its child's. A recording can always be read."""
+def is_begun(path):
+    with open(path, "rb") as file:
+        return file.read(6) == b"MSCOPE"
+
+
+def totals_by_process(folder, first, may_be_left=False):
+    """What the recordings say: that of the first process, and its child's. A recording can always be read."""
     found = {}
     for path in folder.glob("*.mscope"):
-        if path.stat().st_size == 0:
+        if may_be_left and not is_begun(path):
             continue  # it could not be filled, and not be removed either
         pid = int(path.name.split(".")[0])
         found["parent" if pid == first else "child"] = harness.stats(path)["totals"]
@@ -86,11 +91,11 @@ def assert_unharmed(faults, folder, options, expected, number, how, error):
     result, calls = faults.run(folder, options, number, how, error)
     failed = [call for call in calls if call.failed]
     what = f"call {number} {how}: {errno.errorcode[error]} in {failed[:3]}"
-    assert failed, what
+    assert failed or len(calls) < number, what  # one more or less is possible
     assert (result.returncode, result.stdout) == (faults.plain.returncode, faults.plain.stdout), (what, result.stderr)
     text = result.stderr.decode()
     assert re.fullmatch(r"(malloscope: cannot (record into|write a dump to) .*\n)*", text), (what, text)
-    found = totals_by_process(folder, calls[0].pid)
+    found = totals_by_process(folder, calls[0].pid, how == "from")
     if "parent" not in found:
         silenced = any(call.failed and call.name == 1 for call in calls)  # the message itself
         assert "cannot record into" in text or silenced, what
@@ -250,8 +255,10 @@ def test_where_the_system_fails_the_tool_says_so_or_gives_the_whole_result(tool,
                 what = (name, number, error, result.returncode, result.stderr[-300:])
                 tried += 1
                 if result.returncode == 0:
-                    no_source = name in ("openat", "mmap", "read", "pread64", "newfstatat") and "flame" in command
-                    assert result.stdout == good.stdout or b"warning" in result.stderr or no_source, what
+                    # Source, and debug info in a file of its own, are as good as not there if they cannot be read.
+                    reads = name in ("openat", "mmap", "read", "pread64", "newfstatat", "lseek")
+                    is_optional = reads and ("flame" in command or "pprof" in command or "archive" in command)
+                    assert result.stdout == good.stdout or b"warning" in result.stderr or is_optional, what
                 else:
                     assert result.returncode in (1, 3, 4, 5), what
                     assert re.search(rb"malloscope: .*\n(.*\n)*.*hint: ", result.stderr), what

@@ -1,5 +1,6 @@
-/* Names and arguments that would play with a terminal if they were printed as they are. The test puts them where
- * these stand in: function and file in the debug information. The thread's name and the scope's come as arguments. */
+/* Names and arguments that would play with a terminal if they were printed as they are. The test puts them
+ * where these stand in: function and file in the debug information. The thread's name and the scope's come as
+ * arguments. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -217,7 +217,8 @@ static void sharing_does_not_multiply(void) {
         struct stack_record *record = (struct stack_record *)(bytes + at);
         memset(record, 1, sizeof *record);
         record->frames = size / 2;
-        record->frame_count = (uint32_t)(16384 - at / sizeof *record % 1000); /* as many as a stack may have */
+        record->frame_count =
+            (uint32_t)(16384 - at / sizeof *record % 1000); /* as many as a stack may have */
     }
     memset(bytes + size / 2, 'x', size / 2 - 1);
     put(bytes, size);
