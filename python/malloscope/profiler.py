@@ -7,6 +7,8 @@ A call that the state does not allow raises StateError and changes nothing.
 """
 
 import atexit
+import functools
+import inspect
 import os
 import shutil
 import tempfile
@@ -17,13 +19,14 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Optional, Type, Union
+from typing import Any, Callable, Optional, Type, TypeVar, Union, cast
 
 from ._recorder import State, recorder, unrecorded
 from .errors import StateError
 from .snapshot import HeapSnapshot
 
 DEFAULT_RATE_KB = 512
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _lock = threading.RLock()
 _numbers = count(1)
@@ -169,6 +172,28 @@ class MemoryProfiler(ContextDecorator):
         self._depth = 0
         self._begun_ns = 0
         self._live_before = 0
+
+    def __call__(self, function: Function) -> Function:
+        """Functions that go on later are recorded until they end, and so is what runs in between."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded_coroutine(*given: Any, **named: Any) -> Any:
+                with self:
+                    return await function(*given, **named)
+
+            return cast(Function, recorded_coroutine)
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def recorded_generator(*given: Any, **named: Any) -> Any:
+                with self:
+                    return (yield from function(*given, **named))
+
+            return cast(Function, recorded_generator)
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__qualname__} is an asynchronous generator: use 'with MemoryProfiler()' inside it")
+        return super().__call__(function)
 
     def __enter__(self) -> "MemoryProfiler":
         self._depth += 1

@@ -287,8 +287,11 @@ class HeapSnapshot:
         rows = [SiteDifference(*site, *change) for site, change in changes.items() if change != [0, 0]]
         return sorted(rows, key=lambda row: -abs(row.bytes))
 
-    def save(self, path: Union[str, "os.PathLike[str]"], format: str = "speedscope") -> None:
-        """Writes the snapshot for other tools: see FORMATS. A file that is there is replaced."""
+    def save(self, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None) -> None:
+        """Writes the snapshot for other tools: see FORMATS. A file that is there is replaced. Without a format the
+        name tells: .html, .csv, .mscope, .collapsed, .heap, .pprof or .pb.gz; speedscope if it ends otherwise."""
+        if format is None:
+            format = _format_of(os.fspath(path))
         if format not in FORMATS:
             raise ValueError(f"there is no format {format!r}; it is one of {', '.join(FORMATS)}")
         with unrecorded():
@@ -301,6 +304,17 @@ class HeapSnapshot:
         if self._contents is None:
             return f"<HeapSnapshot {self._path}, not resolved>"
         return f"<HeapSnapshot of {self.estimated_heap_bytes:,} bytes in {self.live_samples:,} samples>"
+
+
+_ENDINGS = {".pb.gz": "pprof", ".folded": "collapsed"}
+
+
+def _format_of(path: str) -> str:
+    for ending, format in _ENDINGS.items():
+        if path.endswith(ending):
+            return format
+    ending = os.path.splitext(path)[1][1:]
+    return ending if ending in FORMATS and ending != "json" else "speedscope"
 
 
 def _site(stack: List[StackFrame]) -> StackFrame:

@@ -11,6 +11,7 @@
 #include "cli/units.h"
 #include "format/contract.h"
 #include "format/page_diff.h"
+#include "model/labels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,6 +89,10 @@ static int moment_read(struct moment *moment, const char *text) {
 static int moment_load(struct moment *moment, const struct comparison *comparison) {
     int code = load_moment(moment->source, moment->seconds, &comparison->wishes, &moment->loaded);
     if (code) return code;
+    double lasted = moment->loaded.model->process_count ? moment->loaded.model->processes[0].duration : 0;
+    if (moment->seconds > lasted)
+        message_note(
+            "'%s' lasted only %s: this compares all of it", moment->source, seconds_text(lasted).text);
     struct problem problem = {0};
     struct view_query query = {diff_by[comparison->by], SORT_LIVE, comparison->filter, comparison->raw_site};
     struct progress progress;
@@ -254,8 +259,7 @@ static int write_page(struct comparison *comparison) {
 static int print(struct comparison *comparison) {
     struct diff_side base = side_of(&comparison->base), fresh = side_of(&comparison->fresh);
     enum view_by by = diff_by[comparison->by];
-    if (!diff_make(&base, &fresh, (enum diff_value)comparison->value, by == BY_SITE || by == BY_LINE,
-            &comparison->diff))
+    if (!diff_make(&base, &fresh, (enum diff_value)comparison->value, by, &comparison->diff))
         memory_is_short();
     if (comparison->json)
         print_json(comparison);
@@ -265,9 +269,15 @@ static int print(struct comparison *comparison) {
     return 0;
 }
 
+/* A heap is told on both sides or on none. */
+static void show_heaps_alike(struct model *base, struct model *fresh) {
+    base->shows_heaps = fresh->shows_heaps = model_has_heaps(base) || model_has_heaps(fresh);
+}
+
 static int compare(struct comparison *comparison) {
     int code = moment_load(&comparison->base, comparison);
     if (!code) code = moment_load(&comparison->fresh, comparison);
+    if (!code) show_heaps_alike(comparison->base.loaded.model, comparison->fresh.loaded.model);
     if (!code) code = comparison->html ? write_page(comparison) : print(comparison);
     if (code) return code;
     bool damaged = comparison->base.loaded.model->damaged || comparison->fresh.loaded.model->damaged;

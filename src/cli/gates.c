@@ -127,6 +127,14 @@ static char *list_leaks(
     return list;
 }
 
+/* Where nothing was sampled there may still be what is unlikely to be missed, but no more than was ever
+ * allocated. */
+static double unseen_bytes(const struct model *model) {
+    if (model->exact) return 0;
+    double likely = 3 * (double)model->rate;
+    return model->totals.exact_is_complete ? fmin(likely, model->totals.exact_total_bytes) : likely;
+}
+
 /* By site: a stack alone may have too few samples. */
 static struct junit_case judge_leaks(struct gates *gates, const struct loaded *loaded) {
     struct problem problem = {0};
@@ -141,7 +149,7 @@ static struct junit_case judge_leaks(struct gates *gates, const struct loaded *l
         if (leak_is_likely(leaks.list[i].kind))
             figures_add(leaks.list[i].uncertain ? &uncertain : &counted, &leaks.list[i].row->figures);
     /* What is small may never have been sampled. */
-    if (!loaded->model->exact) counted.live_bytes.unseen = 3 * (double)loaded->model->rate;
+    counted.live_bytes.unseen = unseen_bytes(loaded->model);
     struct measured measured = {
         counted.live_bytes, loaded->model->exact ? 0 : counted.sampled_live_bytes, true, "likely leaks:"};
     struct junit_case judged = compare("leaks-fail", &measured, gates->leaks);
@@ -155,6 +163,7 @@ static struct junit_case judge_peak(const struct gates *gates, const struct load
     struct estimate peak = totals->sum.at_peak_bytes;
     peak.variance *= peak.value > 0 ? totals->peak_bytes / peak.value : 1;
     peak.value = totals->peak_bytes;
+    peak.unseen = unseen_bytes(loaded->model);
     struct junit_case judged =
         compare("peak-limit", &(struct measured){peak, 0, true, "peak of the heap:"}, gates->peak);
     if (judged.outcome != JUNIT_PASSED) judged.details = list_sites(loaded, SORT_PEAK);
@@ -163,7 +172,9 @@ static struct junit_case judge_peak(const struct gates *gates, const struct load
 
 static struct junit_case judge_allocations(const struct gates *gates, const struct loaded *loaded) {
     const struct figures *sum = &loaded->model->totals.sum;
-    struct measured measured = {sum->total_objects, (double)sum->samples, false, "allocations:"};
+    struct estimate allocations = sum->total_objects;
+    allocations.unseen = unseen_bytes(loaded->model); /* of a byte each */
+    struct measured measured = {allocations, (double)sum->samples, false, "allocations:"};
     struct junit_case judged = compare("max-allocs", &measured, gates->allocations);
     if (judged.outcome != JUNIT_PASSED) judged.details = list_sites(loaded, SORT_ALLOCS);
     return judged;

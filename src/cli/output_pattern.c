@@ -254,6 +254,18 @@ void run_recordings_find(
     *ret_recordings = recordings;
 }
 
+void run_recordings_name(const char *pattern, struct run_recordings *recordings) {
+    if (!recordings->main || strchr(pattern, '%')) return;
+    for (size_t i = 0; i < recordings->child_count; i++) {
+        if (strcmp(recordings->children[i], pattern) != 0) continue;
+        if (renameat2(AT_FDCWD, recordings->main, AT_FDCWD, pattern, RENAME_EXCHANGE) != 0) return;
+        char *last = recordings->main;
+        recordings->main = recordings->children[i];
+        recordings->children[i] = last;
+        return;
+    }
+}
+
 void run_recordings_free(struct run_recordings *recordings) {
     free(recordings->main);
     for (size_t i = 0; i < recordings->child_count; i++) free(recordings->children[i]);

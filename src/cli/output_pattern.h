@@ -27,6 +27,9 @@ struct run_recordings {
  * the epoch) or later. */
 void run_recordings_find(
     const char *pattern, int root, uint64_t start, struct run_recordings *ret_recordings);
+/* A name without a pattern is that of the program, also where a shell or a shim was started that became it: its
+ * recording, which was the first and has that name, changes names with the last one. */
+void run_recordings_name(const char *pattern, struct run_recordings *recordings);
 void run_recordings_free(struct run_recordings *recordings);
 
 #endif

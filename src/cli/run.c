@@ -128,17 +128,15 @@ static void tell_result(
 static int finish(struct run *run, const struct launched *launched, uint64_t start) {
     double seconds = 1e-9 * (double)(realtime() - start);
     int code = 0;
-    if (!run->quiet || gates_are_set(&run->gates)) {
-        struct run_recordings recordings;
-        run_recordings_find(run->pattern, launched->pid, start, &recordings);
-        if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
-        if (gates_are_set(&run->gates)) {
-            struct gated_run gated = {
-                recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
-            code = gates_judge(&run->gates, &gated);
-        }
-        run_recordings_free(&recordings);
+    struct run_recordings recordings;
+    run_recordings_find(run->pattern, launched->pid, start, &recordings);
+    run_recordings_name(run->pattern, &recordings);
+    if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
+    if (gates_are_set(&run->gates)) {
+        struct gated_run gated = {recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
+        code = gates_judge(&run->gates, &gated);
     }
+    run_recordings_free(&recordings);
     return launched->status ? launch_pass_on(launched->status) : code;
 }
 

@@ -135,7 +135,7 @@ static bool has_ended(const struct model *model) {
 
 enum view_sort summary_default_sort(const struct model *model) {
     const struct totals *totals = &model->totals;
-    bool nearly_nothing = totals->peak_bytes > 0 && totals->sum.live_bytes.value < 0.01 * totals->peak_bytes;
+    bool nearly_nothing = totals->peak_bytes > 0 && totals->sum.live_bytes.value < 0.05 * totals->peak_bytes;
     return has_ended(model) && nearly_nothing && !model->levels_only ? SORT_PEAK : SORT_LIVE;
 }
 

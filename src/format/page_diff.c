@@ -51,7 +51,6 @@ static size_t lines_written(const struct diff *diff) {
 
 static bool make_diffs(struct page *page) {
     const struct page_comparison *comparison = page->comparison;
-    bool lines = comparison->by == BY_SITE || comparison->by == BY_LINE;
     size_t places = comparison->base.diff.rows->count + comparison->fresh.diff.rows->count;
     page->lines = malloc((places + 1) * sizeof *page->lines);
     page->line_number = malloc((places + 1) * sizeof *page->line_number);
@@ -59,7 +58,8 @@ static bool make_diffs(struct page *page) {
     for (size_t i = 0; i < places; i++) page->line_number[i] = NO_LINE;
     for (int value = 0; value < DIFF_VALUES; value++) {
         struct diff *diff = &page->diffs[value];
-        if (!diff_make(&comparison->base.diff, &comparison->fresh.diff, (enum diff_value)value, lines, diff))
+        if (!diff_make(&comparison->base.diff, &comparison->fresh.diff, (enum diff_value)value,
+                comparison->by, diff))
             return false;
         for (size_t i = 0; i < lines_written(diff); i++) {
             uint32_t *number = &page->line_number[place_of(page, diff->rows[i].row)];

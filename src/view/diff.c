@@ -29,34 +29,29 @@ struct estimate diff_figure(
 
 /* ---- matching ---- */
 
-static uint64_t hash_row(const struct view_row *row, bool lines) {
-    uint64_t hash = name_hash(NAME_HASH_START, row->function);
-    hash = name_hash(hash, name_without_folder(row->file));
-    hash = name_hash(hash, row->file ? NULL : name_without_folder(row->module));
-    hash = name_hash(name_hash(name_hash(hash, row->heap), row->type), row->scope);
-    return lines ? hash * 31 + (uint64_t)row->line : hash;
-}
-
-static bool same_row(const struct view_row *a, const struct view_row *b, bool lines) {
-    return name_equal(a->function, b->function) &&
-           name_equal(name_without_folder(a->file), name_without_folder(b->file)) &&
-           (a->file || name_equal(name_without_folder(a->module), name_without_folder(b->module))) &&
-           name_equal(a->heap, b->heap) && name_equal(a->type, b->type) && name_equal(a->scope, b->scope) &&
-           (!lines || a->line == b->line);
+/* Lines of one function are told apart by their numbers only where they are asked for. */
+static struct view_row key_of(enum view_by by, const struct view_row *row) {
+    struct view_row key = view_row_key(by, row);
+    if (by != BY_SITE && by != BY_LINE) key.line = 0;
+    key.file = name_without_folder(key.file);
+    key.module = key.file ? NULL : name_without_folder(key.module);
+    return key;
 }
 
 /* Open addressing over the rows of the diff, plus one. */
 struct matches {
     uint32_t *places;
     size_t mask;
-    bool lines;
+    enum view_by by;
 };
 
 static struct diff_row *find_or_add(struct diff *diff, struct matches *matches, const struct view_row *row) {
-    size_t place = hash_row(row, matches->lines) & matches->mask;
+    struct view_row key = key_of(matches->by, row);
+    size_t place = view_row_hash(&key) & matches->mask;
     for (; matches->places[place]; place = (place + 1) & matches->mask) {
         struct diff_row *known = &diff->rows[matches->places[place] - 1];
-        if (same_row(known->row, row, matches->lines)) return known;
+        struct view_row other = key_of(matches->by, known->row);
+        if (view_row_equal(&other, &key)) return known;
     }
     diff->rows[diff->count] = (struct diff_row){.row = row};
     matches->places[place] = (uint32_t)++diff->count;
@@ -134,12 +129,12 @@ static void drop_empty(struct diff *diff) {
     diff->count = kept;
 }
 
-bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value, bool lines,
-    struct diff *ret_diff) {
+bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
+    enum view_by by, struct diff *ret_diff) {
     size_t most = base->rows->count + fresh->rows->count, places = 16;
     while (places < 2 * most) places *= 2;
     struct diff diff = {.rows = calloc(most + 1, sizeof *diff.rows)};
-    struct matches matches = {calloc(places, sizeof *matches.places), places - 1, lines};
+    struct matches matches = {calloc(places, sizeof *matches.places), places - 1, by};
     if (!diff.rows || !matches.places) {
         free(diff.rows);
         free(matches.places);

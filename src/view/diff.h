@@ -47,9 +47,9 @@ struct diff {
     struct diff_row total; /* its `row` is NULL */
 };
 
-/* `lines`: those of one function are told apart by their numbers. False: out of memory. */
-bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value, bool lines,
-    struct diff *ret_diff);
+/* The rows of both sides are grouped by `by`. False: out of memory. */
+bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
+    enum view_by by, struct diff *ret_diff);
 void diff_free(struct diff *diff);
 
 /* What makes a change significant among so many lines: each may raise a false alarm with its share of the

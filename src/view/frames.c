@@ -43,6 +43,14 @@ static void start(struct source_frames *frames) {
     frames->count = 0;
 }
 
+/* The recorder's own frames: an allocator that it calls may in turn allocate. */
+static bool is_recorder(struct source_frames *frames, const struct model_module *module) {
+    if (module == frames->module) return frames->module_is_recorder;
+    const char *name = module ? strrchr(module->path, '/') : NULL;
+    frames->module = module;
+    return frames->module_is_recorder = name && strcmp(name, "/libmalloscope.so") == 0;
+}
+
 static bool add_stack(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
     /* The stack that collects what the stack table had no room for has no frames. */
@@ -51,6 +59,7 @@ static bool add_stack(
     frames->in_own_heap = stack->in_own_heap;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         struct symbol_list list = resolver_look_up(resolver, stack, i);
+        if (i > 0 && is_recorder(frames, list.module)) continue;
         if (!add_frames(frames, list.frames, list.count, list.module)) return false;
     }
     if (!stack->frame_count && !add_frames(frames, &nothing, 1, NULL)) return false;
@@ -164,6 +173,7 @@ bool source_frames_expand_to_site(
     bool settled = false;
     for (uint32_t i = 0; i < stack->frame_count && (!settled || i <= least); i++) {
         struct symbol_list list = resolver_look_up(resolver, stack, i);
+        if (i > 0 && is_recorder(frames, list.module)) continue;
         if (!add_frames(frames, list.frames, list.count, list.module)) return false;
         for (size_t k = frames->count - list.count; k < frames->count && !settled; k++)
             settled = settles_site(frames, &frames->frames[k]);

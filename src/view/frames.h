@@ -21,6 +21,8 @@ struct source_frames {
     size_t first, end;        /* the stack itself: its type may stand before it, and its heap behind */
     bool in_own_heap;         /* the stack's heap is one that the program manages itself */
     struct verdict *verdicts; /* on functions that were met lately, or NULL */
+    const struct model_module *module; /* that was met last */
+    bool module_is_recorder;
 };
 
 /* The calls, the scopes where they were entered, and the thread. false: out of memory. */

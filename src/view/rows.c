@@ -76,11 +76,12 @@ static struct view_row key_of(
     }
     /* Frames that lie in no module are told apart by their names: "[cut]" and "[dropped]" are not one thing.
      */
-    if (!module && !key.file) key.function = symbol->function;
+    if (by == BY_MODULE && !module) key.module = symbol->file; /* an interpreter's code */
+    if (!key.module && !key.file) key.function = symbol->function;
     return key;
 }
 
-static uint64_t hash_key(const struct view_row *key) {
+uint64_t view_row_hash(const struct view_row *key) {
     uint64_t hash = name_hash(NAME_HASH_START, key->function);
     hash = name_hash(name_hash(hash, key->file), key->module) + (uint64_t)key->line;
     hash = name_hash(name_hash(name_hash(hash, key->heap), key->type), key->scope);
@@ -101,8 +102,7 @@ static bool key_has_scope(enum view_by by) {
     return by == BY_SCOPE;
 }
 
-/* What the index is keyed by, from a finished row. */
-static struct view_row key_of_row(enum view_by by, const struct view_row *row) {
+struct view_row view_row_key(enum view_by by, const struct view_row *row) {
     return (struct view_row){.function = key_has_function(by, row->line) ? row->function : NULL,
         .file = row->file,
         .module = row->module,
@@ -112,7 +112,7 @@ static struct view_row key_of_row(enum view_by by, const struct view_row *row) {
         .scope = key_has_scope(by) ? row->scope : NULL};
 }
 
-static bool same_key(const struct view_row *a, const struct view_row *b) {
+bool view_row_equal(const struct view_row *a, const struct view_row *b) {
     return a->line == b->line && name_equal(a->function, b->function) && name_equal(a->file, b->file) &&
            name_equal(a->module, b->module) && name_equal(a->heap, b->heap) && name_equal(a->type, b->type) &&
            name_equal(a->scope, b->scope);
@@ -134,8 +134,8 @@ static bool grow(struct grouping *grouping) {
     grouping->index_size = 2 * capacity;
     grouping->capacity = capacity;
     for (size_t i = 0; i < grouping->count; i++) {
-        struct view_row key = key_of_row(grouping->query.by, &grouping->rows[i]);
-        size_t slot = hash_key(&key) & (grouping->index_size - 1);
+        struct view_row key = view_row_key(grouping->query.by, &grouping->rows[i]);
+        size_t slot = view_row_hash(&key) & (grouping->index_size - 1);
         while (index[slot]) slot = (slot + 1) & (grouping->index_size - 1);
         index[slot] = (uint32_t)i + 1;
     }
@@ -156,11 +156,11 @@ static struct view_row *find_row(struct grouping *grouping, const struct view_ro
     bool distinct = grouping->query.by == BY_STACK;
     *ret_is_new = false;
     if (is_last_row(grouping, key)) return &grouping->rows[grouping->last];
-    size_t slot = hash_key(key) & (grouping->index_size - 1);
+    size_t slot = view_row_hash(key) & (grouping->index_size - 1);
     for (; grouping->index[slot]; slot = (slot + 1) & (grouping->index_size - 1)) {
         struct view_row *row = &grouping->rows[grouping->index[slot] - 1];
-        struct view_row other = key_of_row(grouping->query.by, row);
-        if (!distinct && same_key(&other, key)) return row;
+        struct view_row other = view_row_key(grouping->query.by, row);
+        if (!distinct && view_row_equal(&other, key)) return row;
     }
     struct view_row *row = &grouping->rows[grouping->count];
     *row = *key;

@@ -69,6 +69,12 @@ int view_rows_query(const struct model *model, struct resolver *resolver, const 
     struct view_rows *ret_rows, struct problem *problem);
 void view_rows_free(struct view_rows *rows);
 
+/* What tells a row apart from others that were grouped `by`: its naming fields but those that only describe
+ * it. */
+struct view_row view_row_key(enum view_by by, const struct view_row *row);
+uint64_t view_row_hash(const struct view_row *key);
+bool view_row_equal(const struct view_row *a, const struct view_row *b);
+
 /* The same with sites as they are by default. */
 int view_rows_make(const struct model *model, struct resolver *resolver, enum view_by by, enum view_sort sort,
     const char *filter, struct view_rows *ret_rows, struct problem *problem);

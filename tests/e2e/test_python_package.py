@@ -401,6 +401,42 @@ def test_greenlets_have_their_own_frames(folder):
     assert sorted(told) == sorted(expected * 5)
 
 
+def test_functions_that_go_on_later_are_recorded_whole(folder):
+    path, _ = script(
+        folder,
+        """
+        import asyncio
+        profiler = malloscope.MemoryProfiler(sampling_rate_kb=0)
+
+        @profiler
+        async def work():
+            await asyncio.sleep(0)
+            return bytearray(1_000_001)
+
+        kept = asyncio.run(work())
+        sizes = [sample.size for sample in profiler.snapshot.samples if sample.size > 999_999]
+
+        @profiler
+        def steps():
+            yield 1
+            yield bytearray(2_000_001)
+
+        kept = list(steps())
+        sizes += [sample.size for sample in profiler.snapshot.samples if sample.size > 1_999_999]
+
+        async def endless():
+            yield 1
+        try:
+            profiler(endless)
+        except TypeError as error:
+            print(json.dumps([sizes, str(error)]))
+        """,
+    )
+    (sizes, error), _ = told_by("/usr/bin/python3", path)
+    assert sizes == [1_000_002, 2_000_002] or sizes == [1_000_001, 2_000_001]
+    assert "asynchronous generator" in error
+
+
 def test_every_format_is_saved(folder):
     path, _ = script(
         folder,
@@ -410,6 +446,8 @@ def test_every_format_is_saved(folder):
         snapshot = malloscope.get_snapshot()
         for format in malloscope.FORMATS:
             snapshot.save("out." + format, format)
+        for name in ("by_name.html", "by_name.csv", "by_name.mscope", "by_name.pb.gz", "by_name.json"):
+            snapshot.save(name)
         try:
             snapshot.save("out.x", "nothing")
         except ValueError as error:
@@ -422,6 +460,11 @@ def test_every_format_is_saved(folder):
     for name in [line.split()[0] for line in listed.strip().splitlines()] + ["mscope"]:
         assert (folder / f"out.{name}").stat().st_size > 0, name
     assert json.loads((folder / "out.speedscope").read_text())["profiles"]
+    assert (folder / "by_name.html").read_text().startswith("<!doctype html>")
+    assert (folder / "by_name.csv").read_text().startswith("function,")
+    assert (folder / "by_name.pb.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert harness.report(folder / "by_name.mscope")["rows"]
+    assert json.loads((folder / "by_name.json").read_text())["profiles"], "speedscope, if the name says no more"
 
 
 def test_the_module_runs_scripts_and_reads_recordings(folder):

@@ -4,6 +4,7 @@
  * between its segments. libelf and libdw are Debian's: they are run, but not watched from inside. */
 #include "fuzz.h"
 
+#include "model/module_map.h"
 #include "symbol/symbol.h"
 
 #define BASE      UINT64_C(0x7f1234560000)
@@ -29,7 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     file_put(file, bytes, size);
     struct model_process process = {.state = PROCESS_FINISHED, .executable = path};
     struct model_module module = {.path = path, .start = BASE, .end = BASE + (size | 4095) + 1};
-    module.reach = module.end;
     uint64_t frames[ADDRESSES];
     for (size_t i = 0; i < ADDRESSES; i++) frames[i] = BASE + size * i / ADDRESSES + 1;
     struct model_stack stack = {.frames = frames, .frame_count = ADDRESSES};
@@ -41,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         .stack_count = 1};
     struct resolver *resolver;
     struct problem problem = {0};
+    REQUIRE(module_map_make(&model));
     REQUIRE(resolver_new(&model, &resolver, &problem) == 0);
     resolver_resolve_all(resolver, NULL, NULL);
     for (uint32_t i = 0; i < ADDRESSES; i++) {
@@ -52,5 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     size_t packed_size, packed_count;
     free(resolver_pack(resolver, &packed_size, &packed_count));
     resolver_free(resolver);
+    free(model.module_ranges);
     return 0;
 }
