@@ -130,6 +130,7 @@ static bool take_model(struct top_reader *reader, struct top_watch *watch, struc
     struct model *former = watch->loaded.model;
     bool fine = find_names(reader, watch, model, now, problem);
     watch->loaded.model = model;
+    if (former) top_forget_stacks(reader->state, former);
     model_free(former);
     return fine;
 }

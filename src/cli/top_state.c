@@ -84,6 +84,15 @@ static struct top_amounts amounts_of(const struct figures *figures) {
         figures->total_objects.value, figures->temporary_objects};
 }
 
+void top_forget_stacks(struct top_state *state, const struct model *model) {
+    for (size_t i = 0; i < state->site_count; i++)
+        for (size_t k = 0; k < state->sites[i]->cell_count; k++) {
+            struct top_cell *cell = &state->sites[i]->cells[k];
+            if (cell->stack >= model->stacks && cell->stack < model->stacks + model->stack_count)
+                cell->stack = NULL;
+        }
+}
+
 struct top_site *top_set_site(
     struct top_state *state, const struct top_process *process, const struct view_row *row) {
     const struct figures *figures = &row->figures;

@@ -130,6 +130,8 @@ size_t top_cursor_line(const struct top_state *state);
  * things are (0) goes with the next reading. NULL = nothing is to be said. */
 void top_set_note(struct top_state *state, const char *text, double now, double stays);
 void top_set_stack(struct top_site *site, struct frame_text *frames, size_t count);
+/* Those of a model that is about to be freed. */
+void top_forget_stacks(struct top_state *state, const struct model *model);
 
 enum top_key {
     TOP_KEY_ENTER = '\n',

@@ -127,6 +127,12 @@ static bool may_pass(int error) {
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
 }
 
+static void note_reserved(struct recording_header *header, uint64_t reserved, uint64_t goal) {
+    while (reserved < goal && !atomic_compare_exchange_weak_explicit(&header->arena_reserved, &reserved, goal,
+                                  memory_order_release, memory_order_acquire)) {
+    }
+}
+
 /* Makes sure that [start, end) is reserved and mapped. */
 static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     struct recording_header *header = recording->header;
@@ -160,20 +166,25 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
             atomic_fetch_or_explicit(&header->flags, RECORDING_NO_GROWTH, memory_order_relaxed);
         return false;
     }
-    while (reserved < goal && !atomic_compare_exchange_weak_explicit(&header->arena_reserved, &reserved, goal,
-                                  memory_order_release, memory_order_acquire)) {
-    }
+    note_reserved(header, reserved, goal);
     return true;
 }
 
+/* What does not work now is no reason not to try when it is needed. */
 void arena_reserve(struct recording *recording, uint64_t size) {
-    uint64_t at = atomic_load_explicit(&recording->header->arena_used, memory_order_relaxed),
-             goal = at + size;
-    if (goal > recording->header->size_max) goal = recording->header->size_max;
-    while (at < goal) {
-        uint64_t end = piece_end(recording, arena_piece(recording, at));
-        if (end > goal) end = goal;
-        if (!extend(recording, at, end)) return;
+    struct recording_header *header = recording->header;
+    uint64_t at = atomic_load_explicit(&header->arena_used, memory_order_relaxed), goal = at + size;
+    if (goal > header->size_max) goal = header->size_max;
+    while (at < goal && !(atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_FINISHED)) {
+        uint32_t piece = arena_piece(recording, at);
+        uint64_t end = round_up(at + GROW_LEAST, PAGE), last = piece_end(recording, piece);
+        if (end > last) end = last;
+        if (end > header->size_max) end = header->size_max;
+        uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
+        if (piece >= ARENA_PIECES) return;
+        if ((end > reserved || !is_mapped(recording, piece)) && grow(recording, piece, reserved, end) < 0)
+            return;
+        note_reserved(header, reserved, end);
         at = end;
     }
 }

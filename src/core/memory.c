@@ -8,9 +8,9 @@
 
 /* rt_sigprocmask reads the new mask before it looks at what is to be done with it. With an operation that
  * does not exist it has no effect but to say EFAULT if the mask cannot be read and EINVAL if it can. Unlike
- * process_vm_readv it is allowed in every sandbox, whose threads could not begin without it. */
+ * process_vm_readv it is allowed in nearly every sandbox. */
 bool memory_readable(uint64_t address) {
-    return system_call_always(SYS_rt_sigprocmask, ~0u, address, 0, 8, 0, 0) != -EFAULT;
+    return system_call(SYS_rt_sigprocmask, ~0u, address, 0, 8, 0, 0) != -EFAULT;
 }
 
 /* Through the kernel and back, where process_vm_readv is not allowed (some sandboxes) or not there (QEMU's

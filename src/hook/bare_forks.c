@@ -29,7 +29,7 @@ pid_t _Fork(void) {
     if (!next.fork) find_next();
     process_before_fork();
     pid_t pid = next.fork();
-    process_after_fork(pid == 0);
+    process_after_bare_fork(pid == 0);
     return pid;
 }
 
@@ -41,10 +41,10 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     for (int i = 0; i < 3; i++) more[i] = va_arg(given, void *);
     va_end(given);
     if (!next.clone) find_next();
-    bool forks = !(flags & CLONE_VM);
+    bool forks = !(flags & (CLONE_VM | CLONE_SETTLS)); /* and keeps our thread-local variables */
     if (forks) process_before_fork();
     int pid = next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
-    if (forks) process_after_fork(false);
+    if (forks) process_after_bare_fork(false);
     return pid;
 }
 
@@ -52,6 +52,6 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
 long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     process_before_fork();
     long pid = system_call_always(number, a, b, c, d, e, 0);
-    process_after_fork(pid == 0);
+    process_after_bare_fork(pid == 0);
     return hook_system_result(pid);
 }

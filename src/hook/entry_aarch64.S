@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #define CLONE_VM 0x100
+#define CLONE_SETTLS 0x80000
 
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
@@ -414,6 +415,8 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	b.ne	1f
 	cbnz	x2, 1f			/* its stack */
 	tst	w1, #CLONE_VM
+	b.ne	1f
+	tst	w1, #CLONE_SETTLS
 	b.eq	hook_bare_fork
 1:	mov	x8, x0
 	mov	x0, x1

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 
 #define CLONE_VM 0x100
+#define CLONE_SETTLS 0x80000
 
 #ifdef MALLOSCOPE_STATIC
 /* Where the linker sends the calls of a program that is linked statically (real_static.c). */
@@ -390,7 +391,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jne	2f
 	test	%rdx, %rdx		/* its stack */
 	jne	2f
-	test	$CLONE_VM, %esi
+	test	$(CLONE_VM | CLONE_SETTLS), %esi
 	je	hook_bare_fork
 2:	mov	%rdi, %rax
 	mov	%rsi, %rdi

@@ -198,19 +198,24 @@ void process_begin_child(void) {
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
 
-static void after_fork_in_child(void) {
-    bool recorded = atomic_load_explicit(&recorder.stage, memory_order_relaxed) == RECORDING;
+static bool is_new_child(void) {
+    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
     /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
-    if (recorded && system_open() && recorder.recording.header->pid != getpid())
-        atomic_store(recorder.owner, 0);
-    if (recorded && !is_recording()) process_begin_child();
+    if (system_open() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
+    return !is_recording();
 }
 
-void process_after_fork(bool in_child) {
-    if (in_child)
-        after_fork_in_child();
-    else
+static void after_fork_in_child(void) {
+    if (is_new_child()) process_begin_child();
+}
+
+/* A bare fork may come from a signal handler that has interrupted the recorder: what that works with is left
+ * alone, and the child begins at its next allocation. */
+void process_after_bare_fork(bool in_child) {
+    if (!in_child)
         drop_inheritance();
+    else if (is_new_child())
+        hook_countdown = 0;
 }
 
 /* pthread_atfork sees fork(), and bare_forks.c what it can of the others. The wiped word sees all of them, at

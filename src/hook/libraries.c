@@ -52,6 +52,7 @@ int ours_dlclose(void *library) {
     uint64_t before = unloads_so_far(), begun = unwind_closing_begin();
     int result = next.dlclose(library);
     unwind_closing_end(begun, unloads_so_far() != before);
+    python_after_closing();
     return result;
 }
 

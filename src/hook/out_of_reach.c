@@ -3,13 +3,24 @@
 #include "core/unnoticed.h"
 #include "hook/hooks.h"
 #include "hook/state.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <sys/types.h>
 
 #define AHEAD_SAMPLED (UINT64_C(16) << 20)
 #define AHEAD_EXACT   (UINT64_C(64) << 20)
+#define AHEAD_STACK   (UINT64_C(256) << 10)
 #define AHEAD_BLOCK   64 /* bytes of the recording for each address that the index has room for */
+
+/* The stack of this thread, as far down as it may come to be used. */
+static void prove_stack(void) {
+    uint64_t here = (uintptr_t)__builtin_frame_address(0);
+    for (uint64_t ahead = AHEAD_STACK; ahead >= 4096; ahead /= 2)
+        if (unwind_stack_bounds(here - ahead, &hook_thread->stack_low, &hook_thread->stack_high).proven >
+            here)
+            return;
+}
 
 void recorder_reserve(void) {
     if (!is_recording() && !begin_recording(false)) return;
@@ -17,16 +28,21 @@ void recorder_reserve(void) {
     uint64_t ahead = recorder.exact ? AHEAD_EXACT : AHEAD_SAMPLED;
     arena_reserve(&recorder.recording, ahead);
     index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
+    if (recorder_knows_thread()) prove_stack();
 }
 
-/* Calls libc's own. What it did not find there the program could not have called. */
+/* Calls libc's own. What it did not find there the program could not have called. It is looked for at the
+ * start, since handlers and children of threads may call these, but not dlsym. */
 #define PASS(type, name, parameters, arguments)                                                              \
     EXPORT type name parameters;                                                                             \
+    static type(*next_##name) parameters;                                                                    \
+    __attribute__((constructor)) static void find_##name(void) {                                             \
+        next_##name = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                           \
+    }                                                                                                        \
     type name parameters {                                                                                   \
-        static type(*_Atomic next) parameters;                                                               \
-        if (!next) next = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                       \
+        if (!next_##name) find_##name();                                                                     \
         recorder_reserve();                                                                                  \
-        return next arguments;                                                                               \
+        return next_##name arguments;                                                                        \
     }
 
 PASS(int, setuid, (uid_t user), (user))

@@ -13,8 +13,10 @@
 #include "unwind/output.h"
 #include "unwind/unwind.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 python_walk *_Atomic hook_python_walk;
 uint32_t (*hook_python_merge)(
@@ -248,7 +250,7 @@ static void walk_shims(struct walk *walk, const void *thread) {
 
 /* How many code objects have died. While none does, code is known by its address. */
 static _Atomic uint64_t code_deaths;
-static void (*free_code)(void *code);
+static void (*_Atomic free_code)(void *code);
 
 #define TYPE_FREE 48 /* in every type: the function that ends its objects */
 
@@ -265,7 +267,7 @@ static void (**code_free_slot(void))(void *) {
 static void watch_deaths(void) {
     if (*code_free_slot() == note_death) return;
     free_code = *code_free_slot();
-    *code_free_slot() = note_death;
+    __atomic_store_n(code_free_slot(), note_death, __ATOMIC_RELEASE); /* who finds it finds free_code */
 }
 
 static void watch_no_deaths(void) {
@@ -375,6 +377,7 @@ static uint32_t merge(
 /* ---- finding it ---- */
 
 static void begin(const struct interpreter *found) {
+    atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed); /* some may have died unseen */
     python.interpreter = *found;
     python.evaluate = unwind_frame_word(found->evaluate);
     watch_deaths();
@@ -403,7 +406,11 @@ void python_note(const struct mapped_code *code, uint32_t number) {
     library.stage = NOTED;
 }
 
+/* Libraries that are being closed may run Python code once more, and be gone a moment later. */
+static _Atomic uint32_t closings;
+
 void python_look_at(const struct native_stack *native) {
+    if (closings) return;
     uint64_t kind = FRAME_MODULE, number = library.number;
     uint64_t module = kind << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT;
     for (uint32_t i = 0; library.stage == NOTED && i < native->count; i++) {
@@ -417,20 +424,36 @@ void python_look_at(const struct native_stack *native) {
 }
 
 void python_before_closing(void) {
+    closings++;
     if (library.stage == NONE) return;
     hook_python_walk = NULL;
     watch_no_deaths();
     library.stage = NOTED;
 }
 
+void python_after_closing(void) {
+    closings--;
+}
+
 /* ---- what was there from the start ---- */
+
+/* From 3.12 on, who begins the interpreter a second time gets back its own allocators, which do not know our
+ * marks on the objects that have survived. An interpreter that is a program begins once. */
+static bool begins_once(int minor) {
+    char path[PATH_MAX];
+    ssize_t length = minor < 12 ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) return minor < 12;
+    path[length] = '\0';
+    const char *name = strrchr(path, '/');
+    return name && strncmp(name, "/python", 7) == 0;
+}
 
 void python_start(bool objects) {
     struct interpreter found;
     if (!python_find(&found) || !python_layout(found.minor, found.runtime, &python.layout)) return;
     library.stage = NONE; /* if it is a library, it stays */
     begin(&found);
-    if (objects) python_objects_start();
+    if (objects && begins_once(found.minor)) python_objects_start();
 }
 
 void python_end(void) {

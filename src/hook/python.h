@@ -51,5 +51,6 @@ struct mapped_code;
 void python_note(const struct mapped_code *code, uint32_t number);
 void python_look_at(const struct native_stack *native);
 void python_before_closing(void);
+void python_after_closing(void);
 
 #endif

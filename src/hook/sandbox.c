@@ -32,19 +32,26 @@ long hook_system_result(long result) {
     return -1;
 }
 
+static void enter(enum sandbox sandbox) {
+    if (sandbox == STRICT_SANDBOX)
+        mscope_shutdown();
+    else
+        recorder_reserve();
+    atomic_store(&system_is_closed, true);
+}
+
 long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     enum sandbox sandbox = what_begins(number, a, b);
     bool was_closed = !system_open();
     if (sandbox != NO_SANDBOX && !was_closed) {
-        recorder.is_childs_sandbox = recorder_is_shared();
-        if (sandbox == STRICT_SANDBOX && !recorder.is_childs_sandbox)
-            mscope_shutdown();
-        else
-            recorder_reserve();
-        atomic_store(&system_is_closed, true);
+        recorder.is_childs_sandbox = recorder_is_shared(); /* then it is none of ours */
+        if (!recorder.is_childs_sandbox) enter(sandbox);
     }
     long result = system_call_always(number, a, b, c, d, e, 0);
-    if (result < 0 && sandbox != NO_SANDBOX && !was_closed) atomic_store(&system_is_closed, false);
+    /* Of a filter that is for all threads: one that could not take it. */
+    bool refused =
+        result < 0 || (result > 0 && number == SYS_seccomp && !(b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
+    if (refused && sandbox != NO_SANDBOX && !was_closed) atomic_store(&system_is_closed, false);
     return hook_system_result(result);
 }
 

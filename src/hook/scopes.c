@@ -136,7 +136,7 @@ void scopes_prepare(void) {
     struct mscope_scopes *scopes = hook_scopes;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
     char name[16];
-    if (prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
+    if (system_open() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
 }
 
 uint64_t scopes_sign(const struct mscope_scopes *scopes) {

@@ -96,7 +96,7 @@ bool process_watch_forks(void);
 
 /* What fork handlers do, for forks that run none. */
 void process_before_fork(void);
-void process_after_fork(bool in_child);
+void process_after_bare_fork(bool in_child);
 
 /* While files can still be opened: space ahead, so that recording goes on without. */
 void recorder_reserve(void);

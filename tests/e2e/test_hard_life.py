@@ -10,7 +10,7 @@ from harness import PROGRAMS, assert_same_outcome, figures_of_site, record_comma
 SOURCE = PROGRAMS / "hard_life.c"
 RATES = ["exact", "64", "512K"]
 MODES = {
-    "_Fork": [], "raw-fork": [], "clone": [], "fork-in-thread": [], "double-fork": [], "system": [], "jump-out": [],
+    "_Fork": [], "raw-fork": [], "clone": [], "fork-in-thread": [], "fork-in-handler": [], "double-fork": [], "system": [], "jump-out": [],
     "cancel": [], "thread-storm": ["5000"], "late-destructors": [], "edges": [], "limits": [], "close-all": [],
 }  # fmt: skip
 

@@ -129,6 +129,37 @@ static int mode_fork_in_thread(void) {
     return 0;
 }
 
+static volatile sig_atomic_t is_child, forks, failures;
+
+static void fork_here(int number) {
+    (void)number;
+    pid_t pid = _Fork();
+    is_child = pid == 0;
+    int status = 0;
+    if (pid > 0 && waitpid(pid, &status, 0) == pid) forks++;
+    if (status) failures++;
+}
+
+/* In a handler, which returns in both processes into what it has interrupted: often malloc or fork. */
+static int mode_fork_in_handler(void) {
+    struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 10000}, {0, 10000}};
+    REQUIRE(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+    while (!is_child && forks < 50) {
+        churn(100);
+        pid_t pid = fork();
+        if (pid == 0) _exit(0);
+        while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    if (is_child) {
+        churn(1000);
+        _exit(0);
+    }
+    printf("%d failures\n", (int)failures);
+    return 0;
+}
+
 static int mode_double_fork(void) {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
@@ -333,6 +364,7 @@ static const struct {
     {"raw-fork", mode_raw_fork},
     {"clone", mode_clone},
     {"fork-in-thread", mode_fork_in_thread},
+    {"fork-in-handler", mode_fork_in_handler},
     {"double-fork", mode_double_fork},
     {"system", mode_system},
     {"jump-out", mode_jump_out},
