@@ -129,3 +129,18 @@ def test_lines_are_matched_by_name(tmp_path):
     assert [(row["function"], row["base"], row["new"]) for row in result["rows"]] == [("grow", 10000, 15000)]
     by_site = diff(tmp_path / "a.mscope", tmp_path / "b.mscope", "--by", "site")
     assert len(by_site["rows"]) == 2
+
+
+def test_heaps_on_one_side_do_not_split_the_lines(folder):
+    """Lines are functions: that one recording also tells of Python's heap of small objects does not matter."""
+    script = folder / "holds.py"
+    script.write_text("def hold():\n    kept = []\n    for i in range(3000):\n        kept.append((bytes(1000), [i]))\n    return kept\nkept = hold()\n")
+    paths = [folder / "plain.mscope", folder / "objects.mscope"]
+    for path, options in zip(paths, [[], ["--python-objects"]]):
+        harness.run([MALLOSCOPE, "run", "-q", "-o", path, "--exact", *options, "/usr/bin/python3", script])
+    rows = [row for row in diff(f"{paths[0]}@peak", f"{paths[1]}@peak", "--all")["rows"] if row["function"] == "hold"]
+    assert len(rows) == 1 and rows[0]["base"] >= 3_000_000 and rows[0]["new"] >= 3_000_000
+    page = folder / "page.html"
+    harness.malloscope("diff", *paths, "--html", "-o", page)
+    modules = harness.malloscope("report", paths[0], "--by", "module", "--json").stdout
+    assert any((row["module"] or "").endswith("holds.py") for row in json.loads(modules)["rows"])

@@ -45,6 +45,14 @@ def test_each_gate(run, rate):
         assert "malloscope leaks " in lines[-1]
 
 
+@pytest.mark.parametrize("options", [["--peak-limit", "1K"], ["--max-allocs", "10"], ["--leaks-fail"]], ids=lambda o: o[0])
+def test_what_was_never_sampled_is_no_zero(gated, folder, options):
+    command = [MALLOSCOPE, "run", "-o", folder / "g.mscope", "--rate", "1G", *options, "--", gated, 3, 1000, 0, 0]
+    result = harness.run(command)
+    (verdict,) = [line for line in result.stderr.decode().splitlines() if f"{options[0]} passed" in line]
+    assert "0 +- " in verdict.replace(" B", "") and "a smaller --rate, or --exact, can tell" in verdict
+
+
 def test_exact_limits_are_exact(run):
     assert run("--leaks-fail=3000", leaks=3)[0] == 0
     assert run("--leaks-fail=2999", leaks=3)[0] == 6

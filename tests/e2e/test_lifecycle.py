@@ -90,6 +90,13 @@ def test_exec_keeps_both_recordings(program, folder):
     assert sorted(site["after"]["live_bytes"] for site in both) == [0, 2800]
 
 
+def test_a_plain_name_is_that_of_what_the_program_became(program, folder):
+    harness.run(record_command(folder / "name.mscope", [program, "exec"], "exact"), expect=5)
+    named, (first,) = folder / "name.mscope", list(folder.glob("name.*.mscope"))
+    assert sites(named)["after"]["live_bytes"] == 2800
+    assert sites(first)["before"]["live_bytes"] == 5000
+
+
 def test_vfork_leaves_the_parent_alone(program, folder):
     _, recordings = record_all(program, "vfork", folder, "exact")
     both = [sites(path) for path in recordings]
