@@ -241,7 +241,7 @@ void python_objects_start(void) {
     *(void **)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
     *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
     if (!get || !set) {
-        dlerror();
+        real_forget_error();
         return;
     }
     heap = mscope_heap_register(PYTHON_HEAP, NULL);

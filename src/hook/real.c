@@ -85,6 +85,11 @@ static void *find_real(const char *name) {
     return state.is_late ? defined_earlier(name) : dlsym(RTLD_NEXT, name);
 }
 
+void real_forget_error(void) {
+    dlerror(); /* hands it out */
+    dlerror(); /* frees it */
+}
+
 static void resolve(void) {
     const char *missing = NULL;
     state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
@@ -99,7 +104,7 @@ static void resolve(void) {
     real = found;
     void *next_new = state.is_late ? NULL : dlsym(RTLD_NEXT, "_Znwm");
     void *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
-    if (!next_new || !next_delete) dlerror(); /* the program must not find ours */
+    if (!next_new || !next_delete) real_forget_error();
     int freeable = find_module(next_new, next_delete);
     state.is_shadowed = !state.is_late && is_shadowed();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN

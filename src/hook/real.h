@@ -42,6 +42,10 @@ struct real {
 
 extern struct real real;
 
+/* After a dlsym that found nothing: the program must not find our error, nor the recorder, after it has
+ * begun, an unknown block that is freed at the next dlsym. */
+void real_forget_error(void);
+
 /* Fills the table on first use. False while the calling thread is itself in the look-up: use the early heap.
  * Ends the program with a message if there is no allocator to be found: it could not run at all. */
 bool real_ready(void);
