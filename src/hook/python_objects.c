@@ -126,9 +126,8 @@ static bool take(size_t size) {
 
 /* ---- sampled objects: they begin behind a mark ---- */
 
-#define FROM_MALLOC                                                                                          \
-    1u /* in a mark's distance: not the interpreter's allocator, but malloc has the memory                   \
-        */
+/* In a mark's distance: malloc has the memory, not the interpreter's allocator. */
+#define FROM_MALLOC 1u
 
 static void *base_of(void *block, uint64_t distance) {
     return (char *)block - (distance & ~(uint64_t)FROM_MALLOC);
