@@ -145,3 +145,14 @@ def module_start():
     """The same, for fixtures that several tests of a file share."""
     with starting() as start_process:
         yield start_process
+
+
+@pytest.fixture
+def hello(build):
+    return build("hello.c", "-O1")
+
+
+@pytest.fixture
+def good(hello, record):
+    """A recording to damage."""
+    return record(hello, rate="64").path

@@ -39,17 +39,6 @@ def need_root():
 
 
 @pytest.fixture
-def hello(build):
-    return build("hello.c", "-O1")
-
-
-@pytest.fixture
-def good(hello, record):
-    """A recording to damage."""
-    return record(hello, rate="64").path
-
-
-@pytest.fixture
 def small_disk(folder):
     """small_disk(size) mounts a file system of that size."""
     need_root()

@@ -14,16 +14,6 @@ AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
 
 
-@pytest.fixture
-def hello(build):
-    return build("hello.c", "-O1")
-
-
-@pytest.fixture
-def good(hello, record):
-    return record(hello, rate="64").path
-
-
 def mode_of(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
 
