@@ -233,6 +233,15 @@ static void mark_descendants(struct candidate *candidates, size_t count, int roo
     }
 }
 
+/* A name without a pattern is that of the program, also where a shell or a shim was started that became it.
+ * The first recording has got it. Neither is written to any more: one process made both. */
+static void exchange_names(struct candidate *first, struct candidate *last) {
+    if (renameat2(AT_FDCWD, last->path, AT_FDCWD, first->path, RENAME_EXCHANGE) != 0) return;
+    char *path = first->path;
+    first->path = last->path;
+    last->path = path;
+}
+
 void run_recordings_find(
     const char *pattern, int root, uint64_t start, struct run_recordings *ret_recordings) {
     struct candidate *candidates = NULL;
@@ -241,6 +250,9 @@ void run_recordings_find(
     for (size_t i = 0; i < count; i++)
         if (candidates[i].pid == root && (main == count || candidates[i].start > candidates[main].start))
             main = i;
+    for (size_t i = 0; i < count; i++)
+        if (i != main && candidates[i].pid == root && strcmp(candidates[i].path, pattern) == 0)
+            exchange_names(&candidates[i], &candidates[main]);
     struct run_recordings recordings = {.children = allocate((count + 1) * sizeof(char *))};
     for (size_t i = 0; i < count; i++) {
         if (i == main)
@@ -252,18 +264,6 @@ void run_recordings_find(
     }
     free(candidates);
     *ret_recordings = recordings;
-}
-
-void run_recordings_name(const char *pattern, struct run_recordings *recordings) {
-    if (!recordings->main || strchr(pattern, '%')) return;
-    for (size_t i = 0; i < recordings->child_count; i++) {
-        if (strcmp(recordings->children[i], pattern) != 0) continue;
-        if (renameat2(AT_FDCWD, recordings->main, AT_FDCWD, pattern, RENAME_EXCHANGE) != 0) return;
-        char *last = recordings->main;
-        recordings->main = recordings->children[i];
-        recordings->children[i] = last;
-        return;
-    }
 }
 
 void run_recordings_free(struct run_recordings *recordings) {

@@ -24,12 +24,9 @@ struct run_recordings {
 };
 
 /* The recordings that `root` and its descendants made, from the pattern's files begun at `start` (ns since
- * the epoch) or later. */
+ * the epoch) or later. If the pattern is a plain name, `main` has it afterwards. */
 void run_recordings_find(
     const char *pattern, int root, uint64_t start, struct run_recordings *ret_recordings);
-/* A name without a pattern is that of the program, also where a shell or a shim was started that became it: its
- * recording, which was the first and has that name, changes names with the last one. */
-void run_recordings_name(const char *pattern, struct run_recordings *recordings);
 void run_recordings_free(struct run_recordings *recordings);
 
 #endif

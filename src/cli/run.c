@@ -130,7 +130,6 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
     int code = 0;
     struct run_recordings recordings;
     run_recordings_find(run->pattern, launched->pid, start, &recordings);
-    run_recordings_name(run->pattern, &recordings);
     if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
     if (gates_are_set(&run->gates)) {
         struct gated_run gated = {recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
