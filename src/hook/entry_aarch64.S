@@ -229,17 +229,18 @@ realloc_always_here:
 	cold_call hook_reallocarray, x3
 	end_function reallocarray
 
-	function posix_memalign
-	cold_call hook_posix_memalign, x3
-	end_function posix_memalign
+/* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
+.macro aligned name hook real_offset size at
+	function \name
+	charge	\size, 1f
+	jump_through real + \real_offset
+1:	cold_call \hook, \at
+	end_function \name
+.endm
 
-	function aligned_alloc
-	cold_call hook_aligned_alloc, x2
-	end_function aligned_alloc
-
-	function memalign
-	cold_call hook_memalign, x2
-	end_function memalign
+	aligned posix_memalign, hook_posix_memalign, REAL_POSIX_MEMALIGN, x2, x3
+	aligned aligned_alloc, hook_aligned_alloc, REAL_ALIGNED_ALLOC, x1, x2
+	aligned memalign, hook_memalign, REAL_MEMALIGN, x1, x2
 
 	function valloc
 	cold_call hook_valloc, x1

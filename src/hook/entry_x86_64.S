@@ -184,17 +184,21 @@ free_here:
 	cold_call hook_reallocarray %rcx
 	end_function reallocarray
 
-	function posix_memalign
-	cold_call hook_posix_memalign %rcx
-	end_function posix_memalign
+/* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
+.macro aligned name hook real_offset size at
+	function \name
+	mov	hook_countdown@gottpoff(%rip), %rax
+	sub	\size, %fs:(%rax)
+	jbe	1f
+	jmp	*real+\real_offset(%rip)
+1:	add	\size, %fs:(%rax)
+	cold_call \hook \at
+	end_function \name
+.endm
 
-	function aligned_alloc
-	cold_call hook_aligned_alloc %rdx
-	end_function aligned_alloc
-
-	function memalign
-	cold_call hook_memalign %rdx
-	end_function memalign
+	aligned posix_memalign hook_posix_memalign REAL_POSIX_MEMALIGN %rdx %rcx
+	aligned aligned_alloc hook_aligned_alloc REAL_ALIGNED_ALLOC %rsi %rdx
+	aligned memalign hook_memalign REAL_MEMALIGN %rsi %rdx
 
 	function valloc
 	cold_call hook_valloc %rsi

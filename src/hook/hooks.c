@@ -26,6 +26,9 @@ typedef const struct unwind_registers caller;
 static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct real, free) == REAL_FREE &&
                   offsetof(struct real, calloc) == REAL_CALLOC &&
                   offsetof(struct real, realloc) == REAL_REALLOC &&
+                  offsetof(struct real, posix_memalign) == REAL_POSIX_MEMALIGN &&
+                  offsetof(struct real, aligned_alloc) == REAL_ALIGNED_ALLOC &&
+                  offsetof(struct real, memalign) == REAL_MEMALIGN &&
                   offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
     "the entry code jumps through these");
 

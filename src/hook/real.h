@@ -7,11 +7,14 @@
 #define MALLOSCOPE_HOOK_REAL_H
 
 /* Where the entry code finds those it jumps to. */
-#define REAL_MALLOC      0
-#define REAL_FREE        8
-#define REAL_CALLOC      16
-#define REAL_REALLOC     24
-#define REAL_USABLE_SIZE 72
+#define REAL_MALLOC         0
+#define REAL_FREE           8
+#define REAL_CALLOC         16
+#define REAL_REALLOC        24
+#define REAL_POSIX_MEMALIGN 32
+#define REAL_ALIGNED_ALLOC  40
+#define REAL_MEMALIGN       48
+#define REAL_USABLE_SIZE    72
 
 #ifndef __ASSEMBLER__
 
@@ -32,8 +35,7 @@
     X(size_t, malloc_usable_size, (void *))                                                                  \
     X(void *, reallocarray, (void *, size_t, size_t))
 
-/* The entry code (entry_*.S) jumps through malloc, calloc, free and realloc: see hooks.c for who is behind
- * them. */
+/* The entry code (entry_*.S) jumps through most of them. */
 struct real {
 #define REAL_FIELD(type, name, parameters) type(*name) parameters;
     REAL_FUNCTIONS(REAL_FIELD)
