@@ -52,16 +52,28 @@ bool operators_are_replaced(void) {
     return false;
 }
 
-/* The dynamic linker passes over a symbol whose value is 0. Nobody can have been bound to this one: at the
- * start there was no C++ code. */
-static void withdraw(const char *address) {
+static ElfW(Sym) * symbol_of(const char *address) {
     Dl_info info;
     ElfW(Sym) * symbol;
-    if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) return;
-    uintptr_t page = (uintptr_t)symbol & -getauxval(AT_PAGESZ), end = (uintptr_t)(symbol + 1);
-    if (mprotect((void *)page, end - page, PROT_READ | PROT_WRITE) != 0) return;
-    symbol->st_value = 0;
-    mprotect((void *)page, end - page, PROT_READ);
+    return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) ? symbol : NULL;
+}
+
+/* The dynamic linker passes over a symbol whose value is 0. Nobody can have been bound to these: at the start
+ * there was no C++ code. */
+static void withdraw(void) {
+    ElfW(Sym) * symbol[NEW_FORMS + DELETE_FORMS];
+    uintptr_t low = UINTPTR_MAX, high = 0;
+    for (unsigned i = 0; i < NEW_FORMS + DELETE_FORMS; i++) {
+        symbol[i] = symbol_of(i < NEW_FORMS ? our_new[i] : our_delete[i - NEW_FORMS]);
+        if (!symbol[i]) continue;
+        if ((uintptr_t)symbol[i] < low) low = (uintptr_t)symbol[i];
+        if ((uintptr_t)(symbol[i] + 1) > high) high = (uintptr_t)(symbol[i] + 1);
+    }
+    low &= -getauxval(AT_PAGESZ);
+    if (high == 0 || mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) != 0) return;
+    for (unsigned i = 0; i < NEW_FORMS + DELETE_FORMS; i++)
+        if (symbol[i]) symbol[i]->st_value = 0;
+    mprotect((void *)low, high - low, PROT_READ);
 }
 
 void operators_are(enum operators whose) {
@@ -70,8 +82,7 @@ void operators_are(enum operators whose) {
     case BY_MALLOC:
         break;
     case WITHDRAWN:
-        for (unsigned form = 0; form < NEW_FORMS; form++) withdraw(our_new[form]);
-        for (unsigned form = 0; form < DELETE_FORMS; form++) withdraw(our_delete[form]);
+        withdraw();
         break;
     case BY_PROGRAM:
         for (unsigned form = 0; form < NEW_FORMS; form++)

@@ -152,6 +152,7 @@ static int mode_fork_in_handler(void) {
         while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }
     }
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL); /* no more children from here on */
     if (is_child) {
         churn(1000);
         _exit(0);
