@@ -13,8 +13,9 @@ class TooSlow(Exception):
 class Run:
     """What a run gave. Times are in nanoseconds, `peak` and `file` in bytes."""
 
-    def __init__(self, wall, user, system, peak, output, file):
-        self.wall, self.cpu, self.peak, self.output, self.file = wall, user + system, peak, output, file
+    def __init__(self, wall, user, system, peak, output, file, unpacked):
+        self.wall, self.cpu, self.peak, self.output = wall, user + system, peak, output
+        self.file, self.unpacked = file, unpacked
 
 
 class Bench:
@@ -54,7 +55,7 @@ class Bench:
             if numbers[4] != 0:
                 raise RuntimeError("exit status %d" % numbers[4])
             return Run(wall or numbers[0], numbers[1], numbers[2], numbers[3] << 10, output,
-                       variant.recorded(folder))
+                       variant.recorded(folder), variant.unpacked(folder))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

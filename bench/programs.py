@@ -1,6 +1,7 @@
 """What is run: the small loops of workloads/ and real programs of the system."""
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -46,7 +47,7 @@ class Own(Program):
         return [os.path.join(bench.workloads, self.file)] + [str(word) for word in self.arguments(bench, self.size)]
 
 
-# Where a call of malloc or free comes every hundred instructions or sooner, the fast path alone is half of 1.02.
+# Where a quarter of the program's instructions or more are the allocator's.
 ALLOCATION_DOMINATES = 1.02
 
 
@@ -67,9 +68,48 @@ class Loop(Own):
         self.held, self.everyone = held, everyone
 
 
-class Redis(Program):
+class Server(Program):
     """A server and its load. The time is that of the load, memory and instructions those of the server."""
 
+    def execute(self, bench, command, seconds):
+        self.prepare(bench)
+        with subprocess.Popen(command, env=bench.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, start_new_session=True) as server:
+            try:
+                with self.connect(bench, server) as connection:
+                    begin = time.monotonic_ns()
+                    self.load(bench, connection, seconds)
+                    wall = time.monotonic_ns() - begin
+                    self.end(bench, connection)
+                    server.wait(timeout=120)
+            except BaseException:
+                stop(server)
+                raise
+        return "", wall
+
+    def connect(self, bench, server):
+        until = time.monotonic() + 30
+        while time.monotonic() < until and server.poll() is None:
+            family, address = self.address(bench)
+            connection = socket.socket(family)
+            try:
+                connection.connect(address)
+                return connection
+            except OSError:
+                connection.close()
+                time.sleep(0.005)
+        raise RuntimeError("the server did not start: " + (server.stderr.read() if server.poll() is not None else ""))
+
+    @staticmethod
+    def await_lines(connection, lines):
+        while lines > 0:
+            received = connection.recv(65536)
+            if not received:
+                raise RuntimeError("the server closed the connection")
+            lines -= received.count(b"\n")
+
+
+class Redis(Server):
     def __init__(self):
         super().__init__("redis", "redis-server", "redis-server", "redis-server", self.server_arguments)
         if not self.missing and not shutil.which("redis-benchmark"):
@@ -82,40 +122,21 @@ class Redis(Program):
                 "--dir", bench.scratch, "--loglevel", "warning", "--hz", "1", "--dynamic-hz", "no",
                 "--activerehashing", "no"]
 
-    def execute(self, bench, command, seconds):
-        path = os.path.join(bench.scratch, "redis")
+    def prepare(self, bench):
+        path = self.address(bench)[1]
         if os.path.exists(path):  # of a server that was stopped, and that may still be dying
             os.unlink(path)
-        with subprocess.Popen(command, env=bench.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, start_new_session=True) as server:
-            try:
-                connection = self.connect(path, server)
-                begin = time.monotonic_ns()
-                self.load(bench, connection, path, seconds)
-                wall = time.monotonic_ns() - begin
-                connection.sendall(b"SHUTDOWN NOSAVE\r\n")
-                server.wait(timeout=120)
-                connection.close()
-            except BaseException:
-                stop(server)
-                raise
-        return "", wall
 
     @staticmethod
-    def connect(path, server):
-        until = time.monotonic() + 30
-        while time.monotonic() < until and server.poll() is None:
-            try:
-                connection = socket.socket(socket.AF_UNIX)
-                connection.connect(path)
-                return connection
-            except OSError:
-                connection.close()
-                time.sleep(0.005)
-        raise RuntimeError("the server did not start: " + (server.stderr.read() if server.poll() is not None else ""))
+    def address(bench):
+        return socket.AF_UNIX, os.path.join(bench.scratch, "redis")
 
-    def load(self, bench, connection, path, seconds):
-        command = ["redis-benchmark", "-s", path, "-q", "-n", str(self.size), "-c", "20", "-P", "16",
+    @staticmethod
+    def end(bench, connection):
+        connection.sendall(b"SHUTDOWN NOSAVE\r\n")
+
+    def load(self, bench, connection, seconds):
+        command = ["redis-benchmark", "-s", self.address(bench)[1], "-q", "-n", str(self.size), "-c", "20", "-P", "16",
                    "-r", "50000", "-d", "100", "-t", "set,get,incr,lpush,lpop,sadd,hset"]
         checked_output(command, bench.environment, seconds=seconds)
 
@@ -123,7 +144,7 @@ class Redis(Program):
 class RedisScript(Redis):
     """The same commands in the same packets every time, so that instructions can be compared."""
 
-    def load(self, bench, connection, path, seconds):
+    def load(self, bench, connection, seconds):
         seed = 1
         for _ in range(self.size):
             batch, replies = [], 100
@@ -134,17 +155,81 @@ class RedisScript(Redis):
                           "LPUSH list:%d %s" % (key % 50, "e" * (seed % 60 + 1)),
                           "HSET hash:%d field:%d %d" % (key % 50, key, seed), "DEL key:%d" % (key + 1)]
             connection.sendall("".join(command + "\r\n" for command in batch).encode())
-            self.await_replies(connection, replies)
+            # One reply a line, but for GET's, which has two: its length, then its text.
+            self.await_lines(connection, replies + replies // 5)
+
+
+NGINX_SETTINGS = """
+daemon off; master_process off; pid %(place)s/pid; error_log %(place)s/errors crit;
+events { worker_connections 64; }
+http {
+    access_log off; keepalive_requests 1000000; gzip on; gzip_http_version 1.0; ssi on; ssi_types text/plain; gzip_types text/plain;
+    client_body_temp_path %(place)s/t1; proxy_temp_path %(place)s/t2; fastcgi_temp_path %(place)s/t3;
+    uwsgi_temp_path %(place)s/t4; scgi_temp_path %(place)s/t5;
+    server { listen 127.0.0.1:%(port)d; root %(place)s; default_type text/plain; }
+}
+"""
+
+
+class Nginx(Server):
+    """A page put together from parts (SSI), for each request. One process, as under a supervisor of containers."""
+
+    def __init__(self):
+        super().__init__("nginx", "nginx, pages of parts", "nginx", "nginx-light", self.server_arguments)
+        if not self.missing and not shutil.which("ab"):
+            self.missing = "ab not installed (apt install apache2-utils)"
+        self.port = None
 
     @staticmethod
-    def await_replies(connection, replies):
-        """One reply a line, but for GET's, which has two: its length, then its text."""
-        lines = replies + replies // 5
-        while lines > 0:
+    def place(bench):
+        return os.path.join(bench.scratch, "nginx")
+
+    def server_arguments(self, bench, size):
+        return ["-c", os.path.join(self.place(bench), "settings"), "-e", os.path.join(self.place(bench), "errors")]
+
+    def prepare(self, bench):
+        place = self.place(bench)
+        os.makedirs(place, exist_ok=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        with open(os.path.join(place, "settings"), "w", encoding="ascii") as file:
+            file.write(NGINX_SETTINGS % {"place": place, "port": self.port})
+        with open(os.path.join(place, "part"), "w", encoding="ascii") as file:
+            file.write("a part of the page\n" * 20)
+        with open(os.path.join(place, "page"), "w", encoding="ascii") as file:
+            file.write('<!--# include virtual="/part" -->\n' * 8)
+
+    def address(self, bench):
+        return socket.AF_INET, ("127.0.0.1", self.port)
+
+    def load(self, bench, connection, seconds):
+        connection.close()
+        checked_output(["ab", "-q", "-k", "-c", "8", "-n", str(self.size), "-H", "Accept-Encoding: gzip",
+                        "http://127.0.0.1:%d/page" % self.port], bench.environment, seconds=seconds)
+
+    def end(self, bench, connection):
+        with open(os.path.join(self.place(bench), "pid"), encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGTERM)
+
+
+class NginxScript(Nginx):
+    """One request after another on one connection, so that instructions can be compared."""
+
+    def load(self, bench, connection, seconds):
+        for _ in range(self.size):
+            connection.sendall(b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.await_end(connection)
+
+    @staticmethod
+    def await_end(connection):
+        """The reply is chunked, since its length is not known before: it ends with an empty chunk."""
+        reply = b""
+        while not reply.endswith(b"0\r\n\r\n"):
             received = connection.recv(65536)
             if not received:
                 raise RuntimeError("the server closed the connection")
-            lines -= received.count(b"\n")
+            reply = reply[-8:] + received
 
 
 def compiler_input(workloads, functions):
@@ -193,6 +278,15 @@ class Compiler(Program):
                                              check=True).stdout.strip()
 
 
+class Rust(Own):
+    instruction_bar = ALLOCATION_DOMINATES
+
+    def __init__(self):
+        super().__init__("rust", "Rust, trees of strings", "trees", lambda bench, rounds: [rounds])
+        if not shutil.which("rustc"):
+            self.missing = "rustc not installed (apt install rustc)"
+
+
 class Sqlite(Program):
     def __init__(self, here):
         super().__init__("sqlite3", "sqlite3 in memory", "sqlite3", "sqlite3",
@@ -228,12 +322,14 @@ def real_programs(here):
     python = lambda bench, rounds: ["-s", "-S", os.path.join(workloads, "records.py"), str(rounds)]
     perl = lambda bench, rounds: [os.path.join(workloads, "words.pl"), str(rounds)]
     return [
-        (Sqlite(here), None, (50000, 15000), (200000, 200000)),
-        (Program("python3", "python3", "/usr/bin/python3", "python3", python), None, (25, 8), (100, 60)),
+        (Sqlite(here), None, (50000, 15000), (200000, 30000)),
+        (Program("python3", "python3", "/usr/bin/python3", "python3", python), None, (25, 8), (100, 16)),
         (PythonWithoutPools("python3-malloc", "python3, PYTHONMALLOC=malloc", "/usr/bin/python3", "python3", python,
-                            {"PYTHONMALLOC": "malloc"}), None, (25, 8), (100, 60)),
-        (Program("perl", "perl", "/usr/bin/perl", "perl", perl), None, (40, 12), (200, 100)),
-        (Compiler(), None, (30, 8), (200, 60)),
-        (Redis(), RedisScript(), (20000, 150), (150000, 1000)),
-        (Maps("maps", "C++ maps of strings", "maps", lambda bench, rounds: [rounds]), None, (200, 60), (1000, 300)),
+                            {"PYTHONMALLOC": "malloc"}), None, (25, 8), (100, 16)),
+        (Program("perl", "perl", "/usr/bin/perl", "perl", perl), None, (40, 12), (150, 24)),
+        (Compiler(), None, (30, 8), (120, 16)),
+        (Redis(), RedisScript(), (20000, 150), (150000, 300)),
+        (Nginx(), NginxScript(), (3000, 1000), (20000, 2000)),
+        (Rust(), None, (20, 6), (80, 12)),
+        (Maps("maps", "C++ maps of strings", "maps", lambda bench, rounds: [rounds]), None, (200, 60), (600, 120)),
     ]

@@ -14,6 +14,11 @@ def spread(values):
     return (high - low) / 2
 
 
+def error_of_median(values):
+    """By how much the median of so many values scatters, were they drawn from a normal distribution."""
+    return 1.86 * spread(values) / len(values) ** 0.5
+
+
 def number(value, digits, sign=""):
     """Text of a value, with fewer decimals the larger it is."""
     size = abs(value)
@@ -39,6 +44,7 @@ class Row:
         self.group, self.name, self.title, self.unit, self.shown_as = group, name, title, unit, shown_as
         self.digits, self.medians = digits, medians
         self.values, self.bars, self.notes = {}, [], []
+        self.count = None  # of what the row is about, where that is a number
         self.below = []  # (title, row) of figures that are shown with this one's
         self.over = {}  # variants that were stopped, and the ratio they had then reached, if that is known
 
@@ -86,7 +92,7 @@ class Row:
                 "variants": {key: {"values": values, "min": min(values), "median": statistics.median(values),
                                    "spread": spread(values), "relative_min": self.of_least(key)}
                              for key, values in self.values.items()},
-                "stopped_at_ratio": self.over, "bars": [bar.as_json() for bar in self.bars], "notes": self.notes}
+                "count": self.count, "title": self.title, "stopped_at_ratio": self.over, "bars": [bar.as_json() for bar in self.bars], "notes": self.notes}
 
 
 class Table:

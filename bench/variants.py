@@ -20,7 +20,8 @@ class Variant:
     core = True       # measured in every round; others in the first rounds only
     slow = False      # so slow that a quick look has to do
     missing = None    # why it cannot run here
-    only = None       # the one workload it is for
+    only = None       # the workloads it is for, if not for all
+    most_rounds = None
 
     def __init__(self, key):
         self.key = key
@@ -38,6 +39,13 @@ class Variant:
     def recorded(self, folder):
         """Bytes on disk of what was recorded; None if the variant records nothing."""
         return None
+
+    def unpacked(self, folder):
+        """The same before it was compressed; None if it was not."""
+        return None
+
+    def is_for(self, program):
+        return self.only is None or program.name in self.only
 
 
 def size_on_disk(pattern):
@@ -60,10 +68,10 @@ class Preload(Variant):
 
 
 class Malloscope(Variant):
-    def __init__(self, key, column, rate, build):
+    def __init__(self, key, column, rate, build, about=None, only=None):
         super().__init__(key)
-        self.column, self.rate = column, rate
-        self.about = "malloscope, " + ("every allocation" if rate == 1 else "one sample per %s" % column)
+        self.column, self.rate, self.only = column, rate, only
+        self.about = about or "malloscope, " + ("every allocation" if rate == 1 else "one sample per %s" % column)
         self.tool, self.library = os.path.join(build, "malloscope"), os.path.join(build, "libmalloscope.so")
         if not (os.path.exists(self.tool) and os.path.exists(self.library)):
             self.missing = "not built in %s (./dev build)" % build
@@ -112,6 +120,11 @@ class Heaptrack(Variant):
     def recorded(self, folder):
         return size_on_disk(os.path.join(folder, "out.heaptrack"))
 
+    def unpacked(self, folder):
+        unpack = "zstd -dc" if shutil.which("zstd") else "gzip -dc"
+        return int(subprocess.run(unpack + " out.heaptrack | wc -c", shell=True, cwd=folder, check=True,
+                                  stdout=subprocess.PIPE).stdout)
+
 
 class TcmallocProfiler(Preload):
     baseline, slow = "tcmalloc", True
@@ -123,6 +136,31 @@ class TcmallocProfiler(Preload):
 
     def recorded(self, folder):
         return size_on_disk(os.path.join(folder, "out*.heap"))
+
+
+class TcmallocSampler(Preload):
+    """The samples are kept for who asks the allocator for them; nothing is written."""
+    baseline = "tcmalloc"
+
+    def command(self, argv, folder):
+        return {"LD_PRELOAD": self.library, "TCMALLOC_SAMPLE_PARAMETER": str(512 << 10)}, argv
+
+
+class Valgrind(Variant):
+    """The program on a simulated processor: a few points, to know the order of magnitude."""
+    core, slow, only, most_rounds = False, True, ("sqlite3", "maps"), 2
+
+    def __init__(self, key, column, about, tool):
+        super().__init__(key)
+        self.column, self.about, self.tool = column, about, tool
+        if not shutil.which("valgrind"):
+            self.missing = "not installed (apt install valgrind)"
+
+    def command(self, argv, folder):
+        return {}, ["valgrind", "-q", "--tool=" + self.tool, "--%s-out-file=%s" % (self.tool, os.path.join(folder, "out"))] + argv
+
+    def recorded(self, folder):
+        return size_on_disk(os.path.join(folder, "out"))
 
 
 class JemallocProfiler(Preload):
@@ -162,15 +200,21 @@ def all_variants(build, workloads):
         Preload("pass", "pass", "a preload library that only jumps on",
                 os.path.join(workloads, "libpassthrough.so")),
         Preload("fence", "fence", "the same, but each call waits for earlier loads; only where these miss the caches",
-                os.path.join(workloads, "libfence.so"), only="replace"),
+                os.path.join(workloads, "libfence.so"), only=("replace",)),
         Malloscope("512K", "512 KiB", 512 << 10, build),
         Malloscope("64K", "64 KiB", 64 << 10, build),
         Malloscope("exact", "exact", 1, build),
+        Malloscope("each", "each", 2, build, "malloscope, sampled so often that each allocation is, for what a sample costs",
+                   only=()),
         Heaptrack("heaptrack"),
         Preload("tcmalloc", "tcmalloc", "tcmalloc, not profiled", tcmalloc, "libgoogle-perftools4"),
         TcmallocProfiler("tcmalloc-prof", "+prof", "tcmalloc's heap profiler (HEAPPROFILE), every allocation",
                          tcmalloc, "libgoogle-perftools4"),
+        TcmallocSampler("tcmalloc-sampler", "+sampler", "tcmalloc's own samples, one per 512 KiB", tcmalloc,
+                        "libgoogle-perftools4"),
         Preload("jemalloc", "jemalloc", "jemalloc, not profiled", jemalloc, "libjemalloc2"),
         JemallocProfiler("jemalloc-prof", "+prof", "jemalloc's heap profiler, one sample per 512 KiB",
                          jemalloc, "libjemalloc2"),
+        Valgrind("massif", "massif", "valgrind's massif, every allocation", "massif"),
+        Valgrind("dhat", "DHAT", "valgrind's DHAT, every allocation and access", "dhat"),
     ]
