@@ -19,9 +19,9 @@ NATIVE = [
     ("64K", "malloscope, 64 KiB", "#4f9bff", "dot"),
     ("exact", "malloscope, exact", "#0a2f6b", "dot"),
     ("heaptrack", "heaptrack", "#e06c00", "ring"),
-    ("tcmalloc-prof", "tcmalloc's profiler", "#2a8f3c", "ring"),
-    ("tcmalloc-sampler", "tcmalloc's samples", "#7cc48a", "ring"),
-    ("jemalloc-prof", "jemalloc's profiler", "#8d3bbd", "ring"),
+    ("tcmalloc-prof", "tcmalloc's profiler*", "#2a8f3c", "ring"),
+    ("tcmalloc-sampler", "tcmalloc's samples*", "#7cc48a", "ring"),
+    ("jemalloc-prof", "jemalloc's profiler*", "#8d3bbd", "ring"),
     ("massif", "massif", "#b5121b", "ring"),
     ("dhat", "DHAT", "#e88", "ring"),
 ]
@@ -40,7 +40,10 @@ GROWTH = [
     ("each", "malloscope, each one a sample", "#4f9bff", "dot"),
     ("exact", "malloscope, exact", "#0a2f6b", "dot"),
 ]
+# Those with an allocator of their own are compared with that, not profiled.
+BASELINE = {"tcmalloc-prof": "tcmalloc", "tcmalloc-sampler": "tcmalloc", "jemalloc-prof": "jemalloc"}
 LEFT, TOP, WIDTH, ROW = 190, 46, 560, 26
+COLUMNS, COLUMN = 3, 245  # of the legend
 
 
 class Drawing:
@@ -66,7 +69,7 @@ class Drawing:
 
     def legend(self, entries, y):
         for i, (_, title, colour, kind) in enumerate(entries):
-            x, place = LEFT - 170 + i % 4 * 185, y + i // 4 * 20
+            x, place = LEFT - 170 + i % COLUMNS * COLUMN, y + i // COLUMNS * 20
             self.mark(kind, x, place, colour, title)
             self.text(x + 10, place + 4, title)
 
@@ -79,6 +82,12 @@ class Drawing:
         print(os.path.relpath(path))
 
 
+def ratio_of(row, key):
+    """None if it was not measured."""
+    baseline = row["variants"].get(BASELINE.get(key, "plain"))
+    return row["variants"][key]["min"] / baseline["min"] if key in row["variants"] and baseline else None
+
+
 def ratio_text(ratio):
     return "%.3f×" % ratio if ratio < 1.1 else "%.2f×" % ratio if ratio < 10 else "%.0f×" % ratio
 
@@ -89,13 +98,13 @@ def ratios(rows, name, title, known):
     if not rows:
         return
     legend = TOP + ROW * len(rows) + 52
-    drawing = Drawing(LEFT + WIDTH + 40, legend + 20 * math.ceil(len(entries) / 4))
-    most = max(row["variants"][key]["relative_min"] for row in rows for key, *_ in entries if key in row["variants"])
+    drawing = Drawing(LEFT + WIDTH + 40, legend + 20 * math.ceil(len(entries) / COLUMNS))
+    most = max(filter(None, (ratio_of(row, key) for row in rows for key, *_ in entries)))
     low, high = math.log(0.9), math.log(max(most * 1.1, 2))
     place = lambda ratio: LEFT + WIDTH * (math.log(max(ratio, 0.9)) - low) / (high - low)
     drawing.text(LEFT - 170, 22, title, weight="bold")
     bottom = TOP + ROW * len(rows)
-    for ratio in (1, 1.1, 1.5, 2, 3, 5, 10, 20, 50, 100):
+    for ratio in (1, 1.5, 2, 3, 5, 10, 20, 50, 100):
         if ratio <= most * 1.1:
             drawing.line(place(ratio), TOP - 6, place(ratio), bottom, "#999" if ratio == 1 else "#ddd")
             drawing.text(place(ratio), bottom + 16, "%g×" % ratio, "middle", "#666")
@@ -104,8 +113,8 @@ def ratios(rows, name, title, known):
         drawing.line(LEFT, y, LEFT + WIDTH, y, "#eee")
         drawing.text(LEFT - 10, y + 4, row["title"], "end")
         for key, label, colour, kind in reversed(entries):
-            if key in row["variants"]:
-                ratio = row["variants"][key]["relative_min"]
+            ratio = ratio_of(row, key)
+            if ratio:
                 drawing.mark(kind, place(ratio), y, colour, "%s, %s: %s" % (row["title"], label, ratio_text(ratio)))
     drawing.legend(entries, legend)
     drawing.write(name)

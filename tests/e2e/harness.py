@@ -157,6 +157,10 @@ def wait_until(condition, process):
         time.sleep(0.01)
 
 
+def tool_output(*command):
+    return run(command).stdout.decode()
+
+
 def assert_same_outcome(plain, recorded, what):
     """Two runs of a program look the same from outside."""
     assert recorded.returncode == plain.returncode, (

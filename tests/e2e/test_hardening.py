@@ -5,13 +5,9 @@ import re
 import pytest
 
 import harness
-from harness import LIBRARY, MALLOSCOPE
+from harness import LIBRARY, MALLOSCOPE, tool_output
 
 FILES = {"tool": MALLOSCOPE, "library": LIBRARY}
-
-
-def tool_output(*command):
-    return harness.run(command).stdout.decode()
 
 
 @pytest.fixture(params=FILES, ids=str)
