@@ -4,6 +4,7 @@
 #include "core/beginning.h"
 #include "core/counter.h"
 #include "core/events.h"
+#include "core/heap_size.h"
 #include "core/live_table.h"
 #include "core/stack_table.h"
 #include "core/threads.h"
@@ -283,6 +284,7 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     for (size_t i = 0; i < collector->member_count; i++) {
         struct thread_record *record = threads_get(recording, collector->members[i].record);
         counter_store(&record->samples, 0);
+        counter_store(&record->slack, 0);
         collector->members[i].forgotten += counter_load(&record->bytes);
         counter_store(&record->bytes, 0);
     }
@@ -338,10 +340,10 @@ void collector_losses(struct collector *collector, const uint64_t lost[DROP_KIND
     counter_store(&header->unknown_frees, unknown_frees);
 }
 
-struct collector_figures collector_figures(const struct collector *collector) {
+struct collector_figures collector_figures(struct collector *collector) {
     struct recording_header *header = collector->recording.header;
     return (struct collector_figures){
-        .live_bytes = (double)counter_load(&header->live_bytes) / BYTE_ONE,
+        .live_bytes = (double)heap_size(&collector->recording) / BYTE_ONE,
         .peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE,
         .samples = collector->samples,
         .frees = collector->frees,

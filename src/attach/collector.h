@@ -67,7 +67,7 @@ struct collector_figures {
     double live_bytes, peak_bytes; /* estimated */
     uint64_t samples, frees;
 };
-struct collector_figures collector_figures(const struct collector *collector);
+struct collector_figures collector_figures(struct collector *collector);
 const char *collector_path(const struct collector *collector);
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/events.h"
 
 #include "core/counter.h"
+#include "core/heap_size.h"
 #include "core/heaps.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
@@ -103,11 +104,7 @@ void event_allocate(struct recording *recording, struct thread_record *thread, c
 
     timeline_note(recording, thread, sample->birth);
     stack_gains(header, stack, sample, &weight, alone);
-    uint64_t live = counter_add(alone, &header->live_bytes, weight.bytes);
-    if (counter_raise(alone, &header->peak_bytes, live)) {
-        counter_store(&header->peak_time, sample->birth);
-        counter_add(alone, &header->peak_epoch, 1);
-    }
+    uint64_t live = heap_grow(recording, thread, weight.bytes, sample->birth, alone);
     timeline_grow(recording, thread, live, weight.bytes, alone);
 }
 
@@ -157,5 +154,5 @@ void event_free(
     counter_add(alone, &stack->freed_bytes, weight.bytes);
     counter_add(alone, &stack->lifetime[lifetime], weight.objects);
     if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight.bytes);
-    counter_add(alone, &header->live_bytes, -weight.bytes);
+    heap_shrink(recording, thread, weight.bytes, alone);
 }

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
-#define RECORDING_VERSION 4
+#define RECORDING_VERSION 5
 
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
@@ -127,12 +127,13 @@ struct recording_header {
     uint64_t command_line; /* arguments separated by ARGUMENT_END */
     uint64_t allocator;    /* path of the module that serves malloc */
 
-    /* Figures of the whole heap, weighted, in a cache line of their own: every event writes here. The peak is
-     * that of the estimated live bytes. */
+    /* Figures of the whole heap, weighted. What is live plus the slack of the threads (heap_size.h), in a
+     * cache line of its own; and the peak of the estimated live bytes. */
     _Alignas(64) _Atomic uint64_t live_bytes;
-    _Atomic uint64_t peak_bytes;
+    _Alignas(64) _Atomic uint64_t peak_bytes;
     _Atomic uint64_t peak_time;
     _Atomic uint64_t peak_epoch; /* number of times a new peak was set */
+    _Atomic uint64_t has_slack;  /* a thread has, or had, some */
 
     _Alignas(64) _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
     _Atomic uint64_t drops[DROP_KINDS];
@@ -146,7 +147,7 @@ enum thread_state { THREAD_NEW = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2, THREAD
 /* A thread and its sampler. `bytes` counts what it allocated up to its last draw; what it allocated since is
  * `interval` minus the countdown in its thread-local storage, at `countdown_address` in the program. */
 struct thread_record {
-    _Atomic uint32_t state;
+    _Alignas(64) _Atomic uint32_t state;
     _Atomic int32_t tid;
     char name[16];
     uint64_t start_time;
@@ -166,7 +167,9 @@ struct thread_record {
     uint64_t moment;                             /* the bucket of its last event */
 
     _Atomic uint64_t spare; /* its free slots of the live table (live_table.c) */
-    int64_t spare_count;    /* about how many they are; signal handlers may spoil it a little */
+    _Atomic uint64_t
+        slack;           /* BYTE_ONE: what it may allocate before the heap's size is changed (heap_size.h) */
+    int64_t spare_count; /* about how many they are; signal handlers may spoil it a little */
 };
 
 /* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b times

@@ -1,5 +1,6 @@
 #include "core/threads.h"
 
+#include "core/heap_size.h"
 #include "core/table.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
 
     struct thread_record *record = threads_get(recording, thread);
     memset((char *)record + sizeof record->state, 0, sizeof *record - sizeof record->state);
+    record->number = thread;
     record->start_time = now;
     atomic_store_explicit(&record->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&record->state, THREAD_RUNNING, memory_order_release);
@@ -56,6 +58,7 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
 }
 
 void threads_end(struct recording *recording, struct thread_record *record, uint64_t now) {
+    heap_give_slack(recording, record);
     atomic_store_explicit(&record->end_time, now, memory_order_relaxed);
     if (atomic_load_explicit(&record->samples, memory_order_relaxed)) {
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);

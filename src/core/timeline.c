@@ -1,6 +1,7 @@
 #include "core/timeline.h"
 
 #include "core/counter.h"
+#include "core/heap_size.h"
 
 #define FIRST_SHIFT 20 /* the first buckets are a millisecond wide: half a second in all */
 
@@ -90,7 +91,7 @@ static void end_former_bucket(struct timeline *timeline, uint64_t place, uint64_
 void timeline_turn(struct recording *recording, struct thread_record *thread, uint64_t now) {
     timeline_flush(recording, thread);
     struct timeline *timeline = recording->timeline;
-    uint64_t live = counter_load(&recording->header->live_bytes);
+    uint64_t live = heap_size(recording);
     struct timeline_bucket *bucket = bucket_of(timeline, now);
     if (!bucket) return;
     uint64_t place = (uint64_t)(bucket - timeline->bucket);

@@ -6,6 +6,7 @@
 #include "hook/own_heaps.h"
 
 #include "core/counter.h"
+#include "core/heap_size.h"
 #include "core/names.h"
 #include "core/pages.h"
 #include "core/stack_table.h"
@@ -53,8 +54,9 @@ static void set_figures(struct stack_record *stack, const struct listed *listed)
     uint64_t change = settle(&stack->alloc_bytes, &stack->freed_bytes, listed->bytes);
     if (counter_raise(false, &stack->peak_bytes, listed->bytes))
         counter_store(&stack->peak_objects, listed->objects);
-    uint64_t live = counter_add(false, &header->live_bytes, change);
-    if (counter_raise(false, &header->peak_bytes, live)) counter_store(&header->peak_time, clock_now());
+    counter_add(false, &header->live_bytes, change);
+    if (counter_raise(false, &header->peak_bytes, heap_size(&recorder.recording)))
+        counter_store(&header->peak_time, clock_now());
 }
 
 /* The types that were live at a former listing and are not any more. */

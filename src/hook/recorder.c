@@ -345,7 +345,6 @@ static bool register_thread(void) {
         return false;
     }
     struct thread_record *record = threads_get(recording, number);
-    record->number = number;
     record->moment = UINT64_MAX; /* it has not come to any yet */
     record->countdown_address = (uintptr_t)&hook_countdown;
     /* Not from its number, which threads without a sample pass on: each would draw what the last one drew. */

@@ -3,6 +3,7 @@
 #include "core/counter.h"
 #include "core/dump_when.h"
 #include "core/events.h"
+#include "core/heap_size.h"
 #include "core/heaps.h"
 #include "core/sampler.h"
 #include "core/system.h"
@@ -82,7 +83,7 @@ static bool is_due(_Atomic uint64_t *next, uint64_t now, uint64_t step) {
 
 static void note_peak(void) {
     if (!counter_load(&state.peak)) return;
-    counter_raise(false, &state.peak, counter_load(&recorder.recording.header->live_bytes));
+    counter_raise(false, &state.peak, heap_size(&recorder.recording));
 }
 
 void triggers_note(const struct sample *sample) {
@@ -98,7 +99,7 @@ void triggers_note(const struct sample *sample) {
 /* ---- a peak within the peak ---- */
 
 void triggers_watch_peak(void) {
-    uint64_t live = counter_load(&recorder.recording.header->live_bytes);
+    uint64_t live = heap_size(&recorder.recording);
     counter_store(&state.peak, live ? live : 1);
     triggers_watch = true;
 }

@@ -264,8 +264,10 @@ static bool load_threads(struct builder *builder, const struct snapshot *snapsho
 /* Adds what the threads have counted and not yet noted, and the last level. */
 static void complete_timeline(const struct snapshot *snapshot, struct timeline *timeline) {
     struct table_cursor cursor = {0};
+    uint64_t live = snapshot_header(snapshot)->live_bytes, slack = 0;
     for (const struct thread_record *thread;
          (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
+        slack += thread->slack;
         uint64_t place = thread->last_event >> timeline->shift;
         if (place >= TIMELINE_BUCKETS || thread->events <= thread->events_noted) continue;
         timeline->bucket[place].events += thread->events - thread->events_noted;
@@ -273,7 +275,7 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
     }
     for (int last = TIMELINE_BUCKETS; last-- > 0;)
         if (timeline->bucket[last].events) {
-            timeline->bucket[last].live_last = snapshot_header(snapshot)->live_bytes;
+            timeline->bucket[last].live_last = live > slack ? live - slack : 0;
             break;
         }
 }

@@ -355,7 +355,9 @@ static void the_timeline_keeps_its_level_through_quiet_times(void) {
     struct timeline *timeline = made_at(&made, made.header->timeline);
     timeline->shift = 30;
     timeline->bucket[0] = (struct timeline_bucket){500 * BYTE_ONE, 300 * BYTE_ONE, 600 * BYTE_ONE, 3};
-    made.header->live_bytes = 400 * BYTE_ONE; /* what it ended with */
+    made_thread(&made, 1, "one", 10)->slack = 70 * BYTE_ONE;
+    made_thread(&made, 2, "two", 10)->slack = 30 * BYTE_ONE;
+    made.header->live_bytes = 500 * BYTE_ONE; /* what it ended with, and the slack of its threads */
     made.header->last_event = UINT64_C(3) << 30;
     struct model *model = load_made(&made);
     CHECK_EQUAL(model->moment_count, 4);
@@ -450,10 +452,10 @@ static void what_is_no_recording_is_refused_with_a_reason(void) {
     struct made made = made_new(4096, 0);
     made.header->version = RECORDING_VERSION - 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 3");
+    refuses(path, PROBLEM_DAMAGED, "version 4");
     made.header->version = RECORDING_VERSION + 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 5");
+    refuses(path, PROBLEM_DAMAGED, "version 6");
     made.header->version = RECORDING_VERSION;
     made.header->header_size = 12;
     made_write(&made, path);

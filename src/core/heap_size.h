@@ -1,0 +1,65 @@
+/* The size of the whole heap and its peak, which every event changes.
+ *
+ * If all threads added to one word, they would wait for each other there. So a thread keeps to itself what it
+ * frees, as its slack, and allocates from that first: the header's live_bytes is what is live plus
+ * everybody's slack. That is never less than the truth, so as long as it does not exceed the peak there is no
+ * new peak that a thread could miss, and nobody needs to look further. Where it does exceed the peak, slack
+ * is given back, and the truth is worked out: live_bytes less the slack of all.
+ *
+ * One event after another, the peak is exact (tests/unit/test_heap_size.c). Events at the same time may be
+ * seen by each other or not, as in any order in which they could have come. */
+#ifndef MALLOSCOPE_CORE_HEAP_SIZE_H
+#define MALLOSCOPE_CORE_HEAP_SIZE_H
+
+#include "core/arena.h"
+#include "core/counter.h"
+
+/* Threads with a lower number may have slack: the sum over them must not take long. */
+#define SLACK_THREADS 64
+
+/* What a thread may keep: a thousandth of the peak, and some small blocks in any case. */
+#define SLACK_LEAST   (UINT64_C(4096) * BYTE_ONE)
+#define SLACK_PORTION 1024
+
+/* The heap has grown or shrunk by `bytes`, at `now`. `thread` is NULL if that has no record; `alone` as in
+ * counter.h. Growing returns about what is live now: never less, and exactly that where it is a peak. */
+uint64_t heap_grow_shared(
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
+void heap_shrink_shared(struct recording *recording, struct thread_record *thread, uint64_t bytes);
+
+/* What is live, exactly if nothing happens meanwhile. */
+uint64_t heap_size(struct recording *recording);
+
+/* The thread ends: it keeps nothing. */
+void heap_give_slack(struct recording *recording, struct thread_record *thread);
+
+static inline void heap_note_peak(struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
+    if (!counter_raise(alone, &header->peak_bytes, live)) return;
+    counter_store(&header->peak_time, now);
+    counter_add(alone, &header->peak_epoch, 1);
+}
+
+/* Nobody else has slack: no other thread has ever been. */
+static inline bool heap_is_mine(struct recording_header *header, bool alone) {
+    return alone && !counter_load(&header->has_slack);
+}
+
+static inline uint64_t heap_grow(
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
+    struct recording_header *header = recording->header;
+    if (!heap_is_mine(header, alone)) return heap_grow_shared(recording, thread, bytes, now);
+    uint64_t live = counter_add(true, &header->live_bytes, bytes);
+    heap_note_peak(header, live, now, true);
+    return live;
+}
+
+static inline void heap_shrink(
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, bool alone) {
+    struct recording_header *header = recording->header;
+    if (heap_is_mine(header, alone))
+        counter_add(true, &header->live_bytes, -bytes);
+    else
+        heap_shrink_shared(recording, thread, bytes);
+}
+
+#endif
