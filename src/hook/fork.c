@@ -43,22 +43,6 @@ static __thread struct inheritance *inheritance;
 
 /* ---- in the parent ---- */
 
-/* Other threads may be at work on the table: an entry whose key has changed meanwhile is looked at again. One
- * that is free is left at zero. */
-static void copy_entry(struct live_entry *from, struct live_entry *to) {
-    uint64_t key = atomic_load_explicit(&from->key, memory_order_acquire), again;
-    for (;; key = again) {
-        if (!(key & LIVE_KEY_MASK)) return;
-        memcpy(to, from, sizeof *to);
-        /* The fence, as in copy_live_entry (model/snapshot.c): later words come with a later key. Acquire:
-         * this may be the first look of the next round. */
-        atomic_thread_fence(memory_order_acquire);
-        again = atomic_load_explicit(&from->key, memory_order_acquire);
-        if (again == key) return;
-        memset(to, 0, sizeof *to);
-    }
-}
-
 static void drop_inheritance(void) {
     struct inheritance *former = inheritance;
     inheritance = NULL;
@@ -76,7 +60,10 @@ void process_before_fork(void) {
     copy->size = size;
     copy->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
     copy->count = count;
-    for (uint32_t slot = 0; slot < count; slot++) copy_entry(live_entry(recording, slot), &copy->entry[slot]);
+    /* What is free is left at zero. Other threads may be at work: one that changes again and again, a
+     * thousand times over, belongs to blocks that come and go. */
+    for (uint32_t slot = 0; slot < count; slot++)
+        live_copy(live_at(recording, slot), 1000, &copy->entry[slot]);
     drop_inheritance(); /* of a signal handler's fork, from which it jumped */
     inheritance = copy;
 }

@@ -57,7 +57,7 @@ EXPORT mscope_state_is mscope_state(void) {
 /* ---- init ---- */
 
 #define HAS(options, field)                                                                                  \
-    ((options)->size >= offsetof(struct mscope_options, field) + sizeof(options)->field && (options)->field)
+    ((options)->size >= offsetof(struct mscope_options, field) + sizeof((options)->field) && (options)->field)
 
 /* What the program says, over what the environment says. */
 static bool take_options(struct options *options, const struct mscope_options *given) {
