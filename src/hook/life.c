@@ -157,12 +157,12 @@ static double live_variance(struct recording *recording, uint64_t *ret_samples) 
     double sum = 0;
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
-        struct live_entry *entry = live_at(recording, slot);
-        if (!live_address(entry)) continue;
+        struct live_entry entry;
+        if (!live_copy(live_at(recording, slot), 32, &entry)) continue;
         ++*ret_samples;
-        const struct stack_record *stack = stack_table_get(recording, entry->stack);
-        double size = (double)entry->size;
-        double weight = (double)sampler_weight(entry->size, heap_rate(recording, stack->heap)) / BYTE_ONE;
+        const struct stack_record *stack = stack_table_get(recording, entry.stack);
+        double size = (double)entry.size;
+        double weight = (double)sampler_weight(entry.size, heap_rate(recording, stack->heap)) / BYTE_ONE;
         if (weight > size) sum += weight * (weight - size);
     }
     return sum;
