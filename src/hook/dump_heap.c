@@ -101,8 +101,10 @@ struct addresses {
 };
 
 static struct addresses addresses_of(const struct recording *recording, const struct stack_record *stack) {
+    /* Acquire: goes with the release of add_stack; the frames are seen. */
     uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE);
-    const uint64_t *frames = count ? recording_at(recording, stack->frames) : NULL;
+    if (!count) return (struct addresses){NULL, NULL};
+    const uint64_t *frames = recording_at(recording, stack->frames);
     return (struct addresses){frames, frames + count};
 }
 

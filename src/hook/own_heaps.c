@@ -98,7 +98,7 @@ void own_heaps_start(void) {
 
 /* An option that the caller's struct is long enough to have. */
 #define HAS(options, field)                                                                                  \
-    ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof(options)->field)
+    ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof((options)->field))
 
 EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) {
     if (!name || (options && options->size < sizeof options->size)) return 0;
