@@ -35,6 +35,8 @@ struct copying {
 
 typedef void copy_entry(struct copying *copying, const void *from, void *to);
 
+/* Relaxed: words that may be written just now. What is copied in which order is said by acquires and fences
+ * around it, which go with the releases of who publishes: those of each table in core/. */
 static void copy_words(void *to, const void *from, size_t size) {
     uint64_t *target = to;
     for (size_t i = 0; i < size / sizeof *target; i++)

@@ -53,6 +53,7 @@ void process_before_fork(void) {
     if (!is_recording() || !recorder.follow) return;
     UNNOTICED;
     struct recording *recording = &recorder.recording;
+    /* Acquire: the segments that hold so many entries are seen. */
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
     struct inheritance *copy = pages_take(size);
@@ -181,11 +182,13 @@ void process_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
+    /* Release, in the order of record (start.c). */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
 
 static bool is_new_child(void) {
+    /* Relaxed: the one thread that there is in a new child. */
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
     /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
     if (system_open() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);

@@ -98,6 +98,8 @@ static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
     if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE; /* a child that begins */
+    /* The exchange says which of several threads it is; it happens so rarely that the strongest order will
+     * do. */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
         return MSCOPE_BAD_STATE;
     if (!active) atomic_fetch_or(&recorder.recording.header->flags, RECORDING_PAUSED);
@@ -126,6 +128,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     takeover_end();
     python_end();
     recorder_finish();
+    /* In this order, and released: who finds that the process has no owner finds the stage that says why. */
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);
     return MSCOPE_OK;
@@ -155,6 +158,7 @@ static double error_of(double variance, double estimate, uint64_t rate) {
 
 static double live_variance(struct recording *recording, uint64_t *ret_samples) {
     double sum = 0;
+    /* Acquire, here and in the sums below: the segments that hold so many entries are seen. */
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
         struct live_entry entry;

@@ -115,6 +115,7 @@ static void resolve(void) {
 }
 
 bool real_ready(void) {
+    /* Acquire, in all three: who finds RESOLVED finds `real` filled, by the release below. */
     int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
     if (stage == RESOLVED) return true;
     if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,
