@@ -258,7 +258,7 @@ void collector_freed(struct collector *collector, uint64_t number, int32_t tid, 
     if (slot == INDEX_NONE) return;
     uint64_t now = since_start(collector, time);
     struct thread_record *thread = tid ? thread_of(collector, tid, now) : NULL;
-    struct live_entry *entry = live_entry(recording, slot);
+    struct live_entry *entry = live_at(recording, slot);
     struct sample sample = sample_of_entry(entry, slot, 0);
     live_withdraw(entry);
     event_free(recording, thread, &sample, now);
@@ -271,7 +271,7 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     struct recording_header *header = recording->header;
     uint64_t now = since_start(collector, time);
     for (uint32_t slot = 0; slot < header->live.count; slot++) {
-        struct live_entry *entry = live_entry(recording, slot);
+        struct live_entry *entry = live_at(recording, slot);
         if (!live_address(entry)) continue;
         live_withdraw(entry);
         live_give(recording, NULL, slot);

@@ -238,8 +238,10 @@ const struct function_kind *function_find(const char *name) {
     if (strncmp(name, "mi_", 3) == 0) return FIND_IN(mimalloc, name);
     if (strncmp(name, "tc_", 3) == 0) return FIND_IN(tcmalloc, name);
     if (strncmp(name, "__rust_", 7) == 0) return FIND_IN(rust, name);
-    if (strncmp(name, "_R", 2) == 0)
-        return rust_name(name) ? FIND_IN(rust, rust_name(name)) : find_method(name);
+    if (strncmp(name, "_R", 2) == 0) {
+        const char *plain_name = rust_name(name);
+        return plain_name ? FIND_IN(rust, plain_name) : find_method(name);
+    }
     if (name[0] == '_' && (kind = FIND_IN(others, name))) return kind;
     if ((kind = FIND_IN(plain, name)) || (kind = FIND_IN(jemalloc, name))) return kind;
     for (size_t i = 0; i < sizeof jemalloc_prefixes / sizeof *jemalloc_prefixes; i++) {

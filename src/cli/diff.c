@@ -253,7 +253,9 @@ static int write_page(struct comparison *comparison) {
     options->filter = comparison->filter;
     options->raw_sites = comparison->raw_site;
     options->sysroot = comparison->wishes.sysroot;
-    return page_write_comparison(&comparison->base.loaded, &comparison->fresh.loaded, &comparison->page);
+    int code = page_write_comparison(&comparison->base.loaded, &comparison->fresh.loaded, &comparison->page);
+    options->comparison = NULL;
+    return code;
 }
 
 static int print(struct comparison *comparison) {

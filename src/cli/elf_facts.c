@@ -42,7 +42,8 @@ static void read_headers(Elf *elf, struct elf_facts *facts) {
         if (header.p_filesz < 2 || header.p_filesz > 4096) continue;
         Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
         free(facts->loader);
-        facts->loader = data && data->d_buf ? strndup(data->d_buf, data->d_size) : copy_text("");
+        facts->loader =
+            data && data->d_buf ? format_text("%.*s", (int)data->d_size, (char *)data->d_buf) : copy_text("");
     }
 }
 

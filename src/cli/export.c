@@ -138,11 +138,10 @@ int command_export(int argc, char **argv) {
     int code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
         struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.wishes.sysroot};
-        cleanup_text char *notes = NULL;
-        if (strcmp(export.format->name, "html") == 0) {
-            page.notes = notes = page_notes(batch.loaded);
-            batch.inputs->page = &page;
-        }
+        bool is_page = strcmp(export.format->name, "html") == 0;
+        cleanup_text char *notes = is_page ? page_notes(batch.loaded) : NULL;
+        page.notes = notes;
+        if (is_page) batch.inputs->page = &page;
         code = output_write(&export.output, export.format, batch.inputs, line.arguments, line.argument_count);
     }
     int end = finish_batch(&batch);

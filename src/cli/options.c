@@ -219,7 +219,7 @@ static enum options_result take_option(
 
 static enum options_result take_long(struct walk *walk, char *text) {
     char *equals = strchr(text, '=');
-    cleanup_text char *name = equals ? strndup(text, (size_t)(equals - text)) : copy_text(text);
+    cleanup_text char *name = format_text("%.*s", (int)strcspn(text, "="), text);
     if (strcmp(name, "help") == 0) return give_help(walk->line);
     for (size_t i = 0; i < walk->line->rule_count; i++) {
         struct option_rule *rule = &walk->line->rules[i];

@@ -37,7 +37,7 @@ static char *fixed_folder(const char *pattern) {
     size_t length = strcspn(pattern, "%");
     while (length > 0 && pattern[length - 1] != '/') length--;
     if (!strchr(pattern, '%')) length = (size_t)(strrchr(pattern, '/') - pattern) + 1;
-    return length > 1 ? strndup(pattern, length - 1) : copy_text("/");
+    return length > 1 ? format_text("%.*s", (int)(length - 1), pattern) : copy_text("/");
 }
 
 static int check_folder(const struct purpose *purpose, const char *pattern, struct problem *problem) {

@@ -104,6 +104,7 @@ static void print_peak(FILE *out, const struct plot *plot, const struct axes *ax
 static void print_rows(FILE *out, const struct axes *axes, const double *values) {
     for (size_t row = axes->rows; row-- > 0;) {
         bool labelled = (row + 1) % axes->size_rows == 0;
+        /* NOLINTNEXTLINE(bugprone-integer-division): which line of the scale it is. */
         double size = axes->size_step * (double)((row + 1) / axes->size_rows);
         cleanup_text char *label = labelled ? format_text("%s ", bytes_text(size).text) : copy_text("");
         fprintf(out, "%*s%s", LABEL_WIDTH, label,

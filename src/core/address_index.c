@@ -30,7 +30,7 @@ static uint64_t hash(uint64_t address) {
 }
 
 static struct index_bucket *bucket_at(struct segment segment, uint64_t home, int passed) {
-    return &segment.buckets[(home + (uint64_t)passed) & segment.mask];
+    return segment.buckets + ((home + (uint64_t)passed) & segment.mask);
 }
 
 /* The address is not at these buckets after all, or no more. */

@@ -108,6 +108,7 @@ static bool map_piece(struct recording *recording, int file, uint32_t piece) {
 }
 
 static bool is_mapped(const struct recording *recording, uint32_t piece) {
+    /* Acquire: goes with the release in map_piece; who goes on from here may use the mapping. */
     return atomic_load_explicit(&recording->piece[piece], memory_order_acquire) != 0;
 }
 
@@ -173,6 +174,7 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
 /* What does not work now is no reason not to try when it is needed. */
 void arena_reserve(struct recording *recording, uint64_t size) {
     struct recording_header *header = recording->header;
+    /* Relaxed, like the flags: where to begin; the rest is as in extend. */
     uint64_t at = atomic_load_explicit(&header->arena_used, memory_order_relaxed), goal = at + size;
     if (goal > header->size_max) goal = header->size_max;
     while (at < goal && !(atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_FINISHED)) {
@@ -226,6 +228,7 @@ int arena_create(
     now_in(recording, path, &status);
     struct recording_header *header = recording->header = recording_at(recording, 0);
     header->size_max = size_max > first ? size_max & ~(uint64_t)(PAGE - 1) : first;
+    /* Relaxed: nobody else knows the recording yet. */
     atomic_store_explicit(&header->arena_reserved, first, memory_order_relaxed);
     atomic_store_explicit(&header->arena_used, PAGE, memory_order_relaxed);
     return 0;
@@ -247,6 +250,8 @@ void arena_discard(struct recording *recording) {
 void arena_close(struct recording *recording) {
     UNNOTICED;
     struct recording_header *header = recording->header;
+    /* Release: a reader that finds it finished finds all figures. The bounds behind it may still be moved by
+     * other threads, where there are any. */
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
@@ -254,7 +259,7 @@ void arena_close(struct recording *recording) {
     int file = open_again(recording);
     if (file < 0) return;
     /* Another thread may be about to use what was reserved before: its pages must stay within the file. */
-    if (__libc_single_threaded) {
+    if (__libc_single_threaded) { /* relaxed, therefore */
         atomic_store_explicit(&header->arena_reserved, end, memory_order_relaxed);
         if (ftruncate(file, (off_t)end) != 0)
             atomic_store_explicit(&header->arena_reserved, reserved, memory_order_relaxed);

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+/* Nobody else knows the recording before the magic is there: until then all is relaxed. */
+
 bool recording_begin(struct recording *recording, const struct beginning *beginning) {
     struct recording_header *header = recording->header;
     header->header_size = sizeof *header;
@@ -36,7 +38,8 @@ void recording_publish(struct recording *recording) {
     struct recording_header *header = recording->header;
     atomic_store_explicit(&header->active, 1, memory_order_relaxed);
     header->version = RECORDING_VERSION;
-    /* The magic comes last: a file without it is not yet a recording. */
+    /* The magic comes last: a file without it is not yet a recording. Release: whoever acquires it sees the
+     * rest. */
     atomic_thread_fence(memory_order_release);
     memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
 }

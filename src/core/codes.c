@@ -8,9 +8,13 @@
 #define CODES_MOST   (INDEX_PLACES / 2) /* so that a place is near */
 #define PROBE_MAX    64
 
-/* Finds a code's number by its key. */
+/* Finds a code's number by its key.
+ *
+ * A record is filled, then marked complete for readers in other processes, then its number is put beside the
+ * key, each by a release. Who finds the number has acquired it, and so the record. The key alone says nothing
+ * yet: whoever finds it without a number takes the code for unknown and notes it once more. */
 static struct {
-    bool in_use;
+    _Atomic bool in_use;
     struct place {
         _Atomic uint64_t key; /* 0 = empty */
         _Atomic uint32_t number;
@@ -24,7 +28,8 @@ static struct place *place_of(uint64_t key, unsigned probe) {
 uint32_t code_find(uint64_t key) {
     for (unsigned probe = 0; probe < PROBE_MAX; probe++) {
         struct place *place = place_of(key, probe);
-        uint64_t seen = atomic_load_explicit(&place->key, memory_order_acquire);
+        /* Relaxed: it only leads to the number, which is acquired. */
+        uint64_t seen = atomic_load_explicit(&place->key, memory_order_relaxed);
         if (seen == key) return atomic_load_explicit(&place->number, memory_order_acquire);
         if (!seen) break;
     }
@@ -35,7 +40,13 @@ static void index_add(uint64_t key, uint32_t number) {
     for (unsigned probe = 0; probe < PROBE_MAX; probe++) {
         struct place *place = place_of(key, probe);
         uint64_t empty = 0;
-        if (!atomic_compare_exchange_strong(&place->key, &empty, key) && empty != key) continue;
+        /* Relaxed: a place is claimed for a key, and nothing is read behind it. Of two threads with the same
+         * key the later one's number stays; both are right. */
+        if (!atomic_compare_exchange_strong_explicit(
+                &place->key, &empty, key, memory_order_relaxed, memory_order_relaxed) &&
+            empty != key)
+            continue;
+        /* Release: goes with the acquire in code_find. */
         atomic_store_explicit(&place->number, number, memory_order_release);
         return;
     }
@@ -43,11 +54,13 @@ static void index_add(uint64_t key, uint32_t number) {
 
 static uint32_t append(struct recording *recording, const struct code *code) {
     struct table *table = &recording->header->codes;
-    /* To be asked first: what is taken from the arena is never given back. */
+    /* To be asked first: what is taken from the arena is never given back. Relaxed: a guess that table_append
+     * proves. */
     bool has_room = atomic_load_explicit(&table->count, memory_order_relaxed) < CODES_MOST;
     uint64_t name = has_room ? arena_text(recording, code->name, strlen(code->name)) : 0;
     uint64_t number = name ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
+        /* Relaxed: a sum that nothing is ordered by. */
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
         return CODE_NONE;
     }
@@ -55,18 +68,21 @@ static uint32_t append(struct recording *recording, const struct code *code) {
     record->name = name;
     record->file = code->file;
     record->first_line = code->first_line;
+    /* Release: a reader that sees the mark sees the record. */
     atomic_store_explicit(&record->complete, 1, memory_order_release);
     number_noted(&recording->codes_noted, number);
     return (uint32_t)number;
 }
 
 uint32_t code_note(struct recording *recording, uint64_t key, const struct code *code) {
-    code_index.in_use = true;
+    /* Relaxed: asked by codes_start, when nobody else is there. */
+    atomic_store_explicit(&code_index.in_use, true, memory_order_relaxed);
     uint32_t number = append(recording, code);
     if (number != CODE_NONE) index_add(key, number);
     return number;
 }
 
+/* Nobody else knows the recording yet. */
 bool codes_start(struct recording *recording) {
     if (code_index.in_use) memset(&code_index, 0, sizeof code_index);
     table_start(&recording->header->codes, sizeof(struct code_record), 64);
@@ -76,10 +92,12 @@ bool codes_start(struct recording *recording) {
 
 /* Numbers stay the same. The index was emptied: the child's own frames note their code anew. */
 bool codes_inherit(struct recording *child, const struct recording *parent) {
+    /* Relaxed: the count is private to this process, and as it was at the fork. */
     uint32_t count = atomic_load_explicit(&parent->codes_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
         const struct code_record *record = table_entry(parent, &parent->header->codes, number);
         struct code code = {.name = ""};
+        /* Acquire: the parent's other threads go on filling records. */
         if (atomic_load_explicit(&record->complete, memory_order_acquire))
             code = (struct code){.name = recording_at(parent, record->name),
                 .file = record->file,

@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+/* The figures are sums that nothing else is read on the strength of: relaxed throughout (counter.h). One
+ * thing is promised to readers: that no more was freed than allocated. A block's allocation is counted before
+ * its release fence (live_withdraw) and its free after that, and readers read frees before allocations. */
+
 /* A double kept as its bits. */
 static void add_real(_Atomic uint64_t *bits, double value) {
     uint64_t old = counter_load(bits), new;
@@ -28,6 +32,8 @@ static void save_peak(struct recording_header *header, struct stack_record *stac
     if (seen == epoch) return;
     uint64_t bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
     uint64_t objects = counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects);
+    /* Relaxed: one thread is to save, the exchange says which. A reader in another process that comes between
+     * it and the stores has the figures of the peak before; it asks for the epoch before and after. */
     if (!atomic_compare_exchange_strong_explicit(
             &stack->peak_epoch, &seen, epoch, memory_order_relaxed, memory_order_relaxed))
         return;

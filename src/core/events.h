@@ -24,10 +24,12 @@ static inline struct sample sample_of_entry(const struct live_entry *entry, uint
     return (struct sample){entry->size, entry->birth, entry->stack, slot, heap, entry->count};
 }
 static inline void sample_store(const struct sample *sample, struct live_entry *entry) {
-    entry->size = sample->size;
-    entry->birth = sample->birth;
-    entry->stack = sample->stack;
-    entry->count = sample->count;
+    /* Relaxed: live_publish releases them. Atomic, since who is late may be reading the slot's former
+     * contents (live_copy), or its link to the next chain (pool_take). */
+    __atomic_store_n(&entry->size, sample->size, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->birth, sample->birth, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->stack, sample->stack, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->count, sample->count, __ATOMIC_RELAXED);
 }
 
 /* The block has been put into the live table by `thread`: it counts for its stack and for the whole heap. */

@@ -12,12 +12,15 @@ uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bo
     heap->name = name;
     heap->rate = rate;
     heap->is_enumerated = is_enumerated;
+    /* Release: a reader that sees the mark sees the record. In this process a number is only known to who got
+     * it from here. */
     atomic_store_explicit(&heap->complete, 1, memory_order_release);
     number_noted(&recording->heaps_noted, number);
     return (uint32_t)number;
 }
 
-/* Numbers stay the same. The count is private to this process, and as it was at the fork. */
+/* Numbers stay the same. The count is private to this process, and as it was at the fork: relaxed. A number
+ * below it that was being filled then is known to nobody here. */
 bool heaps_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->heaps_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {

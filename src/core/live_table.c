@@ -31,6 +31,15 @@ static_assert(offsetof(struct live_entry, stack) - offsetof(struct live_entry, s
 static struct links *links_of(struct live_entry *entry) {
     return (struct links *)&entry->size;
 }
+/* The links are written atomically, since who is late may be reading the entry that was there (live_copy), or
+ * the link of a chain that has been taken (pool_take). Relaxed: what they lead to is handed over by the head
+ * of the list. */
+static void link_slot(struct links *links, uint32_t next) {
+    __atomic_store_n(&links->next, next, __ATOMIC_RELAXED);
+}
+static void link_chain(struct links *links, uint32_t next_chain) {
+    __atomic_store_n(&links->next_chain, next_chain, __ATOMIC_RELAXED);
+}
 static struct links *links_at(struct recording *recording, uint32_t number) {
     return links_of(live_at(recording, number - 1));
 }
@@ -46,8 +55,8 @@ static __attribute__((noinline)) void pool_give(struct recording *recording, uin
     /* Relaxed: a number to link to; nothing is read behind it. */
     uint64_t head = atomic_load_explicit(pool, memory_order_relaxed);
     struct links *links = links_at(recording, chain);
-    links->length = length > 0 ? length : 1;
-    do links->next_chain = HEAD_SLOT(head);
+    __atomic_store_n(&links->length, length > 0 ? length : 1, __ATOMIC_RELAXED); /* as link_slot */
+    do link_chain(links, HEAD_SLOT(head));
     /* Release: the links are seen by who takes the chain. */
     while (!atomic_compare_exchange_weak_explicit(
         pool, &head, HEAD(head, chain), memory_order_release, memory_order_relaxed));
@@ -70,12 +79,16 @@ static uint32_t pool_take(struct recording *recording) {
     return HEAD_SLOT(head);
 }
 
-/* ---- a thread's list ---- */
+/* ---- a thread's list ----
+ *
+ * Only the thread and its handlers change it, so its head needs no order towards other threads, and links may
+ * be read plainly: whatever a handler does in between is seen by who resumes. A slot comes from another
+ * thread through the pool, or with the block that the program hands over. */
 
 /* Puts the chain from `first` to `last` in front of the list. */
 static void list_put(struct thread_record *thread, uint32_t first, struct links *last) {
     uint64_t head = counter_load(&thread->spare);
-    do last->next = HEAD_SLOT(head);
+    do link_slot(last, HEAD_SLOT(head));
     while (!counter_exchange(&thread->spare, &head, HEAD(head, first)));
 }
 
@@ -84,7 +97,7 @@ static uint32_t make_slots(struct recording *recording, struct thread_record *th
     uint64_t first = table_append_many(recording, &recording->header->live, LIVE_FIRST, SLOTS_MOST);
     if (first == UINT64_MAX) return LIVE_NONE;
     struct live_entry *entry = live_at(recording, (uint32_t)first);
-    for (uint32_t i = 1; i < LIVE_FIRST - 1; i++) links_of(&entry[i])->next = (uint32_t)first + i + 2;
+    for (uint32_t i = 1; i < LIVE_FIRST - 1; i++) link_slot(links_of(&entry[i]), (uint32_t)first + i + 2);
     list_put(thread, (uint32_t)first + 2, links_of(&entry[LIVE_FIRST - 1]));
     thread->spare_count += LIVE_FIRST - 1;
     return (uint32_t)first;
@@ -136,7 +149,7 @@ __attribute__((noinline)) void live_give_all(struct recording *recording, struct
 void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot) {
     struct links *links = links_at(recording, slot + 1);
     if (!thread) {
-        links->next = 0;
+        link_slot(links, 0);
         pool_give(recording, slot + 1, 1);
         return;
     }
@@ -152,10 +165,10 @@ bool live_inherit(struct recording *recording, const struct live_entry *copy, ui
         if (table_append_many(recording, table, LIVE_FIRST, SLOTS_MOST) == UINT64_MAX) return false;
     uint32_t chain = 0, length = 0;
     for (uint32_t slot = 0; slot < count; slot++) {
-        struct live_entry *entry = live_entry(recording, slot);
+        struct live_entry *entry = live_at(recording, slot);
         memcpy(entry, &copy[slot], sizeof *entry);
         if (live_address(entry)) continue;
-        links_of(entry)->next = chain;
+        link_slot(links_of(entry), chain);
         chain = slot + 1;
         if (++length < LIVE_FIRST) continue;
         pool_give(recording, chain, length);

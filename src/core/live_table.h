@@ -12,12 +12,14 @@
  * handlers only; the pool by all, with compare and swap.
  *
  * tests/models/live_table.pml checks this for all interleavings, live_entry.pml the memory orders of an
- * entry; the reader is copy_live_entry in model/snapshot.c. */
+ * entry. */
 #ifndef MALLOSCOPE_CORE_LIVE_TABLE_H
 #define MALLOSCOPE_CORE_LIVE_TABLE_H
 
 #include "core/arena.h"
 #include "core/table.h"
+
+#include <string.h>
 
 #define LIVE_NONE  UINT32_MAX
 #define LIVE_FIRST 64u /* slots in the first segment, and made at once */
@@ -45,6 +47,26 @@ static inline struct live_entry *live_entry(struct recording *recording, uint32_
 static inline void live_publish(struct live_entry *entry, uint64_t address) {
     /* Release: who reads the key sees the whole entry. */
     atomic_store_explicit(&entry->key, entry->birth << 48 | address, memory_order_release);
+}
+
+/* A copy of an entry that others may be using just now: whole, or none. False: it is free, or has not held
+ * still for so many tries.
+ * tests/models/live_table.pml and live_entry.pml have every step of this: change both. */
+static inline bool live_copy(const struct live_entry *entry, int tries, struct live_entry *ret_copy) {
+    while (tries-- > 0) {
+        /* Acquire: goes with the release of live_publish. */
+        uint64_t words[sizeof *entry / 8] = {atomic_load_explicit(&entry->key, memory_order_acquire)};
+        if (!(words[0] & LIVE_KEY_MASK)) return false;
+        /* Relaxed: they may be written just now, and are then not used. */
+        for (size_t i = 1; i < sizeof words / 8; i++)
+            words[i] = __atomic_load_n((const uint64_t *)entry + i, __ATOMIC_RELAXED);
+        /* With the release fence of live_withdraw: if any word was a later one, so is the key, read now. */
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&entry->key, memory_order_relaxed) != words[0]) continue;
+        memcpy(ret_copy, words, sizeof words);
+        return true;
+    }
+    return false;
 }
 
 static inline uint64_t live_address(const struct live_entry *entry) {

@@ -10,7 +10,10 @@
 #define INDEX_PLACES 4096
 #define PROBE_MAX    16 /* places of the index that a search visits */
 
-/* Finds a module's number by its file. */
+/* Finds a module's number by its file.
+ *
+ * A record is filled, then marked complete for readers in other processes, then its number is put into the
+ * index: each of the two by a release, and read by an acquire. */
 static struct {
     bool in_use;
     _Atomic uint32_t number_plus_one[INDEX_PLACES];
@@ -100,6 +103,7 @@ static uint32_t append(
     uint64_t path = arena_text(recording, line->path, strlen(line->path));
     uint64_t number = path ? table_append(recording, &recording->header->modules, MODULES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
+        /* Relaxed: a sum that nothing is ordered by. */
         atomic_fetch_add_explicit(&recording->header->drops[DROP_MODULE], 1, memory_order_relaxed);
         return MODULE_NOT_NOTED;
     }
@@ -115,12 +119,9 @@ static uint32_t append(
     module->fingerprint = code->fingerprint;
     module->by_number = by_number;
     if (code->base) read_build_id(module, code);
+    /* Release: a reader that sees the mark sees the record. */
     atomic_store_explicit(&module->complete, 1, memory_order_release);
-
-    uint32_t noted = atomic_load_explicit(&recording->modules_noted, memory_order_relaxed);
-    while (noted <= number && !atomic_compare_exchange_weak_explicit(&recording->modules_noted, &noted,
-                                  (uint32_t)number + 1, memory_order_release, memory_order_relaxed)) {
-    }
+    number_noted(&recording->modules_noted, number);
     return (uint32_t)number;
 }
 
@@ -131,17 +132,21 @@ static uint32_t find_or_append(
     uint32_t added = MODULE_NOT_NOTED;
     for (uint32_t i = 0; i < PROBE_MAX; i++) {
         _Atomic uint32_t *place = index_place(hash + i);
+        /* Acquire, here and where the exchange fails: the record that is named is seen filled. */
         uint32_t found = atomic_load_explicit(place, memory_order_acquire);
         if (!found) {
             if (added == MODULE_NOT_NOTED) added = append(recording, code, by_number, now);
             if (added == MODULE_NOT_NOTED) return added;
+            /* Release: who finds the number finds the record filled. */
             if (atomic_compare_exchange_strong_explicit(
-                    place, &found, added + 1, memory_order_acq_rel, memory_order_acquire))
+                    place, &found, added + 1, memory_order_release, memory_order_acquire))
                 return added;
         }
         if (!is_same(recording, record_of(recording, found - 1), code, by_number)) continue;
-        if (added != MODULE_NOT_NOTED) /* another thread was faster: one of the two is enough */
-            atomic_store_explicit(&record_of(recording, added)->complete, 0, memory_order_release);
+        if (added !=
+            MODULE_NOT_NOTED) /* another thread was faster: one of the two is enough. Relaxed: a reader
+                               * that still finds it complete finds it filled, and has it twice. */
+            atomic_store_explicit(&record_of(recording, added)->complete, 0, memory_order_relaxed);
         return found - 1;
     }
     return added == MODULE_NOT_NOTED ? append(recording, code, by_number, now) : added;
@@ -155,12 +160,12 @@ uint32_t modules_note(struct recording *recording, const struct mapped_code *cod
     return by_number || number == MODULE_NOT_NOTED ? number : MODULE_BY_ADDRESS;
 }
 
-/* The thread is alone in its process. */
+/* The thread is alone in its process: relaxed. */
 static void index_add(const struct module_record *module, uint32_t number) {
     uint64_t hash = hash_of(module->inode, module->start);
     for (uint32_t i = 0; i < PROBE_MAX; i++) {
-        if (*index_place(hash + i)) continue;
-        *index_place(hash + i) = number + 1;
+        if (atomic_load_explicit(index_place(hash + i), memory_order_relaxed)) continue;
+        atomic_store_explicit(index_place(hash + i), number + 1, memory_order_relaxed);
         return;
     }
 }
@@ -168,10 +173,12 @@ static void index_add(const struct module_record *module, uint32_t number) {
 /* What the parent's other threads note after the fork may lie in memory that the child does not have; the
  * count of what was noted is private, and as it was at the fork. */
 bool modules_inherit(struct recording *child, const struct recording *parent) {
+    /* Relaxed: nobody changes it any more. */
     uint32_t count = atomic_load_explicit(&parent->modules_noted, memory_order_relaxed);
     for (uint32_t number = 0; number < count; number++) {
         const struct module_record *module = table_entry(parent, &parent->header->modules, number);
         if (table_append(child, &child->header->modules, MODULES_MOST) != number) return false;
+        /* Acquire: the parent's other threads go on filling records, in memory that is shared. */
         if (!atomic_load_explicit(&module->complete, memory_order_acquire)) continue;
         struct module_record *copied = record_of(child, number);
         *copied = *module;

@@ -7,7 +7,11 @@
 #define INDEX_PLACES (1u << 16)
 #define NAMES_MOST   (INDEX_PLACES / 2) /* so that a place is near */
 
-/* Finds a name's number by its text. */
+/* Finds a name's number by its text.
+ *
+ * A name is written whole, then its record gets the text's offset, then a place of the index gets its number:
+ * each of the two by a release, and read by an acquire. So who finds a number finds the text, through the
+ * index or, in another process, through the record alone. */
 static struct {
     _Atomic bool in_use;
     _Atomic uint32_t number[INDEX_PLACES];
@@ -44,20 +48,23 @@ static struct name_record *record_of(struct recording *recording, uint32_t numbe
 }
 
 static bool is_same(struct recording *recording, uint32_t number, const struct text *text) {
+    /* Acquire: the piece that holds the text is seen mapped. */
     uint64_t offset = atomic_load_explicit(&record_of(recording, number)->text, memory_order_acquire);
     const char *kept = recording_at(recording, offset);
     return strncmp(kept, text->bytes, text->length) == 0 && kept[text->length] == '\0';
 }
 
 static uint32_t append(struct recording *recording, const struct text *text) {
+    /* Relaxed: a guess that table_append proves; it spares the arena text that would find no number. */
     uint64_t count = atomic_load_explicit(&recording->header->names.count, memory_order_relaxed);
     uint64_t offset = count < NAMES_MOST ? arena_text(recording, text->bytes, text->length) : 0;
     uint64_t number = offset ? table_append(recording, &recording->header->names, NAMES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
+        /* Relaxed: a sum that nothing is ordered by. */
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
         return NAME_NONE;
     }
-    /* Release: who sees the number in the index finds the text. */
+    /* Release: a reader that sees the offset sees the text. */
     atomic_store_explicit(&record_of(recording, (uint32_t)number)->text, offset, memory_order_release);
     number_noted(&recording->names_noted, number);
     return (uint32_t)number;
@@ -67,16 +74,19 @@ uint32_t name_note(struct recording *recording, const char *name) {
     struct text text;
     uint32_t added = NAME_NONE;
     text_take(&text, name);
+    /* Relaxed: asked by names_start, when nobody else is there. */
     atomic_store_explicit(&name_index.in_use, true, memory_order_relaxed);
     if (!text.length) return NAME_NONE;
     for (uint64_t place = text.hash;; place++) {
         _Atomic uint32_t *number = &name_index.number[place % INDEX_PLACES];
+        /* Acquire, here and where the exchange fails: the record that is named is seen filled. */
         uint32_t found = atomic_load_explicit(number, memory_order_acquire);
         if (!found) {
             if (!added) added = append(recording, &text);
             if (!added) return NAME_NONE;
+            /* Release: who finds the number finds the record filled. */
             if (atomic_compare_exchange_strong_explicit(
-                    number, &found, added, memory_order_acq_rel, memory_order_acquire))
+                    number, &found, added, memory_order_release, memory_order_acquire))
                 return added;
             /* Another thread took the place: perhaps with the same name, and ours stays unused. */
         }
@@ -84,6 +94,7 @@ uint32_t name_note(struct recording *recording, const char *name) {
     }
 }
 
+/* Nobody else knows the recording yet. */
 bool names_start(struct recording *recording) {
     if (name_index.in_use) memset(&name_index, 0, sizeof name_index);
     table_start(&recording->header->names, sizeof(struct name_record), 64);
@@ -91,7 +102,8 @@ bool names_start(struct recording *recording) {
     return table_append(recording, &recording->header->names, NAMES_MOST) == NAME_NONE;
 }
 
-/* The count of the parent's is private to this process, and as it was at the fork. */
+/* The count of the parent's is private to this process, and as it was at the fork: relaxed, since nobody
+ * changes it. The parent's records are in shared memory, and go on being filled: acquire, as in is_same. */
 bool names_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->names_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {

@@ -8,7 +8,8 @@ void *pages_take(size_t size) {
     if (!system_open()) return NULL;
     void *pages =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return pages == MAP_FAILED ? NULL : pages;
+    if (pages == MAP_FAILED) return NULL;
+    return pages;
 }
 
 void pages_give(void *pages, size_t size) {

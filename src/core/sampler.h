@@ -35,6 +35,7 @@ static inline uint64_t sampler_weight(uint64_t size, uint64_t rate) {
 /* 1 / p in OBJECT_ONE, from size and weight. A block of no bytes is one object. */
 static inline uint64_t sampler_objects(uint64_t size, uint64_t weight) {
     if (weight == size * BYTE_ONE) return OBJECT_ONE;
+    /* NOLINTNEXTLINE(bugprone-integer-division): the quotient is whole. */
     return whole_number((double)weight / (double)size * (OBJECT_ONE / BYTE_ONE) + 0.5);
 }
 

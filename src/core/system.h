@@ -13,6 +13,7 @@
 extern _Atomic bool system_is_closed;
 
 static inline bool system_open(void) {
+    /* Relaxed: nothing is read on the strength of it. */
     return !atomic_load_explicit(&system_is_closed, memory_order_relaxed);
 }
 

@@ -3,11 +3,20 @@
 #include "core/heap_size.h"
 #include "core/table.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #define THREADS_MOST 65536
 #define ENDED_KEPT   1024 /* records of ended threads are reused beyond this many */
 #define SEARCH_MOST  256
+
+/* A record is handed on by its state:
+ *
+ *     NEW ── filled ──► RUNNING ── ends ──► ENDED or FREE ── taken ──► NEW
+ *
+ * Each store that leads on is a release, and who takes a record acquires what its last owner left: so owners
+ * never meet. A reader that sees RUNNING, by acquire, sees the record as its owner filled it. What it reads
+ * may be another owner's by then, so all that it reads is written atomically; it compares what it read before
+ * and after (copy_thread in model/snapshot.c and hook/dump_recording.c). */
 
 void threads_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);
@@ -18,20 +27,22 @@ struct thread_record *threads_get(struct recording *recording, uint32_t thread) 
 }
 
 static bool take_from(struct thread_record *record, uint32_t state) {
+    /* Relaxed: a look that spares the exchange, which asks again. */
     return atomic_load_explicit(&record->state, memory_order_relaxed) == state &&
            atomic_compare_exchange_strong_explicit(
-               &record->state, &state, THREAD_RUNNING, memory_order_acquire, memory_order_relaxed);
+               &record->state, &state, THREAD_NEW, memory_order_acquire, memory_order_relaxed);
 }
 
 /* Looks at a stretch of the table for a record to use again; the stretch moves on from call to call. */
 static uint32_t reuse(struct recording *recording, uint32_t count) {
-    static _Atomic uint32_t hint;
+    static _Atomic uint32_t hint; /* relaxed: any place will do to begin at */
     uint32_t start = atomic_fetch_add_explicit(&hint, SEARCH_MOST / 4, memory_order_relaxed);
     for (uint32_t i = 0; i < SEARCH_MOST && i < count; i++) {
         uint32_t thread = (start + i) % count;
         struct thread_record *record = threads_get(recording, thread);
         if (take_from(record, THREAD_FREE)) return thread;
         if (count > ENDED_KEPT && take_from(record, THREAD_ENDED)) {
+            /* Relaxed: a sum; and `bytes` was acquired with the record. */
             atomic_fetch_add_explicit(&recording->header->orphan_bytes,
                 atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
             return thread;
@@ -40,8 +51,16 @@ static uint32_t reuse(struct recording *recording, uint32_t count) {
     return UINT32_MAX;
 }
 
+static void clear(struct thread_record *record) {
+    const size_t first = offsetof(struct thread_record, name) / 8;
+    static_assert(offsetof(struct thread_record, name) == 8, "state and tid are one word");
+    for (size_t i = first; i < sizeof *record / 8; i++)
+        __atomic_store_n((uint64_t *)record + i, 0, __ATOMIC_RELAXED);
+}
+
 uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now) {
     struct table *table = &recording->header->threads;
+    /* Acquire: the segments that hold so many records are seen. */
     uint32_t count = (uint32_t)atomic_load_explicit(&table->count, memory_order_acquire);
     uint32_t thread = count < 16 ? UINT32_MAX : reuse(recording, count);
     if (thread == UINT32_MAX) thread = (uint32_t)table_append(recording, table, THREADS_MOST);
@@ -49,9 +68,9 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
     if (thread == UINT32_MAX) return UINT32_MAX;
 
     struct thread_record *record = threads_get(recording, thread);
-    memset((char *)record + sizeof record->state, 0, sizeof *record - sizeof record->state);
-    record->number = thread;
-    record->start_time = now;
+    clear(record);
+    __atomic_store_n(&record->number, thread, __ATOMIC_RELAXED); /* a reader of the heap's size may look */
+    __atomic_store_n(&record->start_time, now, __ATOMIC_RELAXED);
     atomic_store_explicit(&record->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&record->state, THREAD_RUNNING, memory_order_release);
     return thread;
@@ -64,6 +83,7 @@ void threads_end(struct recording *recording, struct thread_record *record, uint
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
         return;
     }
+    /* Relaxed: a sum. A reader may meet the bytes at both places, for a moment. */
     atomic_fetch_add_explicit(&recording->header->orphan_bytes,
         atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
     atomic_store_explicit(&record->bytes, 0, memory_order_relaxed);

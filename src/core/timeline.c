@@ -5,10 +5,17 @@
 
 #define FIRST_SHIFT 20 /* the first buckets are a millisecond wide: half a second in all */
 
+/* The buckets are sums and maxima, relaxed (counter.h). What must hold together is their merging: `sequence`
+ * is odd while it lasts, as in a sequence lock. A reader acquires an even number, copies, and after an
+ * acquire fence finds the same number, or copies again (copy_timeline in model/snapshot.c and
+ * hook/dump_recording.c). Threads that note an event meanwhile do not wait: their point may go into a bucket
+ * that has just moved. */
+
 bool timeline_start(struct recording *recording) {
     uint64_t offset = arena_allocate(recording, sizeof(struct timeline), 64);
     if (!offset) return false;
     struct timeline *timeline = recording_at(recording, offset);
+    /* Relaxed: nobody else knows the recording yet. */
     atomic_store_explicit(&timeline->shift, FIRST_SHIFT, memory_order_relaxed);
     recording->header->timeline = offset;
     recording->timeline = timeline;
@@ -24,15 +31,16 @@ static uint64_t take(_Atomic uint64_t *from) {
 
 /* Merges neighbours. One thread does it; the others lose their point of that moment rather than wait. */
 static void widen(struct timeline *timeline, uint64_t now) {
+    /* Acquire, here and in the exchange: the buckets are seen as the last one to merge them left them. */
     uint64_t sequence = atomic_load_explicit(&timeline->sequence, memory_order_acquire);
     if ((sequence & 1) || !atomic_compare_exchange_strong_explicit(&timeline->sequence, &sequence,
-                              sequence + 1, memory_order_acq_rel, memory_order_relaxed))
+                              sequence + 1, memory_order_acquire, memory_order_relaxed))
         return;
     if (now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed) < TIMELINE_BUCKETS) {
         atomic_store_explicit(&timeline->sequence, sequence, memory_order_release); /* another has done it */
         return;
     }
-    /* Who sees a bucket of what follows sees the odd number too. */
+    /* Release: who sees a bucket of what follows sees the odd number too. */
     atomic_thread_fence(memory_order_release);
     for (int i = 0; i < TIMELINE_BUCKETS; i++) {
         struct timeline_bucket *into = &timeline->bucket[i];
@@ -51,6 +59,7 @@ static void widen(struct timeline *timeline, uint64_t now) {
         move(&into->events, take(&first->events) + events);
     }
     atomic_fetch_add_explicit(&timeline->shift, 1, memory_order_relaxed);
+    /* Release: who acquires the even number sees all buckets merged. */
     atomic_store_explicit(&timeline->sequence, sequence + 2, memory_order_release);
 }
 
@@ -96,7 +105,8 @@ void timeline_turn(struct recording *recording, struct thread_record *thread, ui
     if (!bucket) return;
     uint64_t place = (uint64_t)(bucket - timeline->bucket);
     if (!counter_load(&bucket->events)) end_former_bucket(timeline, place, live);
-    thread->moment = place;
+    /* Relaxed: the thread's own. Atomic, since a dump copies the whole record. */
+    __atomic_store_n(&thread->moment, place, __ATOMIC_RELAXED);
     counter_store(&bucket->live_last, live);
     counter_raise(counter_alone(), &bucket->live_max, live);
     /* The event that is about to be counted, ahead of the others: it shows that the bucket is in use. */

@@ -20,6 +20,7 @@ bool gzip_write(FILE *out, const void *bytes, size_t size) {
         stream.next_out = buffer;
         stream.avail_out = sizeof buffer;
         state = deflate(&stream, size == 0 ? Z_FINISH : Z_NO_FLUSH);
+        // cppcheck-suppress uninitvar ; deflate fills it
         fwrite(buffer, 1, sizeof buffer - stream.avail_out, out);
     }
     deflateEnd(&stream);

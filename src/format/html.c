@@ -23,6 +23,7 @@ static void write_base64(FILE *out, const unsigned char *bytes, size_t size) {
             line[length++] = left > 1 ? digits[three >> 6 & 63] : '=';
             line[length++] = left > 2 ? digits[three & 63] : '=';
         }
+        // cppcheck-suppress uninitvar ; the loop before fills `length` of it
         fwrite(line, 1, length, out);
     }
 }

@@ -305,8 +305,9 @@ static void write_head(struct page *page, const struct format_input *input) {
 
 static bool choose_frames(struct page *page, uint32_t site_count) {
     uint32_t *frames = malloc((site_count + 1) * sizeof *frames);
-    for (uint32_t i = 0; frames && i < site_count; i++) frames[i] = site_frame(page, i);
-    bool fine = frames && page_tree_choose_frames(&page->tree, frames, site_count);
+    if (!frames) return false;
+    for (uint32_t i = 0; i < site_count; i++) frames[i] = site_frame(page, i);
+    bool fine = page_tree_choose_frames(&page->tree, frames, site_count);
     free(frames);
     return fine;
 }

@@ -38,6 +38,7 @@ static uint64_t ticks_now(void) {
 static void measure(uint64_t ticks, uint64_t time) {
     uint64_t elapsed_ticks = ticks - state.first_ticks, elapsed = time - state.first_time;
     if (elapsed < MEASURE_LEAST || elapsed_ticks > UINT64_MAX / 2) return;
+    /* Acquire, and release at the end: `made` and the courses are changed by one at a time. */
     if (atomic_exchange_explicit(&state.busy, 1, memory_order_acquire)) return;
     uint64_t span = elapsed_ticks / 8, second = (uint64_t)((__uint128_t)elapsed_ticks * SECOND / elapsed);
     struct course *course = &state.course[++state.made % COURSES];
@@ -47,6 +48,7 @@ static void measure(uint64_t ticks, uint64_t time) {
         .speed = (uint64_t)(((__uint128_t)elapsed << 32) / elapsed_ticks),
         .span = span < second ? span : second,
     };
+    /* Release: goes with the acquire in clock_now; a course is read as it was made. */
     atomic_store_explicit(&state.current, course, memory_order_release);
     atomic_store_explicit(&state.busy, 0, memory_order_release);
 }
@@ -83,5 +85,5 @@ void clock_start(uint64_t start) {
 }
 
 void clock_after_fork(void) {
-    atomic_store_explicit(&state.busy, 0, memory_order_relaxed);
+    atomic_store_explicit(&state.busy, 0, memory_order_relaxed); /* there is one thread */
 }

@@ -37,6 +37,7 @@ int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *c
     int r;
     unsigned tried = 0;
     do {
+        /* Relaxed: numbers that differ are all that is wanted; the file system says which are free. */
         unsigned attempt = counted ? atomic_fetch_add_explicit(counted, 1, memory_order_relaxed) : 0;
         bool fits = options_path(pattern, pid, attempt, file->path, sizeof file->path);
         r = fits ? write_file(file, format) : -ENAMETOOLONG;

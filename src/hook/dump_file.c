@@ -46,7 +46,7 @@ static void append_number(char *text, uint64_t number) {
 
 /* Not the name's own ending: who reads a folder of recordings must not take it for one. */
 static void name_temporary(struct dump_file *file) {
-    static _Atomic uint64_t made;
+    static _Atomic uint64_t made; /* relaxed: numbers that differ are all that is wanted */
     size_t length = strlen(file->path);
     memcpy(file->temporary, file->path, length + 1);
     strcpy(file->temporary + length, ".");

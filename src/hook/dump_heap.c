@@ -41,6 +41,7 @@ static uint64_t difference(uint64_t a, uint64_t b) {
 
 /* In fixed point as yet. What was freed is read first, so that the difference is not negative. */
 static struct line read_line(const struct stack_record *stack) {
+    /* Acquire: allocations are read after frees, so that no more was freed than allocated (events.c). */
     uint64_t freed_bytes = atomic_load_explicit(&stack->freed_bytes, memory_order_acquire);
     uint64_t freed_objects = atomic_load_explicit(&stack->freed_objects, memory_order_acquire);
     uint64_t bytes = atomic_load_explicit(&stack->alloc_bytes, memory_order_relaxed);
@@ -101,8 +102,10 @@ struct addresses {
 };
 
 static struct addresses addresses_of(const struct recording *recording, const struct stack_record *stack) {
+    /* Acquire: goes with the release of add_stack; the frames are seen. */
     uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE);
-    const uint64_t *frames = count ? recording_at(recording, stack->frames) : NULL;
+    if (!count) return (struct addresses){NULL, NULL};
+    const uint64_t *frames = recording_at(recording, stack->frames);
     return (struct addresses){frames, frames + count};
 }
 
@@ -170,6 +173,7 @@ static void put_mapping(struct dump_file *file, uint64_t start, uint64_t end, ui
 }
 
 static void put_modules(struct dump_file *file, struct recording *recording) {
+    /* Acquire, here, for a record's mark and for the stacks below: what is counted or marked is seen. */
     uint64_t count = atomic_load_explicit(&recording->header->modules.count, memory_order_acquire);
     for (uint64_t i = 0; i < count; i++) {
         const struct module_record *module = table_entry(recording, &recording->header->modules, i);

@@ -35,6 +35,8 @@ struct copying {
 
 typedef void copy_entry(struct copying *copying, const void *from, void *to);
 
+/* Relaxed: words that may be written just now. What is copied in which order is said by acquires and fences
+ * around it, which go with the releases of who publishes: those of each table in core/. */
 static void copy_words(void *to, const void *from, size_t size) {
     uint64_t *target = to;
     for (size_t i = 0; i < size / sizeof *target; i++)
@@ -61,19 +63,10 @@ static void note_taken(struct copying *copying, uint64_t start, uint64_t end) {
 
 /* ---- entries ---- */
 
-/* By the protocol of the key word. One that is free, or never held still, stays zero. */
+/* One that is free, or never held still, stays zero. */
 static void copy_live(struct copying *copying, const void *from, void *to) {
     (void)copying;
-    const struct live_entry *entry = from;
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        uint64_t words[sizeof *entry / 8] = {atomic_load_explicit(&entry->key, memory_order_acquire)};
-        if (!(words[0] & LIVE_KEY_MASK)) return;
-        copy_words(words + 1, (const uint64_t *)from + 1, sizeof words - sizeof words[0]);
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&entry->key, memory_order_relaxed) != words[0]) continue;
-        memcpy(to, words, sizeof words);
-        return;
-    }
+    live_copy(from, TRIES, to);
 }
 
 /* All words, then once more those that count allocations: they are newer than the frees. The saved figures of

@@ -17,6 +17,7 @@ void *early_allocate(size_t alignment, size_t size) {
     needed = (needed + 15) & ~(size_t)15;
 
     char *base = room;
+    /* The order of the addition is of no account: each has a stretch of its own. */
     size_t used = needed > sizeof room ? sizeof room : atomic_fetch_add(&used_bytes, needed);
     if (used + needed <= sizeof room) {
         base += used;

@@ -62,6 +62,7 @@ static void set_figures(struct stack_record *stack, const struct listed *listed)
 /* The types that were live at a former listing and are not any more. */
 static void clear_others(const struct visitor *visitor, uint32_t heap) {
     struct recording *recording = &recorder.recording;
+    /* Acquire: the segments that hold so many records are seen. */
     uint64_t stacks = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
     for (uint64_t i = 1; i < stacks; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);

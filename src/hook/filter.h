@@ -21,6 +21,8 @@ static inline _Atomic uint8_t *filter_place(const void *block) {
     return &hook_filter[(uint32_t)((uintptr_t)block * FILTER_FACTOR) >> FILTER_SHIFT];
 }
 
+/* Relaxed throughout: who asks about a block got its address from who counted it, or from who got it there.
+ */
 static inline void filter_step(_Atomic uint8_t *counter, uint8_t step) {
     uint8_t seen = atomic_load_explicit(counter, memory_order_relaxed);
     while (seen != UINT8_MAX && !atomic_compare_exchange_weak_explicit(counter, &seen, (uint8_t)(seen + step),

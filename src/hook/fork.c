@@ -43,22 +43,6 @@ static __thread struct inheritance *inheritance;
 
 /* ---- in the parent ---- */
 
-/* Other threads may be at work on the table: an entry whose key has changed meanwhile is looked at again. One
- * that is free is left at zero. */
-static void copy_entry(struct live_entry *from, struct live_entry *to) {
-    uint64_t key = atomic_load_explicit(&from->key, memory_order_acquire), again;
-    for (;; key = again) {
-        if (!(key & LIVE_KEY_MASK)) return;
-        memcpy(to, from, sizeof *to);
-        /* The fence, as in copy_live_entry (model/snapshot.c): later words come with a later key. Acquire:
-         * this may be the first look of the next round. */
-        atomic_thread_fence(memory_order_acquire);
-        again = atomic_load_explicit(&from->key, memory_order_acquire);
-        if (again == key) return;
-        memset(to, 0, sizeof *to);
-    }
-}
-
 static void drop_inheritance(void) {
     struct inheritance *former = inheritance;
     inheritance = NULL;
@@ -69,6 +53,7 @@ void process_before_fork(void) {
     if (!is_recording() || !recorder.follow) return;
     UNNOTICED;
     struct recording *recording = &recorder.recording;
+    /* Acquire: the segments that hold so many entries are seen. */
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
     struct inheritance *copy = pages_take(size);
@@ -76,7 +61,10 @@ void process_before_fork(void) {
     copy->size = size;
     copy->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
     copy->count = count;
-    for (uint32_t slot = 0; slot < count; slot++) copy_entry(live_entry(recording, slot), &copy->entry[slot]);
+    /* What is free is left at zero. Other threads may be at work: one that changes again and again, a
+     * thousand times over, belongs to blocks that come and go. */
+    for (uint32_t slot = 0; slot < count; slot++)
+        live_copy(live_at(recording, slot), 1000, &copy->entry[slot]);
     drop_inheritance(); /* of a signal handler's fork, from which it jumped */
     inheritance = copy;
 }
@@ -194,11 +182,13 @@ void process_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
+    /* Release, in the order of record (start.c). */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
 
 static bool is_new_child(void) {
+    /* Relaxed: the one thread that there is in a new child. */
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
     /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
     if (system_open() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);

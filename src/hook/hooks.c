@@ -62,6 +62,7 @@ void hooks_choose_usable_size(bool marks) {
 _Atomic uint8_t hook_filter[1 << 16];
 static _Atomic(enum unmarked) treatment;
 
+/* Relaxed: written when recording begins; blocks from before it are in no table, however they are treated. */
 static inline enum unmarked unmarked(void) {
     return atomic_load_explicit(&treatment, memory_order_relaxed);
 }
@@ -84,6 +85,7 @@ void hooks_stop_marking(void) {
 static void note_unmarked(const void *block) {
     if (unmarked() == UNMARKED_LOOK_UP) return;
     filter_add(block);
+    /* Relaxed: who frees the block has it from us, or from who has. */
     if (begins_page(block) || is_tagged(block))
         __atomic_store_n(&hook_free_page, hook_free_filtered, __ATOMIC_RELAXED);
 }
@@ -105,6 +107,7 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
     if (unmarked() == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
+    /* Relaxed: filter.h says why. */
     if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
     if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
     filter_remove(block);

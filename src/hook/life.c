@@ -57,7 +57,7 @@ EXPORT mscope_state_is mscope_state(void) {
 /* ---- init ---- */
 
 #define HAS(options, field)                                                                                  \
-    ((options)->size >= offsetof(struct mscope_options, field) + sizeof(options)->field && (options)->field)
+    ((options)->size >= offsetof(struct mscope_options, field) + sizeof((options)->field) && (options)->field)
 
 /* What the program says, over what the environment says. */
 static bool take_options(struct options *options, const struct mscope_options *given) {
@@ -98,6 +98,8 @@ static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
     if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE; /* a child that begins */
+    /* The exchange says which of several threads it is; it happens so rarely that the strongest order will
+     * do. */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
         return MSCOPE_BAD_STATE;
     if (!active) atomic_fetch_or(&recorder.recording.header->flags, RECORDING_PAUSED);
@@ -126,6 +128,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     takeover_end();
     python_end();
     recorder_finish();
+    /* In this order, and released: who finds that the process has no owner finds the stage that says why. */
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);
     return MSCOPE_OK;
@@ -155,14 +158,15 @@ static double error_of(double variance, double estimate, uint64_t rate) {
 
 static double live_variance(struct recording *recording, uint64_t *ret_samples) {
     double sum = 0;
+    /* Acquire, here and in the sums below: the segments that hold so many entries are seen. */
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
-        struct live_entry *entry = live_at(recording, slot);
-        if (!live_address(entry)) continue;
+        struct live_entry entry;
+        if (!live_copy(live_at(recording, slot), 32, &entry)) continue;
         ++*ret_samples;
-        const struct stack_record *stack = stack_table_get(recording, entry->stack);
-        double size = (double)entry->size;
-        double weight = (double)sampler_weight(entry->size, heap_rate(recording, stack->heap)) / BYTE_ONE;
+        const struct stack_record *stack = stack_table_get(recording, entry.stack);
+        double size = (double)entry.size;
+        double weight = (double)sampler_weight(entry.size, heap_rate(recording, stack->heap)) / BYTE_ONE;
         if (weight > size) sum += weight * (weight - size);
     }
     return sum;

@@ -129,7 +129,8 @@ static struct known_stack *known_of(uint64_t frames) {
     return &memory->known[frames >> (64 - STACKS_LOG)];
 }
 
-/* A signal handler may put another one here at any time: the stack is read first and believed last. */
+/* A signal handler may put another one here at any time: the stack is read first and believed last. The
+ * memory is the thread's own: relaxed, and fences that only the compiler heeds. */
 static uint32_t find_known(uint64_t frames) {
     struct known_stack *known = known_of(frames);
     uint32_t stack = atomic_load_explicit(&known->stack, memory_order_relaxed);

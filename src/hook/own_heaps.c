@@ -58,7 +58,12 @@ mscope_result hook_heap_alloc_many(
 mscope_result hook_heap_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at);
 
-/* ---- the heaps ---- */
+/* ---- the heaps ----
+ *
+ * What describes a heap is filled before its stage leaves HEAP_UNUSED, and its number before HEAP_NOTED: each
+ * by a release, and read after an acquire. Where no order is named below it is the strongest, since that
+ * happens once for each heap or each sample; where it is relaxed, a count or bound is asked about a block by
+ * who has its address from the program, which has it from who counted it. */
 
 static struct own_heap *find(mscope_heap heap) {
     if (heap == 0 || heap >= OWN_HEAPS) return NULL;
@@ -98,7 +103,7 @@ void own_heaps_start(void) {
 
 /* An option that the caller's struct is long enough to have. */
 #define HAS(options, field)                                                                                  \
-    ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof(options)->field)
+    ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof((options)->field))
 
 EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) {
     if (!name || (options && options->size < sizeof options->size)) return 0;

@@ -17,6 +17,8 @@ bool recorder_is_shared(void) {
 /* What other threads have allocated since their last draw stands in their thread-local storage. One of them
  * may be gone by now without having told: the copy fails where a plain read would fault. */
 static void flush_other(struct thread_record *record) {
+    /* Relaxed: sums that the thread may be changing just now; at the end of the process that is the best
+     * there is. */
     uint64_t countdown;
     if (!memory_copy(&countdown, record->countdown_address, sizeof countdown)) return;
     uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
@@ -34,6 +36,7 @@ void recorder_finish(void) {
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
         struct thread_record *record = threads_get(recording, (uint32_t)i);
+        /* Acquire at least, as threads.c says: what runs is filled. */
         if (atomic_load(&record->state) != THREAD_RUNNING) continue;
         if (record == hook_thread)
             thread_flush(record);

@@ -153,6 +153,7 @@ static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
     uint64_t hash = (key ^ offset) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= hash >> 29;
     _Atomic uint64_t *known = &lines_known[hash % LINES_KNOWN];
+    /* Relaxed: a word that says all of itself, its own check included. */
     uint64_t word = atomic_load_explicit(known, memory_order_relaxed);
     if (LINE_CHECK(word) == LINE_CHECK(hash)) return (uint32_t)(word & ((1u << LINE_BITS) - 1));
     uint32_t line = find_line(code, offset);
@@ -254,6 +255,8 @@ static void (*_Atomic free_code)(void *code);
 
 #define TYPE_FREE 48 /* in every type: the function that ends its objects */
 
+/* Relaxed: code is freed by a thread that holds the interpreter's lock, and its memory used again by one that
+ * held it later; with the lock comes the count. */
 static void note_death(void *code) {
     atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed);
     free_code(code);
@@ -417,6 +420,7 @@ void python_look_at(const struct native_stack *native) {
         uint32_t noted = NOTED;
         struct interpreter found;
         if ((native->frames[i] & ~FRAME_OFFSET_MASK) != module) continue;
+        /* One thread is to look; the strongest order costs nothing here. */
         if (!atomic_compare_exchange_strong(&library.stage, &noted, SEEN)) return;
         if (python_find_in(library.base, &found) && python_layout(found.minor, found.runtime, &python.layout))
             begin(&found);

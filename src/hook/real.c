@@ -91,15 +91,17 @@ void real_forget_error(void) {
 }
 
 static void resolve(void) {
-    const char *missing = NULL;
     state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
-    struct real found;
-#define REAL_RESOLVE(type, name, parameters)                                                                 \
-    *(void **)&found.name = find_real(#name);                                                                \
-    if (!found.name) missing = #name;
+    struct real found = {0};
+#define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = find_real(#name);
     REAL_FUNCTIONS(REAL_RESOLVE)
 #undef REAL_RESOLVE
-    if (!found.malloc || !found.free || !found.calloc || !found.realloc) die(missing);
+    const char *missing = !found.malloc    ? "malloc"
+                          : !found.free    ? "free"
+                          : !found.calloc  ? "calloc"
+                          : !found.realloc ? "realloc"
+                                           : NULL;
+    if (missing) die(missing);
 
     real = found;
     void *next_new = state.is_late ? NULL : dlsym(RTLD_NEXT, "_Znwm");
@@ -113,6 +115,7 @@ static void resolve(void) {
 }
 
 bool real_ready(void) {
+    /* Acquire, in all three: who finds RESOLVED finds `real` filled, by the release below. */
     int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
     if (stage == RESOLVED) return true;
     if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,

@@ -46,6 +46,7 @@ static void publish_countdown(uint64_t countdown) {
 }
 
 __attribute__((cold)) bool begin_recording(bool may_start) {
+    /* Acquire: as in is_recording. */
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_recording();
     /* Asked again: it may have begun since the caller asked. A forked child sees the stage of its parent. */
@@ -58,6 +59,7 @@ __attribute__((cold)) bool begin_recording(bool may_start) {
 
 static __attribute__((noinline, cold)) bool begin_thread(size_t size) {
     if (register_thread()) return true;
+    /* Relaxed: a sum. */
     atomic_fetch_add_explicit(&recorder.recording.header->orphan_bytes, size, memory_order_relaxed);
     return false;
 }
@@ -241,6 +243,8 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
+    /* Acquire: the entry that is read next is the one of this key, and if it is not, live_withdraw_once
+     * fails. */
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
@@ -347,7 +351,8 @@ static bool register_thread(void) {
     struct thread_record *record = threads_get(recording, number);
     record->moment = UINT64_MAX; /* it has not come to any yet */
     record->countdown_address = (uintptr_t)&hook_countdown;
-    /* Not from its number, which threads without a sample pass on: each would draw what the last one drew. */
+    /* Not from its number, which threads without a sample pass on: each would draw what the last one drew.
+     * Relaxed: numbers that differ. */
     uint64_t order = atomic_fetch_add_explicit(&recorder.seeds_given, 1, memory_order_relaxed);
     uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
     if (!recorder.seed && !(system_open() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))

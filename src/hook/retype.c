@@ -31,6 +31,7 @@ bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint
     uint32_t typed = stack_table_intern(recording, &key);
     if (typed == STACK_DROPPED || typed == sample.stack) return true;
     event_move(recording, &sample, typed);
+    /* Relaxed: a stack that stack_table_intern has published. A reader has the former or this one. */
     __atomic_store_n(&entry->stack, typed, __ATOMIC_RELAXED);
     *ret_stack = typed;
     return true;
@@ -64,6 +65,7 @@ static mscope_result type_block(void *block, uint32_t type) {
 EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
     if (!type || !type->name) return MSCOPE_BAD_ARGUMENT;
     if (!block || !is_recording()) return MSCOPE_OK;
+    /* Relaxed, as in scopes.c. */
     uint32_t number = __atomic_load_n(&type->number, __ATOMIC_RELAXED);
     if (number == NAME_NONE) {
         UNNOTICED;

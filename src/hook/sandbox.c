@@ -37,6 +37,8 @@ static void enter(enum sandbox sandbox) {
         mscope_shutdown();
     else
         recorder_reserve();
+    /* The strongest order: before the call that closes it. A thread that asked a moment ago may still be on
+     * its way into one of its own. */
     atomic_store(&system_is_closed, true);
 }
 

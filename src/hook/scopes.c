@@ -26,6 +26,7 @@ __thread struct mscope_scopes *hook_scopes;
 EXPORT intptr_t mscope_scopes_on;
 static bool threads_are_frames, scopes_are_frames;
 
+/* Relaxed: a switch. Scopes that are entered a little before or after it are as good as outside. */
 static inline intptr_t scopes_on(void) {
     return __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED);
 }
@@ -51,7 +52,7 @@ static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
 
 void scopes_free(void) {
     struct mscope_scopes *scopes = hook_scopes;
-    hook_scopes = NULL; /* first: a signal handler may come in between */
+    hook_scopes = NULL; /* first: a signal handler may come in between, to which the fence is addressed */
     atomic_signal_fence(memory_order_seq_cst);
     if (scopes) pages_give(scopes, sizeof *scopes);
 }
@@ -74,6 +75,7 @@ static __attribute__((noinline, cold)) uint32_t note(const char *name) {
 static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_name *name, uint64_t place) {
     if (!name || (!hook_scopes && !make_scopes())) return MSCOPE_SCOPE_NONE;
     uint32_t number = note(name->name);
+    /* Relaxed: a number that name_note has published; all threads find the same. */
     __atomic_store_n(&name->number, number, __ATOMIC_RELAXED);
     return push(hook_scopes, number, place);
 }

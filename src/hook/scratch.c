@@ -20,6 +20,8 @@ bool scratch_start(uint32_t words) {
     return true;
 }
 
+/* The relaxed look spares the exchange. That acquires, and scratch_give releases: a buffer's users never
+ * meet. */
 uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number) {
     for (uint32_t i = 0; i < BUFFERS; i++) {
         uint32_t number = (hint + i) % BUFFERS;
@@ -36,7 +38,7 @@ void scratch_give(uint32_t number) {
     atomic_store_explicit(&state.taken[number], 0, memory_order_release);
 }
 
-/* The threads that held the others are not in the child. */
+/* The threads that held the others are not in the child. Relaxed: there is one thread. */
 void scratch_after_fork(void) {
     for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.taken[i], 0, memory_order_relaxed);
 }

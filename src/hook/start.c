@@ -208,7 +208,8 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
-    /* In this order: who sees RECORDING without an owner takes itself for a forked child. */
+    /* In this order: who sees RECORDING without an owner takes itself for a forked child. Release: who sees
+     * either sees the recorder set up. */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);

@@ -42,6 +42,9 @@ extern struct recorder recorder;
 /* The calling thread's record, NULL while it has none. */
 extern __thread struct thread_record *hook_thread;
 
+/* Acquire, both: who finds the word at 1 finds the recorder as record (start.c) or process_begin_child
+ * (fork.c) has set it up, which release it. The stage is handed on likewise; whoever sets it to STARTING, by
+ * compare and swap, has the recorder to itself until the release that ends it. */
 static inline bool is_recording(void) {
     _Atomic uint32_t *owner = atomic_load_explicit(&recorder.owner, memory_order_acquire);
     return __builtin_expect(atomic_load_explicit(owner, memory_order_acquire), 1);

@@ -193,7 +193,7 @@ static void set_slot(const struct module *module, _Atomic(void *) *slot, void *v
     void *page = (void *)((uintptr_t)slot & -page_size);
     bool is_protected = (uintptr_t)slot - module->relro < module->relro_end - module->relro;
     if (is_protected && mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
-    atomic_store(slot, value);
+    atomic_store(slot, value); /* the slot of a call that others may be making: whole, and this is rare */
     if (is_protected) mprotect(page, page_size, PROT_READ);
 }
 

@@ -46,6 +46,7 @@ static void say(const char *before, const char *what, size_t what_length, const 
 
 /* Once: who has no room for one dump has none for the next. */
 static void complain(int error) {
+    /* Relaxed: one is to speak, the exchange says which. So at exit. */
     if (atomic_exchange_explicit(&state.complained, true, memory_order_relaxed)) return;
     const char *reason = strerrordesc_np(-error);
     struct iovec parts[] = {{"malloscope: cannot write a dump to '", 36},
@@ -63,6 +64,8 @@ static void write_dump(void) {
 }
 
 static void write_unless_busy(void) {
+    /* Acquire, and release at the end: what a dump works with is seen as the last one left it. A writer of
+     * another number is the parent's, which is not here. */
     int self = process_number(), writer = atomic_load_explicit(&state.writer, memory_order_relaxed);
     if (writer == self || !atomic_compare_exchange_strong_explicit(
                               &state.writer, &writer, self, memory_order_acquire, memory_order_relaxed))
@@ -73,7 +76,8 @@ static void write_unless_busy(void) {
 
 /* ---- every so often ---- */
 
-/* Of the threads that find `*next` reached, one is to do something about it. */
+/* Of the threads that find `*next` reached, one is to do something about it. Relaxed: the exchange says
+ * which, and nothing is read on the strength of it. */
 static bool is_due(_Atomic uint64_t *next, uint64_t now, uint64_t step) {
     uint64_t due = atomic_load_explicit(next, memory_order_relaxed);
     return step && now >= due &&
@@ -90,6 +94,7 @@ void triggers_note(const struct sample *sample) {
     note_peak();
     uint64_t rate = heap_rate(&recorder.recording, sample->heap);
     uint64_t bytes = sampler_weight(sample->size, rate) / BYTE_ONE;
+    /* Relaxed: a sum. */
     uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
     bool enough = is_due(&state.next_bytes, allocated, state.when.every_bytes);
     bool late = is_due(&state.next_time, sample->birth, state.when.every_nanoseconds);

@@ -18,6 +18,7 @@ static void replace_lost_page(int signal_number, siginfo_t *information, void *c
     uintptr_t page = (uintptr_t)information->si_addr & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
     int error = errno;
     if (page >= guard.start && page < guard.end &&
+        // cppcheck-suppress leakReturnValNotUsed ; it replaces a page, which is unmapped with the others
         mmap((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
         guard.lost = 1;

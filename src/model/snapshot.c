@@ -13,6 +13,7 @@
  * mapped_file.c. */
 #include "model/snapshot.h"
 
+#include "core/live_table.h"
 #include "model/header.h"
 #include "model/mapped_file.h"
 #include "model/process.h"
@@ -92,26 +93,18 @@ static int tries(const struct taking *taking) {
     return taking->snapshot->writer ? TRIES : 1;
 }
 
-/* An entry by the protocol of the key word. One that is free, or never held still, stays zero.
- * tests/models/live_table.pml and live_entry.pml have every step of it, and of copy_stack: change both. */
+/* One that is free, or never held still, stays zero. */
 static void copy_live_entry(struct taking *taking, uint64_t offset) {
     const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
-    for (int attempt = 0; attempt < tries(taking); attempt++) {
-        /* Acquire: goes with the release of live_publish. */
-        uint64_t words[sizeof *from / 8] = {atomic_load_explicit(&from->key, memory_order_acquire)};
-        if (!(words[0] & LIVE_KEY_MASK)) return;
-        for (size_t i = 1; i < sizeof words / 8; i++)
-            words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
-        /* With the release fence of live_withdraw: if any word was a later one, so is the key, read now. */
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&from->key, memory_order_relaxed) != words[0]) continue;
-        memcpy(taking->snapshot->bytes + offset, words, sizeof words);
-        mark_used(taking->snapshot, offset, sizeof words);
-        return;
-    }
+    struct live_entry copy;
+    if (!live_copy(from, tries(taking), &copy)) return;
+    memcpy(taking->snapshot->bytes + offset, &copy, sizeof copy);
+    mark_used(taking->snapshot, offset, sizeof copy);
 }
 
-/* All words, then once more those that count allocations: they are newer than the frees. The saved figures of
+/* tests/models/live_table.pml has every step of this: change both.
+ *
+ * All words, then once more those that count allocations: they are newer than the frees. The saved figures of
  * the peak belong to their epoch: if it changed meanwhile, again. */
 static void copy_stack(struct taking *taking, uint64_t offset) {
     const size_t counts = offsetof(struct stack_record, alloc_objects);
@@ -272,6 +265,7 @@ static void copy_all(struct taking *taking) {
 static void take_in_place(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     struct recording_header *header = snapshot_header(snapshot);
+    // cppcheck-suppress selfAssignment ; to write is what it is for
     *(volatile uint32_t *)&header->flags = *(volatile uint32_t *)&header->flags;
     measure(taking);
     uint64_t start = 0;

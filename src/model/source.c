@@ -239,7 +239,7 @@ int source_find(const char *name, struct source *ret_source, struct problem *pro
     struct stat status;
     int r;
     if (source.pid) {
-        char *path;
+        char *path = NULL;
         r = model_find_recording_of(source.pid, &path, problem);
         if (r == 0 && add_path(&source, path) < 0) r = out_of_memory(problem);
         /* A file may have such a name too, but a process comes first: "./123" is always the file. */

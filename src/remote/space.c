@@ -172,7 +172,7 @@ int space_refresh(struct space *space, const struct remote_process *process, str
     space_take_known(&fresh, space, process);
     bool dropped = space_drop_replaced(space, &fresh);
     for (uint32_t i = 0; i < space->count; i++) space_append(&fresh, space->entry[i]);
-    qsort(fresh.entry, fresh.count, sizeof *fresh.entry, by_start);
+    if (fresh.count) qsort(fresh.entry, fresh.count, sizeof *fresh.entry, by_start);
     if (dropped) forget_replaced(rules, &fresh, space->newest);
     free(space->entry);
     *space = fresh;

@@ -205,9 +205,10 @@ static uint32_t add_scope(
 static void walk_function(struct dwarf_unit *unit, struct dwarf_function *function) {
     struct die_reader *reader = &unit->reader;
     struct passed_die die;
+    Dwarf_Die start = {.addr = function->die};
     uint32_t around[NESTING_MAX]; /* the scope in which the DIEs of each level lie */
     size_t depth = 0;
-    die_reader_go_to(reader, &(Dwarf_Die){.addr = function->die});
+    die_reader_go_to(reader, &start);
     function->walked = true;
     while (die_reader_next(reader, &die)) {
         uint32_t scope = SCOPE_NONE;

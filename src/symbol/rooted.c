@@ -18,7 +18,8 @@ static int open_joined(const char *root, const char *path, int flags) {
     int fd = open(joined, HOW_TO_READ | flags);
     int error = errno;
     free(joined);
-    return fd < 0 ? -error : fd;
+    if (fd < 0) return -error;
+    return fd;
 }
 
 int rooted_open(const char *root, const char *path, int flags) {

@@ -22,6 +22,7 @@ static unsigned take_raise(const uint8_t *code, int32_t *ret_bytes) {
         {4, 4, {0x48, 0x8d, 0xa4, 0x24}}};
     for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (memcmp(code, forms[i].bytes, forms[i].length) != 0) continue;
+        /* NOLINTNEXTLINE(bugprone-signed-char-misuse): the processor extends its sign. */
         *ret_bytes = (int8_t)code[forms[i].length];
         if (forms[i].size == 4) memcpy(ret_bytes, code + forms[i].length, 4);
         return forms[i].length + forms[i].size;

@@ -107,7 +107,8 @@ static float *take_values(const struct growing *growing, size_t side, double ret
     const struct model *model = growing->sides[side].model;
     size_t count = model->stack_count;
     float *taken = calloc(METRICS * (count + 1), sizeof *taken);
-    for (size_t i = 0; taken && i < count; i++)
+    if (!taken) return NULL;
+    for (size_t i = 0; i < count; i++)
         for (int metric = 0; metric < METRICS && growing->stack_call[side][i] != FLAME_NONE; metric++) {
             double value = metric_of(&model->stacks[i].figures, metric);
             taken[(size_t)metric * count + i] = (float)value;

@@ -13,7 +13,7 @@ static void cut(char *text, size_t from, size_t to) {
 /* `with` is no longer than what it replaces. */
 static void replace(char *text, size_t from, size_t to, const char *with) {
     size_t length = strlen(with);
-    memcpy(text + from, with, length);
+    memcpy(text + from, with, length); /* NOLINT(bugprone-not-null-terminated-result): text goes on */
     cut(text, from + length, to);
 }
 

@@ -1,6 +1,5 @@
 /* One entry of the live table under weak memory orders: live_publish, live_withdraw and live_withdraw_once
- * (src/core/live_table.h) against copy_live_entry (src/model/snapshot.c), while the slot is used again. The copy
- * that is made before a fork (copy_entry in src/hook/fork.c) goes by the same steps.
+ * against live_copy (all in src/core/live_table.h), while the slot is used again.
  *
  * What the writer stores becomes visible word by word, in any order that its fences and releases leave open,
  * as on aarch64: each word has a queue of its own between the writer and the memory, which drains at any time.
@@ -90,9 +89,9 @@ proctype drain() {
 
 #define is_torn(key, again) ((again) == (key) && (key) != 0 && (size != (key) || birth != (key)))
 
-/* copy_live_entry; and copy_entry, which begins a second round with the key that ended the first. */
+/* live_copy, with two tries. */
 proctype reader() {
-    byte key, size, birth, again, last;
+    byte key, size, birth, again;
     bool has_size, has_birth, has_again, is_early;
     key = memory[KEY]; /* acquire: what follows is read later */
     do
@@ -104,30 +103,28 @@ proctype reader() {
     :: has_size && has_birth -> break /* the fence */
     od;
     if
-    :: !has_again ->
-#ifdef BUG_SECOND_ROUND_RELAXED
-       /* Words of the second round may be read before the key. */
-       if
-       :: size = memory[SIZE]; birth = memory[BIRTH]; is_early = true
-       :: true
-       fi;
-       again = memory[KEY]
-#else
-       again = memory[KEY]
-#endif
+    :: !has_again -> again = memory[KEY]
     :: else
     fi;
     assert(!is_torn(key, again)); /* a torn entry is not accepted */
     if
-    :: again == key || again == 0 -> goto end
+    :: again == key -> goto end
     :: else
     fi;
+#ifdef BUG_SECOND_ROUND_RELAXED
+    /* Words of the second round may be read before the key. */
+    if
+    :: size = memory[SIZE]; birth = memory[BIRTH]; is_early = true
+    :: true
+    fi;
+#endif
+    key = memory[KEY];
     if
     :: !is_early -> size = memory[SIZE]; birth = memory[BIRTH]
     :: else
     fi;
-    last = memory[KEY];
-    assert(!is_torn(again, last));
+    again = memory[KEY];
+    assert(!is_torn(key, again));
 end:
     skip
 }

@@ -1,4 +1,4 @@
-/* The live table (src/core/live_table.[ch]), its users in src/hook/recorder.c and its reader, copy_live_entry
+/* The live table (src/core/live_table.[ch]), its users in src/hook/recorder.c and its reader, live_copy
  * and copy_stack in src/model/snapshot.c: what several threads may do to it, every interleaving of it.
  *
  * Inline names are those of the functions in C; a step here is one access to memory that others change there.
@@ -350,7 +350,7 @@ proctype handler(byte me) {
 }
 #endif
 
-/* snapshot.c: copy_live_entry of every slot, then the counters of the stack. */
+/* live_copy (copy_live_entry in snapshot.c) of every slot, then the counters of the stack. */
 proctype reader() {
     byte at, word, freed, allocated, attempts;
     bool torn;

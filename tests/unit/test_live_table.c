@@ -1,5 +1,6 @@
 /* The live table: a slot belongs to one owner at a time, whoever gives it back, and slots are used again. */
 #include "check.h"
+#include "core/events.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "recording_fixture.h"
@@ -12,9 +13,8 @@ static uint32_t take(struct recording *recording, struct thread_record *thread, 
     struct live_entry *entry = NULL;
     uint32_t slot = live_take(recording, thread, &entry);
     if (slot == LIVE_NONE) return slot;
-    entry->size = address * 3;
-    entry->birth = address * 5;
-    entry->stack = (uint32_t)address;
+    sample_store(
+        &(struct sample){.size = address * 3, .birth = address * 5, .stack = (uint32_t)address}, entry);
     live_publish(entry, address);
     return slot;
 }
