@@ -10,7 +10,7 @@
 #define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
 #define WAYS       4u
 #define HINTS_LOG  10 /* 16 KiB, likewise */
-#define STACKS_LOG 12 /* 64 KiB, likewise */
+#define STACKS_LOG 14 /* 1 MiB, likewise: a recursion alone has thousands */
 
 struct memo_set {
     uint32_t recent; /* which entry was used last */
@@ -33,11 +33,16 @@ struct known_stack {
     _Atomic uint32_t stack;
 };
 
+struct known_set {
+    _Alignas(64) struct known_stack stack[WAYS]; /* a line of the cache */
+};
+
 struct memory {
     struct memo_set set[1 << SETS_LOG];
     struct hint hint[1 << HINTS_LOG];
-    struct known_stack known[1 << STACKS_LOG];
-    uint64_t serial; /* that was given last */
+    struct known_set known[1 << STACKS_LOG];
+    uint64_t serial;   /* that was given last */
+    uint32_t replaced; /* which of a full set gave way last */
 };
 
 static __thread struct memory *memory;
@@ -126,19 +131,33 @@ static uint64_t frames_of(const struct memo *memo) {
 }
 
 static struct known_stack *known_of(uint64_t frames) {
-    return &memory->known[frames >> (64 - STACKS_LOG)];
+    return memory->known[frames >> (64 - STACKS_LOG)].stack;
+}
+
+static uint64_t frames_known(struct known_stack *known) {
+    return atomic_load_explicit(&known->frames, memory_order_relaxed);
 }
 
 /* A signal handler may put another one here at any time: the stack is read first and believed last. */
 static uint32_t find_known(uint64_t frames) {
     struct known_stack *known = known_of(frames);
-    uint32_t stack = atomic_load_explicit(&known->stack, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&known->frames, memory_order_relaxed) == frames ? stack : MEMO_NONE;
+    for (uint32_t i = 0; i < WAYS; i++) {
+        uint32_t stack = atomic_load_explicit(&known[i].stack, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (frames_known(&known[i]) == frames) return stack;
+    }
+    return MEMO_NONE;
+}
+
+static struct known_stack *place_for(uint64_t frames) {
+    struct known_stack *known = known_of(frames);
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (!frames_known(&known[i]) || frames_known(&known[i]) == frames) return &known[i];
+    return &known[++memory->replaced % WAYS];
 }
 
 static void keep_known(uint64_t frames, uint32_t stack) {
-    struct known_stack *known = known_of(frames);
+    struct known_stack *known = place_for(frames);
     atomic_store_explicit(&known->frames, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&known->stack, stack, memory_order_relaxed);
