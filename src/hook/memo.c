@@ -10,7 +10,7 @@
 #define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
 #define WAYS       4u
 #define HINTS_LOG  10 /* 16 KiB, likewise */
-#define STACKS_LOG 14 /* 1 MiB, likewise: a recursion alone has thousands */
+#define STACKS_LOG 13 /* 512 KiB, likewise: a recursion alone has thousands */
 
 struct memo_set {
     uint32_t recent; /* which entry was used last */
@@ -179,8 +179,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, s
         return MEMO_NONE;
     }
     /* The walk is known by now to come through no signal frame, so that these can be read. */
-    python_walk *walk = hook_python_walk;
-    if (walk) ret_memo->python = walk(NULL);
+    if (hook_python_walk) ret_memo->python = hook_python_sign();
     if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
     return find_known(frames_of(ret_memo));
 }
@@ -216,4 +215,5 @@ void memo_free(void) {
     memory = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
     if (former) pages_give(former, sizeof *former);
+    python_thread_ends();
 }
