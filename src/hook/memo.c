@@ -9,6 +9,7 @@
 
 #define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
 #define WAYS       4u
+#define COMPARED   4u
 #define HINTS_LOG  10 /* 16 KiB, likewise */
 #define STACKS_LOG 13 /* 512 KiB, likewise: a recursion alone has thousands */
 
@@ -96,19 +97,22 @@ __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct me
     if (entry->epoch != epoch || !epoch || entry->around != around) return false;
     if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
-    const uint64_t *stack = (const uint64_t *)registers->sp;
+    const uint64_t *stack = (const uint64_t *)registers->sp, *word = trace->word;
+    const uint32_t *place = trace->place, *end = place + trace->count;
     /* By four: most of the time all of them are as they were. */
-    uint32_t i = 0;
-    for (; i + 4 <= trace->count; i += 4) {
-        const uint32_t *place = trace->place + i;
-        const uint64_t *word = trace->word + i;
+    for (; place < end; place += COMPARED, word += COMPARED)
         if ((stack[place[0]] ^ word[0]) | (stack[place[1]] ^ word[1]) | (stack[place[2]] ^ word[2]) |
             (stack[place[3]] ^ word[3]))
             return false;
-    }
-    for (; i < trace->count; i++)
-        if (stack[trace->place[i]] != trace->word[i]) return false;
     return true;
+}
+
+/* Words are compared by so many: the last one is repeated to fill up. */
+static void fill_up(struct unwind_trace *trace) {
+    for (uint32_t count = trace->count; count % COMPARED; trace->count = ++count) {
+        trace->place[count] = trace->place[count - 1];
+        trace->word[count] = trace->word[count - 1];
+    }
 }
 
 static struct memo_entry *find_walk(
@@ -200,6 +204,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
     if (!memo->is_same) {
         atomic_signal_fence(memory_order_seq_cst);
         if (entry->sp != registers->sp || entry->pc != 0) return;
+        fill_up(&entry->trace);
         entry->fp = registers->fp;
         entry->python = memo->python;
         entry->stack = stack;

@@ -160,11 +160,8 @@ static void record(void *block, uint64_t distance, size_t size, caller *at) {
 
 /* A marked block is not live any more; its memory is yet to be given back. */
 static void forget(void *block) {
-    struct forgotten forgotten;
-    ((struct mark *)block - 1)->mark = 0;
-    if (!recorder_forget(block, &forgotten)) return;
-    forgotten.sample.heap = number;
-    recorder_freed(&forgotten);
+    mark_clear(block);
+    recorder_end(block, number);
 }
 
 static void give_back(const struct allocator *next, void *block, uint64_t distance) {
@@ -186,7 +183,8 @@ static __attribute__((noinline)) void free_marked(const struct allocator *next, 
 
 /* ---- the cold paths, which the entry code (entry_*.S) calls ---- */
 
-void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
+/* In exact mode this is what an object costs: in one function. */
+__attribute__((flatten)) void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
     uint64_t distance;
     void *block = take(size) ? behind_room(next, size, false, &distance) : NULL;
     if (!block) return next->malloc(next->context, size);

@@ -1,20 +1,23 @@
 /* The signature of the calling thread's Python frames: in exact mode every allocation asks for it.
  *
- * It is made from the addresses of the instructions that the frames are at, from the outermost on, and the
- * frames of the last time are remembered with the signature up to each of them:
+ * It is made from the addresses of the instructions that the frames are at, which tell the code too. Where
+ * there are few frames all are looked at. Of many, the frames of the last time are remembered with the
+ * signature up to each of them:
  *
  *     chain      ─ main ─ rank ─ key ─ less       as it was
  *     frames       main ─ rank ─ key              now: key is at another instruction
  *                  same   same   changed
  *
  * That a frame is as it was says nothing of its callers: another call may have taken the same place. So all
- * are compared, but in a loop that does nothing else; what changes is mostly the innermost. */
+ * are compared, but by addresses that are known before, so that no comparison waits for another; what changes
+ * is mostly the innermost. */
 #include "core/pages.h"
 #include "core/unnoticed.h"
 #include "hook/python_internals.h"
 
 #include <stdatomic.h>
 
+#define FEW        24u   /* frames that are not worth a chain */
 #define CHAIN_MOST 8191u /* deeper stacks are signed frame by frame */
 #define PLACES     4096u
 
@@ -74,22 +77,26 @@ static uint64_t first_signature(uint64_t deaths) {
     return deaths * UINT64_C(0xc2b2ae3d27d4eb4f);
 }
 
-/* Where a frame is. An instruction's address tells the code too. */
-static uint64_t position_of(const void *frame) {
+/* Up to 3.10. */
+static uint64_t sign_objects(const void *frame, uint64_t signature) {
     const struct layout *layout = &python.layout;
-    if (layout->shape < SHAPE_ENTRIES)
-        return (uintptr_t)pointer_at(frame, layout->frame.code) +
-               ((uint64_t)(uint32_t)number_at(frame, layout->frame.instruction) << 40);
-    uint64_t owner = *((const uint8_t *)frame + layout->frame.owner);
-    return (uintptr_t)pointer_at(frame, layout->frame.instruction) + (owner << 56);
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        uint64_t instruction = (uint32_t)number_at(frame, layout->frame.instruction);
+        signature = mix(signature, (uintptr_t)pointer_at(frame, layout->frame.code) + (instruction << 40));
+        frame = pointer_at(frame, layout->frame.previous);
+    }
+    return signature;
 }
 
-static __attribute__((noinline)) uint64_t sign_each(const void *frame, uint64_t deaths) {
-    uint64_t signature = first_signature(deaths);
-    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
-        signature = mix(signature, position_of(frame));
-        frame = pointer_at(frame, python.layout.frame.previous);
+/* At most `most` frames: those behind them begin at `*frame` then. */
+static inline uint64_t sign_each(const void **frame, uint32_t most, uint64_t signature) {
+    uint16_t previous = python.layout.frame.previous, instruction = python.layout.frame.instruction;
+    const void *at = *frame;
+    for (; at && most; most--) {
+        signature = mix(signature, (uintptr_t)pointer_at(at, instruction));
+        at = pointer_at(at, previous);
     }
+    *frame = at;
     return signature;
 }
 
@@ -105,8 +112,7 @@ static uint32_t find_link(struct chain *chain, const void *frame) {
     return number <= chain->count && chain->link[number].frame == frame ? number : 0;
 }
 
-/* The frame is where it was, and was called by the one before it. The owner of a frame in the same place is
- * another only at another instruction. */
+/* The frame is where it was, and was called by the one before it. */
 static inline bool is_same(const struct link *link, uint16_t instruction, uint16_t previous) {
     return pointer_at(link->frame, instruction) == link->instruction &&
            pointer_at(link->frame, previous) == link[-1].frame;
@@ -138,7 +144,7 @@ static bool has_same_callers(struct chain *chain, uint32_t number, uint32_t *ret
 
 static void sign_link(struct link *link) {
     link->instruction = pointer_at(link->frame, python.layout.frame.instruction);
-    link->signature = mix(link[-1].signature, position_of(link->frame));
+    link->signature = mix(link[-1].signature, (uintptr_t)link->instruction);
 }
 
 /* 0: the stack is too deep for it. */
@@ -176,23 +182,35 @@ void python_thread_ends(void) {
     if (former) pages_give(former, sizeof *former);
 }
 
+static __attribute__((noinline)) uint64_t sign_many(const void *top, uint64_t deaths) {
+    struct chain *chain = own_chain ? own_chain : make_chain();
+    uint64_t signature = 0, first = first_signature(deaths);
+    if (chain && !chain->is_busy) { /* busy: this is a signal handler */
+        chain->is_busy = true;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (chain->deaths != deaths) chain->count = 0;
+        chain->deaths = deaths;
+        chain->link[0].signature = first;
+        signature = sign_chain(chain, top);
+        if (!signature) chain->count = 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        chain->is_busy = false;
+    }
+    return signature ? signature : sign_each(&top, FRAMES_WALKED, first);
+}
+
 uint64_t python_sign_frames(void) {
     const void *thread = python_thread();
     if (!thread) return 0;
-    const void *top = python_top(thread);
+    const void *top = python_top(thread), *rest = top;
     uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
-    /* Up to 3.10 a call of Python's takes native frames too, and walking those takes longer than this. */
-    struct chain *chain = python.layout.shape < SHAPE_ENTRIES ? NULL : own_chain ? own_chain : make_chain();
-    /* Busy: this is a signal handler. */
-    if (!chain || chain->is_busy) return sign_each(top, deaths) | 1;
-    chain->is_busy = true;
-    atomic_signal_fence(memory_order_seq_cst);
-    if (chain->deaths != deaths) chain->count = 0;
-    chain->deaths = deaths;
-    chain->link[0].signature = first_signature(deaths);
-    uint64_t signature = sign_chain(chain, top);
-    if (!signature) chain->count = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    chain->is_busy = false;
-    return (signature ? signature : sign_each(top, deaths)) | 1;
+    if (python.layout.shape < SHAPE_ENTRIES) return sign_objects(top, first_signature(deaths)) | 1;
+    /* One kind of signature for each stack, whatever came before it. */
+    bool were_many = own_chain && own_chain->count > FEW;
+    if (were_many) {
+        uint64_t signature = sign_many(top, deaths);
+        if (own_chain->count > FEW) return signature | 1;
+    }
+    uint64_t signature = sign_each(&rest, FEW, first_signature(deaths));
+    return (rest ? sign_many(top, deaths) : signature) | 1;
 }

@@ -266,6 +266,13 @@ __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) 
     live_give(&recorder.recording, hook_thread, forgotten->sample.slot);
 }
 
+__attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
+    struct forgotten forgotten;
+    if (!recorder_forget(block, &forgotten)) return;
+    forgotten.sample.heap = heap;
+    recorder_freed(&forgotten);
+}
+
 void recorder_restore(const void *block, const struct forgotten *forgotten) {
     live_publish(live_at(&recorder.recording, forgotten->sample.slot), (uintptr_t)block);
 }
