@@ -249,10 +249,10 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     if (!is_recording() && !begin_recording(false)) return false;
+    uint32_t slot = mark_slot(block);
+    if (slot == LIVE_NONE) return false;
     ret_forgotten->now = clock_now();
     ret_forgotten->sample = mark_sample(block, ret_forgotten->now);
-    uint32_t slot = ret_forgotten->sample.slot;
-    if (slot == LIVE_NONE) return false;
     /* In a child the marks of inherited blocks speak of the parent's stacks, and a slot may be another's: of
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
