@@ -94,8 +94,9 @@ static void keep_hint(const struct unwind_registers *registers, const struct unw
 __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
     const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
-    if (entry->epoch != epoch || !epoch || entry->around != around) return false;
-    if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
+    if ((entry->pc ^ registers->pc) | (entry->sp ^ registers->sp) | (entry->around ^ around) |
+        (entry->epoch ^ epoch))
+        return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
     const uint64_t *stack = (const uint64_t *)registers->sp, *word = trace->word;
     const uint32_t *place = trace->place, *end = place + trace->count;
@@ -118,6 +119,7 @@ static void fill_up(struct unwind_trace *trace) {
 static struct memo_entry *find_walk(
     struct memo_set *set, const struct unwind_registers *registers, uint64_t around) {
     uint64_t epoch = unwind_epoch();
+    if (!epoch) return NULL;
     for (uint32_t i = 0; i < WAYS; i++) {
         uint32_t way = (set->recent - i) % WAYS;
         if (!is_same_walk(&set->entry[way], registers, around, epoch)) continue;
@@ -171,7 +173,8 @@ static void keep_known(uint64_t frames, uint32_t stack) {
 
 /* ---- the whole ---- */
 
-uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, struct memo *ret_memo) {
+uint32_t memo_stack(
+    const struct unwind_registers *registers, uint64_t around, bool is_locked, struct memo *ret_memo) {
     struct memo_set *set = set_of(registers);
     *ret_memo = (struct memo){0};
     if (!set) return MEMO_NONE;
@@ -183,7 +186,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, s
         return MEMO_NONE;
     }
     /* The walk is known by now to come through no signal frame, so that these can be read. */
-    if (hook_python_walk) ret_memo->python = hook_python_sign();
+    if (hook_python_walk) ret_memo->python = hook_python_sign(is_locked);
     if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
     return find_known(frames_of(ret_memo));
 }
@@ -203,7 +206,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
     struct memo_entry *entry = memo->entry;
     if (!memo->is_same) {
         atomic_signal_fence(memory_order_seq_cst);
-        if (entry->sp != registers->sp || entry->pc != 0) return;
+        if (entry->sp != registers->sp || entry->pc != 0 || !entry->trace.whole) return;
         fill_up(&entry->trace);
         entry->fp = registers->fp;
         entry->python = memo->python;
@@ -212,7 +215,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
         entry->pc = registers->pc;
         keep_hint(registers, &entry->trace);
     }
-    if (memo->python && entry->trace.whole) keep_known(frames_of(memo), stack);
+    if (memo->python) keep_known(frames_of(memo), stack);
 }
 
 void memo_free(void) {

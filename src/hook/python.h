@@ -40,9 +40,9 @@ struct python_stack {
 typedef bool python_walk(struct python_stack *stack);
 extern python_walk *_Atomic hook_python_walk;
 
-/* A number that stands for what the stack would hold; 0: nothing. Can be asked where there is an
- * interpreter. */
-typedef uint64_t python_sign(void);
+/* A number that stands for what the stack would hold; 0: nothing. Can be asked where there is an interpreter.
+ * `is_locked`: the calling thread is known to hold the interpreter's lock. */
+typedef uint64_t python_sign(bool is_locked);
 extern python_sign *hook_python_sign;
 
 /* Puts the Python frames among the native ones. There is room for both. Returns how many they are. */

@@ -199,8 +199,8 @@ static __attribute__((noinline)) uint64_t sign_many(const void *top, uint64_t de
     return signature ? signature : sign_each(&top, FRAMES_WALKED, first);
 }
 
-uint64_t python_sign_frames(void) {
-    const void *thread = python_thread();
+uint64_t python_sign_frames(bool is_locked) {
+    const void *thread = is_locked ? python.interpreter.thread_state() : python_thread();
     if (!thread) return 0;
     const void *top = python_top(thread), *rest = top;
     uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);

@@ -166,7 +166,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     bool cut = is_cut(stack.frames, stack.count);
     /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
     bool merged = walk_python && !in_handler && merge_python(walk_python, &stack, &cut);
-    if (merged && ret_python) *ret_python = hook_python_sign();
+    if (merged && ret_python) *ret_python = hook_python_sign(false);
     if (!walk_python) python_look_at(&stack);
     /* The thread's own stack begins where a coroutine's must have ended. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
@@ -184,7 +184,9 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
     struct memo memo;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = memo_stack(caller, around, &memo);
+    /* Of the interpreter's objects only who holds its lock may allocate one. */
+    bool is_locked = heap && heap == recorder.objects;
+    uint32_t stack = memo_stack(caller, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
     if (!memo.entry) return walk_stack(caller, heap, NULL, &memo.python);
     if (!memo.is_same) memo_begin(&memo, caller, around);
