@@ -32,7 +32,7 @@ struct table_map {
 struct recording {
     struct recording_header *header;
     struct timeline *timeline; /* where header->timeline lies */
-    struct table_map stacks, live;
+    struct table_map stacks, live, heaps;
     _Atomic uint32_t modules_noted, names_noted, heaps_noted,
         codes_noted;      /* all of their numbers that are in use are below */
     uint32_t first_shift; /* log2 of the first piece's size */

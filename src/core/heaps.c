@@ -1,7 +1,7 @@
 #include "core/heaps.h"
 
 bool heaps_start(struct recording *recording) {
-    table_start(&recording->header->heaps, sizeof(struct heap_record), 16);
+    table_start(&recording->header->heaps, sizeof(struct heap_record), HEAPS_FIRST);
     return heap_note(recording, 0, recording->header->rate, false) == 0;
 }
 

@@ -5,8 +5,9 @@
 #include "core/arena.h"
 #include "core/table.h"
 
-#define HEAPS_MOST 1024u
-#define HEAP_NONE  UINT32_MAX
+#define HEAPS_MOST  1024u
+#define HEAPS_FIRST 16u /* in the table's first segment */
+#define HEAP_NONE   UINT32_MAX
 
 bool heaps_start(struct recording *recording);
 
@@ -17,7 +18,9 @@ uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bo
 bool heaps_inherit(struct recording *child, const struct recording *parent);
 
 static inline uint64_t heap_rate(struct recording *recording, uint32_t heap) {
-    return ((struct heap_record *)table_entry(recording, &recording->header->heaps, heap))->rate;
+    const struct heap_record *record = table_mapped(recording, &recording->header->heaps, &recording->heaps,
+        HEAPS_FIRST, sizeof(struct heap_record), heap);
+    return record->rate;
 }
 
 #endif

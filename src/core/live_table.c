@@ -134,6 +134,8 @@ uint32_t live_take(struct recording *recording, struct thread_record *thread, st
         rest = HEAD(head + HEAD_REMOVAL, links_of(*ret_entry)->next);
     } while (!counter_exchange(&thread->spare, &head, rest));
     thread->spare_count--;
+    /* The next one may have been free for long: it comes into the cache while this one is used. */
+    if (HEAD_SLOT(rest)) __builtin_prefetch(links_at(recording, HEAD_SLOT(rest)), 1);
     return slot;
 }
 

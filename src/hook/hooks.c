@@ -280,19 +280,39 @@ static void *move_early(void *block, size_t size, caller *at) {
     return moved;
 }
 
+static size_t with_room(size_t size, uint64_t distance) {
+    size_t room = distance > 2 * MARK_ROOM ? distance : 2 * MARK_ROOM, total;
+    return __builtin_add_overflow(size, room, &total) ? SIZE_MAX : total;
+}
+
 /* Resizes a block that is marked, or is to be, and moves its contents so that it neither begins a page nor
  * leaves its piece of memory. The result is yet to be marked, or loses its mark where blocks are not marked
  * any more. */
 static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
-    size_t room = distance > 2 * MARK_ROOM ? distance : 2 * MARK_ROOM, total;
     size_t usable = real.malloc_usable_size(base) - distance;
-    if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
-    char *resized = real.realloc(base, total);
+    char *resized = real.realloc(base, with_room(size, distance));
     if (!resized) return NULL;
     char *settled = recorder_marks() ? mark_place(resized, MARK_ROOM) : resized;
     *ret_distance = (uint64_t)(settled - resized);
     if (*ret_distance != distance) memmove(settled, resized + distance, usable < size ? usable : size);
+    return settled;
+}
+
+/* The same for a block that carries a mark and is neither known nor sampled. A program that makes a text
+ * longer piece by piece comes here with most of them, and the block mostly stays where it is. */
+static void *resize_unknown(void *block, uint64_t distance, size_t size) {
+    char *base = (char *)block - distance;
+    mark_clear(block);
+    char *resized = real.realloc(base, with_room(size, distance));
+    char *settled = resized ? mark_place(resized, MARK_ROOM) : NULL;
+    if (!resized || (resized == base && settled == block)) {
+        mark_again(block);
+        return settled;
+    }
+    uint64_t new_distance = (uint64_t)(settled - resized);
+    if (new_distance != distance) memmove(settled, resized + distance, size);
+    mark_set(settled, new_distance, &(struct sample){.slot = LIVE_NONE});
     return settled;
 }
 
@@ -318,6 +338,8 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     }
     bool sampled = recorder_take(size);
     bool mark = distance || (sampled && recorder_marks());
+    if (distance && !sampled && mark_slot(block) == LIVE_NONE && recorder_marks())
+        return resize_unknown(block, distance, size);
 
     struct forgotten old;
     bool known = forget(block, distance, &old);

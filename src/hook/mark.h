@@ -92,17 +92,26 @@ static inline uint64_t mark_distance(const void *block) {
     return mark_distance_as(block, (uint64_t)(int64_t)MARK_IMMEDIATE);
 }
 
+static inline uint32_t mark_slot(const void *block) {
+    return (uint32_t)((const struct mark *)block - 1)->stack_and_slot;
+}
+
 /* What was marked, at a moment up to `now`. */
 static inline struct sample mark_sample(const void *block, uint64_t now) {
     const struct mark *mark = (const struct mark *)block - 1;
     uint64_t birth = mark->birth_and_distance >> 16;
     uint64_t age = ((now >> BIRTH_SHIFT) - birth) & ((UINT64_C(1) << 48) - 1);
     return sample_of_malloc(mark->size_and_check >> 16, ((now >> BIRTH_SHIFT) - age) << BIRTH_SHIFT,
-        (uint32_t)(mark->stack_and_slot >> 32), (uint32_t)mark->stack_and_slot);
+        (uint32_t)(mark->stack_and_slot >> 32), mark_slot(block));
 }
 
 static inline void mark_clear(void *block) {
     ((struct mark *)block - 1)->mark = 0;
+}
+
+/* Undoes that: the rest of the mark is as it was. */
+static inline void mark_again(void *block) {
+    ((struct mark *)block - 1)->mark = (uint64_t)(int64_t)MARK_IMMEDIATE;
 }
 
 /* Where a marked block of alignment `alignment` (32 to 2048) goes in a piece of memory that begins at `base`:

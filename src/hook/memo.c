@@ -9,8 +9,9 @@
 
 #define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
 #define WAYS       4u
+#define COMPARED   4u
 #define HINTS_LOG  10 /* 16 KiB, likewise */
-#define STACKS_LOG 12 /* 64 KiB, likewise */
+#define STACKS_LOG 13 /* 512 KiB, likewise: a recursion alone has thousands */
 
 struct memo_set {
     uint32_t recent; /* which entry was used last */
@@ -33,11 +34,16 @@ struct known_stack {
     _Atomic uint32_t stack;
 };
 
+struct known_set {
+    _Alignas(64) struct known_stack stack[WAYS]; /* a line of the cache */
+};
+
 struct memory {
     struct memo_set set[1 << SETS_LOG];
     struct hint hint[1 << HINTS_LOG];
-    struct known_stack known[1 << STACKS_LOG];
-    uint64_t serial; /* that was given last */
+    struct known_set known[1 << STACKS_LOG];
+    uint64_t serial;   /* that was given last */
+    uint32_t replaced; /* which of a full set gave way last */
 };
 
 static __thread struct memory *memory;
@@ -88,27 +94,32 @@ static void keep_hint(const struct unwind_registers *registers, const struct unw
 __attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
     const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
     const struct unwind_trace *trace = &entry->trace;
-    if (entry->epoch != epoch || !epoch || entry->around != around) return false;
-    if (entry->pc != registers->pc || entry->sp != registers->sp || !trace->whole) return false;
+    if ((entry->pc ^ registers->pc) | (entry->sp ^ registers->sp) | (entry->around ^ around) |
+        (entry->epoch ^ epoch))
+        return false;
     if (trace->uses_fp && entry->fp != registers->fp) return false;
-    const uint64_t *stack = (const uint64_t *)registers->sp;
+    const uint64_t *stack = (const uint64_t *)registers->sp, *word = trace->word;
+    const uint32_t *place = trace->place, *end = place + trace->count;
     /* By four: most of the time all of them are as they were. */
-    uint32_t i = 0;
-    for (; i + 4 <= trace->count; i += 4) {
-        const uint32_t *place = trace->place + i;
-        const uint64_t *word = trace->word + i;
+    for (; place < end; place += COMPARED, word += COMPARED)
         if ((stack[place[0]] ^ word[0]) | (stack[place[1]] ^ word[1]) | (stack[place[2]] ^ word[2]) |
             (stack[place[3]] ^ word[3]))
             return false;
-    }
-    for (; i < trace->count; i++)
-        if (stack[trace->place[i]] != trace->word[i]) return false;
     return true;
+}
+
+/* Words are compared by so many: the last one is repeated to fill up. */
+static void fill_up(struct unwind_trace *trace) {
+    for (uint32_t count = trace->count; count % COMPARED; trace->count = ++count) {
+        trace->place[count] = trace->place[count - 1];
+        trace->word[count] = trace->word[count - 1];
+    }
 }
 
 static struct memo_entry *find_walk(
     struct memo_set *set, const struct unwind_registers *registers, uint64_t around) {
     uint64_t epoch = unwind_epoch();
+    if (!epoch) return NULL;
     for (uint32_t i = 0; i < WAYS; i++) {
         uint32_t way = (set->recent - i) % WAYS;
         if (!is_same_walk(&set->entry[way], registers, around, epoch)) continue;
@@ -126,20 +137,34 @@ static uint64_t frames_of(const struct memo *memo) {
 }
 
 static struct known_stack *known_of(uint64_t frames) {
-    return &memory->known[frames >> (64 - STACKS_LOG)];
+    return memory->known[frames >> (64 - STACKS_LOG)].stack;
+}
+
+static uint64_t frames_known(struct known_stack *known) {
+    return atomic_load_explicit(&known->frames, memory_order_relaxed);
 }
 
 /* A signal handler may put another one here at any time: the stack is read first and believed last. The
  * memory is the thread's own: relaxed, and fences that only the compiler heeds. */
 static uint32_t find_known(uint64_t frames) {
     struct known_stack *known = known_of(frames);
-    uint32_t stack = atomic_load_explicit(&known->stack, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&known->frames, memory_order_relaxed) == frames ? stack : MEMO_NONE;
+    for (uint32_t i = 0; i < WAYS; i++) {
+        uint32_t stack = atomic_load_explicit(&known[i].stack, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (frames_known(&known[i]) == frames) return stack;
+    }
+    return MEMO_NONE;
+}
+
+static struct known_stack *place_for(uint64_t frames) {
+    struct known_stack *known = known_of(frames);
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (!frames_known(&known[i]) || frames_known(&known[i]) == frames) return &known[i];
+    return &known[++memory->replaced % WAYS];
 }
 
 static void keep_known(uint64_t frames, uint32_t stack) {
-    struct known_stack *known = known_of(frames);
+    struct known_stack *known = place_for(frames);
     atomic_store_explicit(&known->frames, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&known->stack, stack, memory_order_relaxed);
@@ -149,7 +174,8 @@ static void keep_known(uint64_t frames, uint32_t stack) {
 
 /* ---- the whole ---- */
 
-uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, struct memo *ret_memo) {
+uint32_t memo_stack(
+    const struct unwind_registers *registers, uint64_t around, bool is_locked, struct memo *ret_memo) {
     struct memo_set *set = set_of(registers);
     *ret_memo = (struct memo){0};
     if (!set) return MEMO_NONE;
@@ -161,8 +187,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, s
         return MEMO_NONE;
     }
     /* The walk is known by now to come through no signal frame, so that these can be read. */
-    python_walk *walk = hook_python_walk;
-    if (walk) ret_memo->python = walk(NULL);
+    if (hook_python_walk) ret_memo->python = hook_python_sign(is_locked);
     if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
     return find_known(frames_of(ret_memo));
 }
@@ -182,7 +207,8 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
     struct memo_entry *entry = memo->entry;
     if (!memo->is_same) {
         atomic_signal_fence(memory_order_seq_cst);
-        if (entry->sp != registers->sp || entry->pc != 0) return;
+        if (entry->sp != registers->sp || entry->pc != 0 || !entry->trace.whole) return;
+        fill_up(&entry->trace);
         entry->fp = registers->fp;
         entry->python = memo->python;
         entry->stack = stack;
@@ -190,7 +216,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
         entry->pc = registers->pc;
         keep_hint(registers, &entry->trace);
     }
-    if (memo->python && entry->trace.whole) keep_known(frames_of(memo), stack);
+    if (memo->python) keep_known(frames_of(memo), stack);
 }
 
 void memo_free(void) {
@@ -198,4 +224,5 @@ void memo_free(void) {
     memory = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
     if (former) pages_give(former, sizeof *former);
+    python_thread_ends();
 }

@@ -31,8 +31,9 @@ struct memo {
 };
 
 /* The number of the stack, if a walk from these registers in the calling thread would find it again, with the
- * same `around` it. Otherwise MEMO_NONE. */
-uint32_t memo_stack(const struct unwind_registers *registers, uint64_t around, struct memo *ret_memo);
+ * same `around` it. Otherwise MEMO_NONE. `is_locked`: as for python_sign (python.h). */
+uint32_t memo_stack(
+    const struct unwind_registers *registers, uint64_t around, bool is_locked, struct memo *ret_memo);
 
 /* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
  * kept. */

@@ -35,14 +35,23 @@ struct python_stack {
     uint32_t max, count;
 };
 
-/* Fills the stack, unless it is NULL, and returns a number that stands for what it holds, or would hold;
- * 0 if there is nothing. NULL where there is no interpreter, which may change: to be read once. */
-typedef uint64_t python_walk(struct python_stack *stack);
+/* Fills the stack. False: the calling thread executes no Python code. NULL where there is no interpreter,
+ * which may change: to be read once. */
+typedef bool python_walk(struct python_stack *stack);
 extern python_walk *_Atomic hook_python_walk;
 
+/* A number that stands for what the stack would hold; 0: nothing. Can be asked where there is an interpreter.
+ * `is_locked`: the calling thread is known to hold the interpreter's lock. */
+typedef uint64_t python_sign(bool is_locked);
+extern python_sign *hook_python_sign;
+
 /* Puts the Python frames among the native ones. There is room for both. Returns how many they are. */
-extern uint32_t (*hook_python_merge)(
+typedef uint32_t python_merge(
     const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
+extern python_merge *hook_python_merge;
+
+/* The calling thread ends, and what is known of its frames. */
+void python_thread_ends(void);
 
 /* An interpreter that a program opens by dlopen is found in three steps. The capture of stacks comes to know
  * the library (unwind_note); a thread is seen to execute code of it, so that it must be whole; and before any

@@ -33,7 +33,6 @@ enum domain { DOMAIN_MEMORY = 1, DOMAIN_OBJECTS = 2 };
 
 static struct allocator below[3];
 static mscope_heap heap;
-static uint32_t number; /* of the heap in the recording; 0: not known yet */
 
 /* Bytes until the calling thread's next sample; 0: to be drawn, and where all are recorded. */
 static __thread uint64_t countdown;
@@ -100,17 +99,17 @@ static void object_free(void *context, void *block) {
 static __attribute__((noinline, cold)) bool can_record(void) {
     uint32_t found = own_heap_number(heap);
     if (found == HEAP_NONE) return false;
-    number = found;
+    recorder.objects = found;
     return true;
 }
 
 static uint64_t draw(void) {
-    return sampler_draw(hook_thread->random, heap_rate(&recorder.recording, number));
+    return sampler_draw(hook_thread->random, heap_rate(&recorder.recording, recorder.objects));
 }
 
 /* Charges the calling thread. True: this object is to be sampled. */
 static bool take(size_t size) {
-    if (__builtin_expect(!number || !hook_thread || !is_recording(), 0) && !can_record()) {
+    if (__builtin_expect(!recorder.objects || !hook_thread || !is_recording(), 0) && !can_record()) {
         countdown = LATER;
         return false;
     }
@@ -154,17 +153,14 @@ static void *behind_room(const struct allocator *next, size_t size, bool zeroed,
 }
 
 static void record(void *block, uint64_t distance, size_t size, caller *at) {
-    struct sample sample = recorder_sample(block, size, number, at);
+    struct sample sample = recorder_sample(block, size, recorder.objects, at);
     mark_set_as(block, distance, &sample, MARK_OBJECT);
 }
 
 /* A marked block is not live any more; its memory is yet to be given back. */
 static void forget(void *block) {
-    struct forgotten forgotten;
-    ((struct mark *)block - 1)->mark = 0;
-    if (!recorder_forget(block, &forgotten)) return;
-    forgotten.sample.heap = number;
-    recorder_freed(&forgotten);
+    mark_clear(block);
+    recorder_end(block, recorder.objects);
 }
 
 static void give_back(const struct allocator *next, void *block, uint64_t distance) {
@@ -186,7 +182,8 @@ static __attribute__((noinline)) void free_marked(const struct allocator *next, 
 
 /* ---- the cold paths, which the entry code (entry_*.S) calls ---- */
 
-void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
+/* In exact mode this is what an object costs: in one function. */
+__attribute__((flatten)) void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
     uint64_t distance;
     void *block = take(size) ? behind_room(next, size, false, &distance) : NULL;
     if (!block) return next->malloc(next->context, size);

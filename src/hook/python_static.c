@@ -2,8 +2,10 @@
 #include "hook/python.h"
 
 python_walk *_Atomic hook_python_walk;
-uint32_t (*hook_python_merge)(
-    const struct python_stack *python, const struct native_stack *native, struct native_stack *merged);
+python_sign *hook_python_sign;
+python_merge *hook_python_merge;
+
+void python_thread_ends(void) {}
 
 void python_start(bool objects) {
     (void)objects;

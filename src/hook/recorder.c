@@ -135,21 +135,21 @@ static bool is_cut(const uint64_t *frames, uint32_t count) {
 }
 
 /* Python's frames go in between the native ones: into the second half of the buffer. */
-static __attribute__((noinline)) uint64_t merge_python(
+static __attribute__((noinline)) bool merge_python(
     python_walk *walk, struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
     uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
     struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
     struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
-    uint64_t signature = walk(&python);
-    if (!signature) return 0;
+    if (!walk(&python)) return false;
     *cut |= is_cut(python.frames, python.count);
     hook_python_merge(&python, native, &merged);
     *native = merged;
-    return signature;
+    return true;
 }
 
-/* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. */
+/* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. `ret_trace` and
+ * `ret_python`, the signature of the interpreter's frames, may be NULL. */
 static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registers *caller, uint32_t heap,
     struct unwind_trace *ret_trace, uint64_t *ret_python) {
     struct thread_record *thread = hook_thread;
@@ -167,7 +167,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     }
     bool cut = is_cut(stack.frames, stack.count);
     /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
-    if (walk_python && !in_handler) *ret_python = merge_python(walk_python, &stack, &cut);
+    bool merged = walk_python && !in_handler && merge_python(walk_python, &stack, &cut);
+    if (merged && ret_python) *ret_python = hook_python_sign(false);
     if (!walk_python) python_look_at(&stack);
     /* The thread's own stack begins where a coroutine's must have ended. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
@@ -185,7 +186,9 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
     struct memo memo;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = memo_stack(caller, around, &memo);
+    /* Of the interpreter's objects only who holds its lock may allocate one. */
+    bool is_locked = heap && heap == recorder.objects;
+    uint32_t stack = memo_stack(caller, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
     if (!memo.entry) return walk_stack(caller, heap, NULL, &memo.python);
     if (!memo.is_same) memo_begin(&memo, caller, around);
@@ -214,9 +217,8 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
     sample->birth = clock_now();
     scopes_prepare();
     again &= recorder.walks;
-    uint64_t python;
     sample->stack =
-        again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL, &python);
+        again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL, NULL);
     if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
     return sample->stack != UINT32_MAX;
 }
@@ -253,10 +255,10 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     if (!is_recording() && !begin_recording(false)) return false;
+    uint32_t slot = mark_slot(block);
+    if (slot == LIVE_NONE) return false;
     ret_forgotten->now = clock_now();
     ret_forgotten->sample = mark_sample(block, ret_forgotten->now);
-    uint32_t slot = ret_forgotten->sample.slot;
-    if (slot == LIVE_NONE) return false;
     /* In a child the marks of inherited blocks speak of the parent's stacks, and a slot may be another's: of
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
@@ -268,6 +270,13 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
     event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
     live_give(&recorder.recording, hook_thread, forgotten->sample.slot);
+}
+
+__attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
+    struct forgotten forgotten;
+    if (!recorder_forget(block, &forgotten)) return;
+    forgotten.sample.heap = heap;
+    recorder_freed(&forgotten);
 }
 
 void recorder_restore(const void *block, const struct forgotten *forgotten) {

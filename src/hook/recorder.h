@@ -56,6 +56,8 @@ struct forgotten {
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten);
 void recorder_freed(const struct forgotten *forgotten);
 void recorder_restore(const void *block, const struct forgotten *forgotten);
+/* Both steps at once, where nothing comes in between. */
+void recorder_end(const void *block, uint32_t heap);
 
 /* The same for blocks that carry no mark: they are found by their address. */
 enum outcome {

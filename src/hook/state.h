@@ -23,6 +23,7 @@ struct recorder {
     bool shows_python;        /* and the interpreter's frames, if there is one */
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
+    uint32_t objects; /* number of the heap of an interpreter's objects (python_objects.c); 0: none yet */
     uint64_t rate, seed;
     _Atomic uint64_t seeds_given; /* made from `seed`, one for each thread */
     struct recording recording;

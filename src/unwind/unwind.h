@@ -48,7 +48,7 @@ uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_
 
 /* What a walk depended on: if another walk starts from the same registers and finds the same words in the
  * same places, it comes to the same frames and need not be made. */
-#define TRACE_WORDS 126
+#define TRACE_WORDS 128
 
 struct unwind_trace {
     bool whole;   /* this is all that the walk depended on; not if it came through a signal frame */

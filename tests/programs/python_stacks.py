@@ -88,6 +88,33 @@ def recurse(depth):
     return recurse(depth - 1)
 
 
+def left(depth, turn):
+    """All frames but one are where they were the time before, those of the innermost calls too."""
+    if depth == 0:
+        return take()
+    return (right if depth == turn else left)(depth - 1, turn)
+
+
+def right(depth, turn):
+    if depth == 0:
+        return take()
+    return (right if depth == turn else left)(depth - 1, turn)
+
+
+def resume(depth, generator):
+    """Its frame stays where it is, below other callers."""
+    return resume(depth - 1, generator) if depth else next(generator)
+
+
+def in_deep_stacks():
+    for depth in (20, 50):
+        for turn in range(depth, 0, -3):
+            left(depth, turn)
+    generator = numbers(5)
+    for depth in (0, 30, 1, 40, 30):
+        resume(depth, generator)
+
+
 def in_native_callbacks():
     sorted([3, 1, 2], key=lambda x: take() or x)
     list(map(lambda x: take(), range(3)))
@@ -114,6 +141,7 @@ def everything():
     {take() for _ in range(3)}
     list(take() for _ in range(3))
     in_native_callbacks()
+    in_deep_stacks()
     asyncio.run(gathered())
     try:
         raise ValueError

@@ -1,0 +1,128 @@
+#include "core/memory.h"
+#include "hook/python_internals.h"
+#include "unwind/output.h"
+
+#include <pthread.h>
+
+enum owner { OWNED_BY_GENERATOR = 1, OWNED_BY_C_STACK = 3 };
+
+/* ---- the thread ---- */
+
+/* Up to 3.11. The state of another thread may be freed while it is looked at. A thread has several states if
+ * it works for several interpreters; the id tells whether one is its own. */
+static const void *own_state_among_all(void) {
+    const void *holder = python.interpreter.thread_state(), *own = python.interpreter.own_thread_state(), *id;
+    if (!holder || !own || holder == own) return holder ? own : NULL;
+    bool is_there = memory_copy(&id, (uintptr_t)holder + python.layout.thread.id, sizeof id);
+    return is_there && id == (const void *)pthread_self() ? holder : NULL;
+}
+
+const void *python_thread(void) {
+    return python.interpreter.own_thread_state ? own_state_among_all() : python.interpreter.thread_state();
+}
+
+/* ---- the walk ---- */
+
+/* Frames are kept by their addresses first: of a deep recursion most fall out in the middle, and need not be
+ * looked up. */
+
+/* Bytes from the code's first instruction to the one that the frame is at. */
+static int64_t instruction_of(const void *frame, const void *code) {
+    const struct layout *layout = &python.layout;
+    if (layout->shape >= SHAPE_ENTRIES)
+        return (int64_t)((uintptr_t)pointer_at(frame, layout->frame.instruction) - (uintptr_t)code -
+                         layout->code.instructions);
+    int64_t instruction = number_at(frame, layout->frame.instruction);
+    if (instruction < 0) instruction = 0;
+    return layout->minor == 10 ? instruction * 2 : instruction; /* it counts instructions, not bytes */
+}
+
+static uint64_t word_of(const void *frame) {
+    const void *code = object_at(frame, python.layout.frame.code);
+    return python_code_word(code, (uint32_t)instruction_of(frame, code));
+}
+
+/* A frame whose function has not begun yet tells nothing: its caller does. */
+static bool has_begun(const void *frame, const void *code) {
+    const struct layout *layout = &python.layout;
+    return layout->shape < SHAPE_ENTRIES ||
+           *((const uint8_t *)frame + layout->frame.owner) == OWNED_BY_GENERATOR ||
+           instruction_of(frame, code) >= 2 * (int64_t)number_at(code, layout->code.first_traceable);
+}
+
+static void keep(struct output *walk, const void *frame, const void *place) {
+    const void *code = object_at(frame, python.layout.frame.code);
+    if (pointer_at(code, OBJECT_TYPE) != python.interpreter.code_type || !has_begun(frame, code)) return;
+    output_store(walk, (uintptr_t)frame, (uintptr_t)place);
+}
+
+/* Up to 3.10. */
+static void walk_objects(struct output *walk, const void *thread) {
+    const struct layout *layout = &python.layout;
+    const void *cframe = layout->thread.cframe ? pointer_at(thread, layout->thread.cframe) : NULL;
+    const void *frame = python_top(thread);
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        keep(walk, frame, cframe);
+        frame = pointer_at(frame, layout->frame.previous);
+        if (cframe) cframe = pointer_at(cframe, layout->cframe.previous);
+    }
+}
+
+/* 3.11. */
+static void walk_entries(struct output *walk, const void *thread) {
+    const struct layout *layout = &python.layout;
+    const void *cframe = pointer_at(thread, layout->thread.top);
+    const void *frame = python_top(thread);
+    for (int i = 0; frame && cframe && i < FRAMES_WALKED; i++) {
+        keep(walk, frame, cframe);
+        bool is_entry = *((const uint8_t *)frame + layout->frame.is_entry);
+        if (is_entry) cframe = pointer_at(cframe, layout->cframe.previous);
+        frame = pointer_at(frame, layout->frame.previous);
+    }
+}
+
+static bool is_shim(const void *frame) {
+    return *((const uint8_t *)frame + python.layout.frame.owner) >= OWNED_BY_C_STACK;
+}
+
+/* From 3.12 on. The shim behind a run tells where the run belongs. */
+static const void *shim_of(const void *frame) {
+    for (int i = 0; frame && !is_shim(frame) && i < FRAMES_WALKED; i++)
+        frame = pointer_at(frame, python.layout.frame.previous);
+    return frame;
+}
+
+static void walk_shims(struct output *walk, const void *thread) {
+    const void *frame = python_top(thread), *shim = NULL;
+    for (int i = 0; frame && i < FRAMES_WALKED; i++) {
+        if (is_shim(frame)) {
+            shim = NULL;
+        } else {
+            if (!shim) shim = shim_of(frame);
+            keep(walk, frame, shim);
+        }
+        frame = pointer_at(frame, python.layout.frame.previous);
+    }
+}
+
+bool python_walk_frames(struct python_stack *stack) {
+    const void *thread = python_thread();
+    if (!thread) return false;
+    struct output walk = {.frames = stack->frames, .places = stack->places, .max = stack->max};
+    switch (python.layout.shape) {
+    case SHAPE_OBJECTS:
+    case SHAPE_OBJECTS_CFRAME:
+        walk_objects(&walk, thread);
+        break;
+    case SHAPE_ENTRIES:
+        walk_entries(&walk, thread);
+        break;
+    case SHAPE_SHIMS:
+        walk_shims(&walk, thread);
+        break;
+    }
+    stack->count = output_finish(&walk, true);
+    for (uint32_t i = 0; i < stack->count; i++)
+        if (stack->frames[i] != OUTPUT_CUT) stack->frames[i] = word_of((const void *)stack->frames[i]);
+    return true;
+}
