@@ -15,6 +15,15 @@ struct real real;
 
 enum { UNRESOLVED, RESOLVING, RESOLVED };
 
+/* What the entry code jumps to for the C library's own names, in its order. */
+#define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
+#define DECLARE(name) extern char ours_##name[]; /* entry_*.S */
+LIBC_NAMES(DECLARE)
+#undef DECLARE
+#define ADDRESS(name) ours_##name,
+void *hook_libc_names[] = {LIBC_NAMES(ADDRESS)};
+#undef ADDRESS
+
 static struct {
     _Atomic int stage;
     char module[4096];
@@ -90,6 +99,20 @@ void real_forget_error(void) {
     dlerror(); /* frees it */
 }
 
+/* An allocator in front of the C library's that calls it by these names does so for calls that have come
+ * through us: to take them for the program's would lead back to it, without an end. */
+static void pass_on_libc_names(void) {
+    static const char *const names[] = {
+#define NAME(name) "__libc_" #name,
+        LIBC_NAMES(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *function = dlsym(RTLD_NEXT, names[i]);
+        if (function) hook_libc_names[i] = function;
+    }
+}
+
 static void resolve(void) {
     const char *missing = NULL;
     state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
@@ -107,6 +130,7 @@ static void resolve(void) {
     if (!next_new || !next_delete) real_forget_error();
     int freeable = find_module(next_new, next_delete);
     state.is_shadowed = !state.is_late && is_shadowed();
+    if (!state.is_libc && !state.is_late) pass_on_libc_names();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN
                   : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM
                                                                                   : BY_MALLOC);
