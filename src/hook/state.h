@@ -23,7 +23,9 @@ struct recorder {
     bool shows_python;        /* and the interpreter's frames, if there is one */
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
-    uint64_t rate, seed;
+    uint64_t rate, seed; /* `rate` is that of the start */
+    /* Number of the heap that malloc's samples are drawn for: 0, or one for another rate (rate.c). */
+    _Atomic uint32_t malloc_heap;
     _Atomic uint64_t seeds_given; /* made from `seed`, one for each thread */
     struct recording recording;
     struct address_index index;      /* of malloc's sampled blocks that carry no mark */
