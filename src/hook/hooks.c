@@ -136,10 +136,7 @@ static inline void *plain(enum family family, size_t alignment, size_t size) {
         break;
     }
     void *block;
-    int error = real.posix_memalign(&block, alignment, size);
-    if (error == 0) return block;
-    errno = error;
-    return NULL;
+    return real.posix_memalign(&block, alignment, size) == 0 ? block : NULL;
 }
 
 /* A block behind room for a mark: `*ret_distance` bytes, or none where there was no memory for that.
@@ -148,12 +145,19 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
     size_t room = alignment > MARK_ROOM ? alignment : MARK_ROOM, total, most;
     if (alignment && alignment < sizeof(void *)) alignment = sizeof(void *);
     if (__builtin_add_overflow(size, room, &total)) total = SIZE_MAX;
+    int error = errno;
     char *base = plain(family, alignment, total);
     *ret_distance = 0;
-    if (!base) return plain(family, alignment, size);
+    if (!base) {
+        errno = error;
+        return plain(family, alignment, size);
+    }
     if (begins_page(base + room)) { /* one in 128: take another one that need not */
         char *larger = __builtin_add_overflow(total, room, &most) ? NULL : plain(family, alignment, most);
-        if (!larger) return base;
+        if (!larger) {
+            errno = error;
+            return base;
+        }
         real.free(base);
         base = larger;
     }
@@ -202,9 +206,7 @@ static bool is_power_of_two(size_t value) {
 
 int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
-    int error = errno;
     void *block = allocate(POSIX_MEMALIGN, alignment, size, at);
-    errno = error;
     if (!block) return ENOMEM;
     *ret = block;
     return 0;

@@ -48,3 +48,9 @@ def test_a_seed_makes_a_recording_repeatable(build, record):
 
     assert sorted(figures(5)) == sorted(figures(5))
     assert sorted(figures(5)) != sorted(figures(6))
+
+
+@pytest.mark.parametrize("rate", ["1", "64", "512K"])
+def test_errno_is_what_the_allocator_leaves(build, record, rate):
+    program = build("out_of_memory.c")
+    assert record(program, rate=rate).stdout == harness.run([program]).stdout
