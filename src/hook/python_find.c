@@ -54,8 +54,13 @@ static bool find_all(look_up *find, const struct link_map *module, struct interp
            (!is_old || found->own_thread_state) && found->evaluate_size;
 }
 
+/* dlsym, where it finds nothing, puts its error into the program's heap, where the program may be counting. */
+static bool is_anywhere(const char *name) {
+    return defined_earlier(name) || defined_later(name);
+}
+
 bool python_find(struct interpreter *ret_interpreter) {
-    return find_all(by_linker, NULL, ret_interpreter);
+    return is_anywhere("_PyEval_EvalFrameDefault") && find_all(by_linker, NULL, ret_interpreter);
 }
 
 bool python_find_in(uint64_t base, struct interpreter *ret_interpreter) {
