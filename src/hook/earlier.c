@@ -79,6 +79,18 @@ void *defined_earlier(const char *name) {
     return NULL;
 }
 
+void *defined_later(const char *name) {
+    const struct link_map *object = _r_debug.r_map;
+    while (object && object->l_ld != _DYNAMIC) object = object->l_next;
+    while (object && (object = object->l_next)) {
+        const ElfW(Sym) *symbol = definition_in(object, name);
+        if (!symbol) continue;
+        return ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? NULL
+                                                               : (void *)(object->l_addr + symbol->st_value);
+    }
+    return NULL;
+}
+
 bool is_defined_earlier(const char *name) {
     return defined_earlier(name) != NULL;
 }

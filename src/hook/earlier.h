@@ -1,5 +1,6 @@
-/* What comes before us in the dynamic linker's search: the executable, and libraries preloaded ahead of ours.
- * A function that one of them defines is the one that the whole program uses. */
+/* What comes before us and behind us in the dynamic linker's search. Before us are the executable, and
+ * libraries preloaded ahead of ours: a function that one of them defines is the one that the whole program
+ * uses. */
 #ifndef MALLOSCOPE_HOOK_EARLIER_H
 #define MALLOSCOPE_HOOK_EARLIER_H
 
@@ -12,6 +13,10 @@ bool is_defined_earlier(const char *name);
 
 /* The first definition, or NULL. */
 void *defined_earlier(const char *name);
+
+/* The first definition behind us, of any version. NULL if there is none, or if it must be asked where it is
+ * (an indirect function). */
+void *defined_later(const char *name);
 
 /* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
 const ElfW(Sym) * definition_in(const struct link_map *object, const char *name);

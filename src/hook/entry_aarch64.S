@@ -303,15 +303,20 @@ realloc_always_here:
 	cold_call hook_object_realloc, x3
 	end_function hook_object_realloc_due
 
-/* libc's other names for some of them, which a few programs call: blocks from one may be freed by the other. */
-	.globl	__libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, __libc_valloc, __libc_pvalloc
-	.set	__libc_malloc, malloc
-	.set	__libc_free, free
-	.set	__libc_calloc, calloc
-	.set	__libc_realloc, realloc
-	.set	__libc_memalign, memalign
-	.set	__libc_valloc, valloc
-	.set	__libc_pvalloc, pvalloc
+/* libc's other names for some of them (libc_names.c). */
+.macro libc_name name
+	function __libc_\name
+	jump_through hook_libc_\name
+	end_function __libc_\name
+.endm
+
+	libc_name malloc
+	libc_name free
+	libc_name calloc
+	libc_name realloc
+	libc_name memalign
+	libc_name valloc
+	libc_name pvalloc
 
 /* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
 .macro operator_new form name

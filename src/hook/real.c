@@ -2,6 +2,7 @@
 
 #include "core/maps.h"
 #include "hook/earlier.h"
+#include "hook/libc_names.h"
 #include "hook/operators.h"
 
 #include <dlfcn.h>
@@ -19,7 +20,7 @@ static struct {
     _Atomic int stage;
     char module[4096];
     struct maps_reader maps;
-    bool is_libc, is_whole, is_shadowed, is_late;
+    bool is_libc, is_whole, is_shadowed, is_late, is_versioned;
 } state;
 
 /* Not through stdio, which may allocate. */
@@ -79,10 +80,20 @@ static bool is_shadowed(void) {
            is_defined_earlier("realloc");
 }
 
+/* dlsym names no version, and so passes by an allocator that has its functions under the C library's versions
+ * alone: glibc's libc_malloc_debug.so, for mcheck, mtrace and MALLOC_CHECK_. The program's calls, which do,
+ * would reach it. */
+static bool next_is_versioned(void) {
+    void *first = defined_later("malloc");
+    return first && first != dlsym(RTLD_NEXT, "malloc");
+}
+
 /* RTLD_NEXT is right for those that come before the C library. What is opened late has a search of its own,
  * in which an allocator that the program was linked with or preloaded does not occur. */
 static void *find_real(const char *name) {
-    return state.is_late ? defined_earlier(name) : dlsym(RTLD_NEXT, name);
+    if (state.is_late) return defined_earlier(name);
+    void *versioned = state.is_versioned ? defined_later(name) : NULL;
+    return versioned ? versioned : dlsym(RTLD_NEXT, name);
 }
 
 void real_forget_error(void) {
@@ -92,6 +103,7 @@ void real_forget_error(void) {
 
 static void resolve(void) {
     state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
+    state.is_versioned = !state.is_late && next_is_versioned();
     struct real found = {0};
 #define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = find_real(#name);
     REAL_FUNCTIONS(REAL_RESOLVE)
@@ -108,6 +120,7 @@ static void resolve(void) {
     void *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
     if (!next_new || !next_delete) real_forget_error();
     int freeable = find_module(next_new, next_delete);
+    if (!state.is_libc && !state.is_late) libc_names_set_apart();
     state.is_shadowed = !state.is_late && is_shadowed();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN
                   : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM

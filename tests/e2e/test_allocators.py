@@ -1,5 +1,6 @@
 """Programs with another allocator than libc's."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,44 @@ def test_static_allocator_inside_a_library(folder, build, record, rate):
         early = [row for row in report(recording)["rows"] if row["function"] == "early"]
         assert sum(row["total_objects"] for row in early) == 100
         assert sum(row["live_objects"] for row in early) == 0
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_checks_of_libc_malloc_debug(build, record, rate):
+    """glibc's library for MALLOC_CHECK_ has its functions under old versions alone: it must not be passed by."""
+    environment = {"LD_PRELOAD": "libc_malloc_debug.so.0", "MALLOC_CHECK_": "3"}
+    program = build("checked_heap.c")
+    assert harness.run([program], env=environment).stdout == b"done\n"
+    assert harness.run([program, "overrun"], env=environment, expect=None).returncode == -signal.SIGABRT
+    recording = record(program, rate=rate, env=environment)
+    assert recording.stdout == b"done\n"
+    assert "libc_malloc_debug" in harness.malloscope("info", recording).stdout.decode()
+    assert record(program, "overrun", rate=rate, env=environment, expect=None).status == -signal.SIGABRT
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_library_in_front_of_libc(folder, build, record, rate):
+    """One that is preloaded to look on, and goes to the C library by its other names."""
+    source = folder / "onlooker.c"
+    source.write_text(
+        "#include <stdio.h>\n#include <stddef.h>\nstatic _Atomic long count;\n"
+        "void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t);\n"
+        "void *__libc_realloc(void *, size_t); void *__libc_memalign(size_t, size_t);\n"
+        "void *malloc(size_t n) { count++; return __libc_malloc(n); }\n"
+        "void free(void *p) { count++; __libc_free(p); }\n"
+        "void *calloc(size_t n, size_t m) { count++; return __libc_calloc(n, m); }\n"
+        "void *realloc(void *p, size_t n) { count++; return __libc_realloc(p, n); }\n"
+        "void *memalign(size_t a, size_t n) { count++; return __libc_memalign(a, n); }\n"
+        "void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }\n"
+        "int posix_memalign(void **r, size_t a, size_t n) { *r = memalign(a, n); return *r ? 0 : 12; }\n"
+        '__attribute__((destructor)) static void end(void) { fprintf(stderr, "%s\\n", count > 10000 ? "many" : "few"); }\n'
+    )
+    library = folder / "libonlooker.so"
+    harness.run(["gcc", "-shared", "-fPIC", "-fno-builtin", "-O1", source, "-o", library])
+    program = build("integrity.c", "-O1", "-DWITHOUT_PVALLOC")
+    environment = {"LD_PRELOAD": str(library)}
+    plain = harness.run([program, 4, 3000, 1], env=environment)
+    recording = record(program, 4, 3000, 1, rate=rate, env=environment)
+    assert recording.stdout == plain.stdout
+    assert b"many" in recording.stderr, "the library saw nothing of it"
+    assert stats(recording)["totals"]["exact_total_bytes"] > 1_000_000

@@ -1,0 +1,28 @@
+#include "hook/libc_names.h"
+
+#include "hook/real.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+
+#define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
+
+/* Where the entry code jumps to: our own functions at first. */
+#define POINTER(name)                                                                                        \
+    extern const char ours_##name[];                                                                         \
+    const void *hook_libc_##name = ours_##name;
+LIBC_NAMES(POINTER)
+
+void libc_names_set_apart(void) {
+    bool missing = false;
+    const void *found;
+#define SET_APART(name)                                                                                      \
+    found = dlsym(RTLD_NEXT, "__libc_" #name);                                                               \
+    if (found)                                                                                               \
+        hook_libc_##name = found;                                                                            \
+    else                                                                                                     \
+        missing = true;
+    LIBC_NAMES(SET_APART)
+#undef SET_APART
+    if (missing) real_forget_error();
+}
