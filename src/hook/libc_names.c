@@ -2,9 +2,6 @@
 
 #include "hook/real.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
-
 #define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
 
 /* Where the entry code jumps to: our own functions at first. */
@@ -14,15 +11,10 @@
 LIBC_NAMES(POINTER)
 
 void libc_names_set_apart(void) {
-    bool missing = false;
     const void *found;
 #define SET_APART(name)                                                                                      \
-    found = dlsym(RTLD_NEXT, "__libc_" #name);                                                               \
-    if (found)                                                                                               \
-        hook_libc_##name = found;                                                                            \
-    else                                                                                                     \
-        missing = true;
+    found = real_next("__libc_" #name);                                                                      \
+    if (found) hook_libc_##name = found;
     LIBC_NAMES(SET_APART)
 #undef SET_APART
-    if (missing) real_forget_error();
 }

@@ -86,9 +86,9 @@ void operators_are(enum operators whose) {
         break;
     case BY_PROGRAM:
         for (unsigned form = 0; form < NEW_FORMS; form++)
-            *(void **)&hook_next_new[form] = dlsym(RTLD_NEXT, new_name[form]);
+            *(void **)&hook_next_new[form] = real_next(new_name[form]);
         for (unsigned form = 0; form < DELETE_FORMS; form++)
-            *(void **)&hook_delete[form] = dlsym(RTLD_NEXT, delete_name[form]);
+            *(void **)&hook_delete[form] = real_next(delete_name[form]);
         hook_new_plain[0] = hook_new_by_program;
         hook_new_plain[1] = hook_new_array_by_program;
         break;

@@ -96,6 +96,10 @@ static void *find_real(const char *name) {
     return versioned ? versioned : dlsym(RTLD_NEXT, name);
 }
 
+void *real_next(const char *name) {
+    return defined_later(name) ? dlsym(RTLD_NEXT, name) : NULL;
+}
+
 void real_forget_error(void) {
     dlerror(); /* hands it out */
     dlerror(); /* frees it */
@@ -116,9 +120,8 @@ static void resolve(void) {
     if (missing) die(missing);
 
     real = found;
-    void *next_new = state.is_late ? NULL : dlsym(RTLD_NEXT, "_Znwm");
-    void *next_delete = next_new ? dlsym(RTLD_NEXT, "_ZdlPv") : NULL;
-    if (!next_new || !next_delete) real_forget_error();
+    void *next_new = state.is_late ? NULL : real_next("_Znwm");
+    void *next_delete = next_new ? real_next("_ZdlPv") : NULL;
     int freeable = find_module(next_new, next_delete);
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
     state.is_shadowed = !state.is_late && is_shadowed();

@@ -44,6 +44,11 @@ struct real {
 
 extern struct real real;
 
+/* The next definition behind us, or NULL. dlsym would leave an error then, and to forget it dlerror looks up
+ * a translation, under a lock that the program may hold: bindtextdomain allocates, and that may be the first
+ * time. */
+void *real_next(const char *name);
+
 /* After a dlsym that found nothing: the program must not find our error, nor the recorder, after it has
  * begun, an unknown block that is freed at the next dlsym. */
 void real_forget_error(void);

@@ -48,3 +48,10 @@ def test_child_inherits_what_was_live_at_the_fork(build, folder):
     assert parent["frees"] >= 50000 and parent["inherited_bytes"] == 0
     assert child["live_objects"] >= 50000 and child["frees"] == 0
     assert child["inherited_bytes"] == child["live_bytes"] >= 5_000_000
+
+
+def test_first_allocation_under_the_lock_of_gettext(build, record):
+    library = build("translated.c", "-DLIBRARY", "-shared", "-fPIC", target="libtranslated.so")
+    program = build("translated.c", "-Wl,--no-as-needed", f"-Wl,-rpath,{library.parent}", str(library))
+    for rate in ("4K", "exact"):
+        assert record(program, rate=rate).stdout == b"hello\n"
