@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import PROGRAMS, figures_of_site, report, stats
+from harness import PROGRAMS, ROOT, figures_of_site, report, stats
 
 ALLOCATORS = ["jemalloc", "tcmalloc", "tcmalloc_minimal"]
 RATES = ["64", "4K", "512K", "exact"]
@@ -93,6 +93,23 @@ def test_allocator_that_is_preloaded(build, record, library, rate):
     recording = record(program, 4, 3000, 1, rate=rate, env={"LD_PRELOAD": str(found[0])})
     assert recording.stdout == plain.stdout
     assert library.split(".")[0] in harness.malloscope("info", recording).stdout.decode()
+
+
+@pytest.mark.parametrize("rate", ["4K", "exact"])
+def test_a_wrapper_that_calls_the_c_librarys_malloc_by_its_own_name(build, record, rate):
+    """Its calls of __libc_malloc must not be taken for the program's: that would lead back to it, for ever."""
+    wrapper = build(
+        str(ROOT / "tests" / "tools" / "fail_memory.c"), "-D_GNU_SOURCE", "-shared", "-fPIC", target="libfail_memory.so"
+    )
+    program = build("integrity.c", "-O1")
+    plain = harness.run([program, 4, 3000, 1])
+    recording = record(program, 4, 3000, 1, rate=rate, env={"LD_PRELOAD": str(wrapper)})
+    assert recording.stdout == plain.stdout
+    assert "libfail_memory" in harness.malloscope("info", recording).stdout.decode()
+    if rate == "exact":
+        without = stats(record(program, 4, 3000, 1))["totals"]
+        found = stats(recording)["totals"]
+        assert found["total_objects"] == without["total_objects"] and found["live_objects"] == without["live_objects"]
 
 
 @pytest.mark.parametrize("rate", ["4K", "exact"])

@@ -1,12 +1,13 @@
-/* A library to preload: the FAIL_MEMORYth allocation of the program finds no memory, and with
- * FAIL_MEMORY_FROM=1 none after it does either. FAIL_MEMORY_COUNT=FILE gets the number of allocations at the
- * program's end. */
+/* A library to preload: the FAIL_MEMORYth allocation of malloscope finds no memory, and with
+ * FAIL_MEMORY_FROM=1 none after it does either. FAIL_MEMORY_COUNT=FILE gets the number of allocations at its
+ * end. Programs that it starts are left alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t size);
@@ -20,6 +21,7 @@ static bool from;
 static const char *file;
 
 __attribute__((constructor)) static void begin(void) {
+    if (strcmp(program_invocation_short_name, "malloscope") != 0) return;
     const char *text = getenv("FAIL_MEMORY");
     from = getenv("FAIL_MEMORY_FROM") != NULL;
     file = getenv("FAIL_MEMORY_COUNT");
@@ -43,6 +45,16 @@ static bool fails(void) {
     return true;
 }
 
+/* None of these calls another by its public name, which may be a recorder's in front of it. */
+
+static void *resize(void *block, size_t size) {
+    return size && fails() ? NULL : __libc_realloc(block, size);
+}
+
+static void *aligned(size_t alignment, size_t size) {
+    return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
 void *malloc(size_t size) {
     return fails() ? NULL : __libc_malloc(size);
 }
@@ -52,7 +64,7 @@ void *calloc(size_t number_of, size_t size) {
 }
 
 void *realloc(void *block, size_t size) {
-    return size && fails() ? NULL : __libc_realloc(block, size);
+    return resize(block, size);
 }
 
 void *reallocarray(void *block, size_t number_of, size_t size) {
@@ -61,19 +73,19 @@ void *reallocarray(void *block, size_t number_of, size_t size) {
         errno = ENOMEM;
         return NULL;
     }
-    return realloc(block, whole);
+    return resize(block, whole);
 }
 
 void *memalign(size_t alignment, size_t size) {
-    return fails() ? NULL : __libc_memalign(alignment, size);
+    return aligned(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
-    return memalign(alignment, size);
+    return aligned(alignment, size);
 }
 
 int posix_memalign(void **ret_block, size_t alignment, size_t size) {
-    void *block = memalign(alignment, size);
+    void *block = aligned(alignment, size);
     if (!block) return ENOMEM;
     *ret_block = block;
     return 0;
