@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <libiberty/libiberty.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -55,4 +56,25 @@ void *calloc(size_t count, size_t size) {
 void *realloc(void *block, size_t size) {
     if (!next.realloc) find_next();
     return checked(next.realloc(block, size), size, __builtin_return_address(0));
+}
+
+/* libiberty's, which is linked into the command: its own end it in a way of their own. */
+
+void *xmalloc(size_t size) {
+    return allocate(size);
+}
+
+void *xcalloc(size_t count, size_t size) {
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole)) memory_is_short();
+    return allocate(whole);
+}
+
+void *xrealloc(void *block, size_t size) {
+    return reallocate(block, size);
+}
+
+void xmalloc_failed(size_t size) {
+    (void)size;
+    memory_is_short();
 }

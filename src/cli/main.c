@@ -2,7 +2,6 @@
 #include "cli/message.h"
 #include "cli/terminal.h"
 
-#include <libiberty/libiberty.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +15,6 @@ int main(int argc, char **argv) {
     /* Large arrays grow by moving their pages, not by copying what is in them. */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     terminal_choose_glyphs();
-    xmalloc_set_program_name("malloscope");
     if (argc < 2) {
         command_help(1, (char *[]){"help", NULL});
         return 2;

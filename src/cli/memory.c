@@ -10,11 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
+static struct {
+    _Atomic bool said;
+    int status;
+    void (*restore)(void);
+} ending = {.status = PROBLEM_FAILURE};
+
 void memory_is_short(void) {
-    static _Atomic bool said;
-    if (atomic_exchange(&said, true)) _exit(PROBLEM_FAILURE); /* the exit that is under way needs some, too */
+    if (atomic_exchange(&ending.said, true)) _exit(ending.status); /* what is under way needs some, too */
+    if (ending.restore) ending.restore();
     fputs("malloscope: out of memory\nhint: free some memory and try again\n", stderr);
-    exit(PROBLEM_FAILURE);
+    exit(ending.status);
+}
+
+void memory_short_ends_with(int status) {
+    ending.status = status;
+}
+
+void memory_short_restores(void (*restore)(void)) {
+    ending.restore = restore;
 }
 
 static void *checked(void *memory) {

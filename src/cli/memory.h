@@ -8,6 +8,12 @@ void *allocate(size_t size);                 /* zeroed */
 void *reallocate(void *memory, size_t size); /* grows or makes */
 char *copy_text(const char *text);
 _Noreturn void memory_is_short(void); /* ends the command */
+
+/* How the command ends then, where that is not as usual: with another status; and after `restore`, for
+ * instance of the terminal, so that the message can be seen. */
+void memory_short_ends_with(int status);
+void memory_short_restores(void (*restore)(void));
+
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* `free_text` as a cleanup attribute: `cleanup_text char *name = ...`. */

@@ -124,8 +124,16 @@ static void tell_result(
             recordings->child_count == 1 ? "was" : "were", recordings->children[0]);
 }
 
+/* The program has run: that there is no memory to tell of it is no failure of the program's. */
+static int code_without_memory(const struct run *run, int status) {
+    if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+    if (status) return WEXITSTATUS(status);
+    return gates_are_set(&run->gates) ? PROBLEM_FAILURE : 0;
+}
+
 /* Returns the exit code. That of a program which failed by itself says more than a gate does. */
 static int finish(struct run *run, const struct launched *launched, uint64_t start) {
+    memory_short_ends_with(code_without_memory(run, launched->status));
     double seconds = 1e-9 * (double)(realtime() - start);
     int code = 0;
     struct run_recordings recordings;

@@ -202,6 +202,10 @@ static void show(struct top *top) {
 
 /* The terminal */
 
+static void leave_screen(void) {
+    endwin();
+}
+
 static int open_terminal(SCREEN **ret_screen) {
     static const char instead[] = "use 'malloscope report PID' or 'malloscope stats PID --json' in its place";
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -222,6 +226,7 @@ static int open_terminal(SCREEN **ret_screen) {
             "set TERM to what your terminal is, for instance TERM=xterm; or use 'malloscope report PID'",
             "the terminal type TERM='%s' is not known, or cannot place its cursor", type ? type : "");
     }
+    memory_short_restores(leave_screen);
     set_escdelay(25);
     cbreak();
     noecho();
@@ -247,6 +252,7 @@ static int run(struct top *top) {
     int code = open_terminal(&screen);
     if (code) return code;
     show(top);
+    memory_short_restores(NULL);
     endwin();
     delscreen(screen);
     return 0;

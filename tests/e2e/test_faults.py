@@ -5,86 +5,41 @@ MALLOSCOPE_ALL_FAULTS=1 tries all of them, which takes an hour; otherwise a sele
 
 import collections
 import errno
-import os
 import re
 
 import pytest
 
+import faults as fault
 import harness
-from harness import LIBRARY, MALLOSCOPE, PROGRAMS, ROOT
-
-TOOLS = ROOT / "tests" / "tools"
-ALL = os.environ.get("MALLOSCOPE_ALL_FAULTS") == "1"
+from faults import ALL
+from harness import MALLOSCOPE, PROGRAMS
 
 # ---- the recorder ----
 
 EXACT = {"MALLOSCOPE_RATE": "1"}
 SAMPLED = {"MALLOSCOPE_RATE": "4K", "MALLOSCOPE_SEED": "5"}
 DUMPING = {"MALLOSCOPE_RATE": "64K", "MALLOSCOPE_SEED": "5", "MALLOSCOPE_SIGNAL": "USR2", "MALLOSCOPE_DUMP_AT": "exit"}
-Call = collections.namedtuple("Call", "number failed name place pid")
 
 
 class Faults:
     """Runs all_calls under the recorder, some of whose system calls fail."""
 
     def __init__(self, build):
-        self.injector = build(str(TOOLS / "fail_calls.c"), "-D_GNU_SOURCE")
+        self.injector = fault.Injector(build)
         self.program = build("all_calls.c", "-O1", "-D_GNU_SOURCE", "-ldl")
         self.library = self.program.parent / "libplugin.so"
         if not self.library.exists():
             harness.run(["gcc", "-shared", "-fPIC", "-g", PROGRAMS / "plugin.c", "-o", self.library])
-        # The library's version of syscall() makes the program's calls, not its own.
-        symbols = harness.run(["nm", "-S", "-D", LIBRARY]).stdout.decode()
-        start, size = re.search(r"^(\w+) (\w+) T syscall$", symbols, re.M).groups()
-        self.skipped = [start, f"{int(start, 16) + int(size, 16):x}"]
         self.plain = harness.run([self.program, self.library], expect=None)
         assert self.plain.returncode == 3
 
     def run(self, folder, options, number=0, how="once", error=0):
-        """The result, and the calls that were the recorder's."""
-        folder.mkdir()
-        options = {**options, "MALLOSCOPE_OUTPUT": str(folder / "%p.%n.mscope")}
-        if "MALLOSCOPE_SIGNAL" in options:
-            options["MALLOSCOPE_DUMP"] = str(folder / "%p.%n.heap")
-        log = folder / "log"
-        result = harness.run(
-            [self.injector, LIBRARY, *self.skipped, number, how, error, log, self.program, self.library],
-            expect=None, env=options,
-        )  # fmt: skip
-        calls = []
-        for line in log.read_text().splitlines():
-            count, outcome, name, _, place, _, pid = line.split()
-            calls.append(Call(int(count), outcome == "failed", int(name), place, int(pid)))
-        return result, calls
+        return self.injector.run([self.program, self.library], folder, options, number, how, error)
 
 
 @pytest.fixture(scope="module")
 def faults(build):
     return Faults(build)
-
-
-def is_begun(path):
-    with open(path, "rb") as file:
-        return file.read(6) == b"MSCOPE"
-
-
-def totals_by_process(folder, first, may_be_left=False):
-    """What the recordings say: that of the first process, and its child's. A recording can always be read."""
-    found = {}
-    for path in folder.glob("*.mscope"):
-        if may_be_left and not is_begun(path):
-            continue  # it could not be filled, and not be removed either
-        pid = int(path.name.split(".")[0])
-        found["parent" if pid == first else "child"] = harness.stats(path)["totals"]
-    return found
-
-
-def selection(calls, step):
-    """The first call from each place of the recorder's code, every `step`th of them."""
-    if ALL:
-        return calls
-    first = {(call.name, call.place): call for call in reversed(calls)}
-    return sorted(first.values(), key=lambda call: call.number)[::step]
 
 
 def assert_unharmed(faults, folder, options, expected, number, how, error):
@@ -93,13 +48,9 @@ def assert_unharmed(faults, folder, options, expected, number, how, error):
     what = f"call {number} {how}: {errno.errorcode[error]} in {failed[:3]}"
     assert failed or len(calls) < number, what  # one more or less is possible
     assert (result.returncode, result.stdout) == (faults.plain.returncode, faults.plain.stdout), (what, result.stderr)
-    text = result.stderr.decode()
-    assert re.fullmatch(r"(malloscope: cannot (record into|write a dump to) .*\n)*", text), (what, text)
-    found = totals_by_process(folder, calls[0].pid, how == "from")
-    if "parent" not in found:
-        silenced = any(call.failed and call.name == 1 for call in calls)  # the message itself
-        assert "cannot record into" in text or silenced, what
-    elif "child" not in found:
+    found = fault.totals_by_process(folder, calls[0].pid, how == "from")
+    fault.assert_said(result, calls, found, what)
+    if "parent" in found and "child" not in found:
         assert found["parent"]["drops_by_kind"]["child"] == 1, what
     for process, totals in found.items():
         same = all(totals[figure] == expected[process][figure] for figure in ("total_objects", "live_objects"))
@@ -122,10 +73,10 @@ def assert_unharmed(faults, folder, options, expected, number, how, error):
 def test_no_failing_call_of_the_recorder_harms_the_program(faults, folder, options, how, error, step):
     result, calls = faults.run(folder / "0", options)
     assert (result.returncode, result.stdout, result.stderr) == (3, faults.plain.stdout, b"")
-    expected = totals_by_process(folder / "0", calls[0].pid)
+    expected = fault.totals_by_process(folder / "0", calls[0].pid)
     assert set(expected) == {"parent", "child"} and len(calls) > 90
     assert {257, 9, 285} <= {call.name for call in calls}, "openat, mmap, fallocate"
-    for call in selection(calls, step):
+    for call in fault.selection(calls, step):
         place = folder / str(call.number)
         assert_unharmed(faults, place, options, expected, call.number, how, error)
         for path in place.iterdir():
@@ -148,7 +99,7 @@ class Tool:
 
     def __init__(self, build, folder):
         self.folder = folder
-        self.shim = build(str(TOOLS / "fail_memory.c"), "-D_GNU_SOURCE", "-shared", "-fPIC", target="libfail_memory.so")
+        self.shim = fault.memory_shim(build)
         program = build("views.c", "-O1")
         for name, rate in (("a", "exact"), ("b", "4K")):
             harness.run(harness.record_command(folder / name, [program], rate))
@@ -163,11 +114,7 @@ class Tool:
         )
 
     def without(self, command, number, every_later, count_into=None):
-        env = {"LD_PRELOAD": str(self.shim), "FAIL_MEMORY": str(number)}
-        if every_later:
-            env["FAIL_MEMORY_FROM"] = "1"
-        if count_into:
-            env["FAIL_MEMORY_COUNT"] = str(count_into)
+        env = fault.without_memory(self.shim, number, every_later, count_into)
         return self.run(command, **env)
 
     def written(self):
@@ -184,15 +131,6 @@ def tool(build, session_folder):
     return Tool(build, folder)
 
 
-def numbers_up_to(count, step):
-    """All of the first three hundred, and then ever fewer; or ever fewer from the start."""
-    dense, ratio = (300, 1.1) if ALL else (1, 1.7)
-    chosen = list(range(1, min(count, dense) + 1))
-    while chosen[-1] * ratio + step < count:
-        chosen.append(int(chosen[-1] * ratio) + step)
-    return chosen
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_where_memory_is_short_the_tool_says_so_or_gives_the_whole_result(tool, command):
     count_file = tool.folder / "count"
@@ -202,7 +140,7 @@ def test_where_memory_is_short_the_tool_says_so_or_gives_the_whole_result(tool, 
     count = int(count_file.read_text())
     assert count > 3, "allocations pass the shim"
     ended = 0
-    for turn, number in enumerate(numbers_up_to(count, 1)):
+    for turn, number in enumerate(fault.numbers_up_to(count, 1)):
         for every_later in (False, True) if ALL else (turn % 2 == 1,):
             result = tool.without(command, number, every_later)
             what = (number, every_later, result.returncode, result.stderr[-300:])
@@ -212,7 +150,7 @@ def test_where_memory_is_short_the_tool_says_so_or_gives_the_whole_result(tool, 
                 continue
             left_out = result.returncode == 5 and b"left out" in result.stderr  # one of two recordings
             assert result.returncode == 1 or left_out, what
-            assert re.search(rb"out of memory|Cannot allocate memory", result.stderr), what
+            assert fault.NO_MEMORY.search(result.stderr), what
             assert tool.written() is None, what
             ended += 1
     assert ended > 1, "it is the command's own memory that fails"
