@@ -27,9 +27,14 @@ def shim(build):
 
 def tries(count, step):
     """Which allocation fails, and whether all later ones do."""
-    for turn, number in enumerate(faults.numbers_up_to(count, step)):
-        for every_later in (False, True) if ALL else (turn % 2 == 1,):
-            yield number, every_later
+    numbers = faults.numbers_up_to(count, step)
+    chosen = [
+        (number, every_later)
+        for turn, number in enumerate(numbers)
+        for every_later in ((False, True) if ALL else (turn % 2 == 1,))
+    ]
+    print(f"{len(chosen)} runs, of {count} allocations")
+    return chosen
 
 
 # ---- run ----

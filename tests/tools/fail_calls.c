@@ -8,7 +8,8 @@
  * A call is the library's if it is made by its code, or by a function of libc that its code has called. What
  * lies between SKIP-FROM and SKIP-TO in the library, its version of syscall(), makes the program's own calls,
  * and so do the calls that stand for others (fork, exit, ...). What malloc asks the kernel for is malloc's:
- * between the library and such a call lies another function of libc. */
+ * between the library and such a call lies another function of libc. A stack has addresses of calls that are
+ * long over, too: one counts if it lies behind a call of the very function that was then found in libc. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -26,9 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WORDS     48    /* of the stack that are looked at for return addresses */
-#define PROCESSES 32768 /* threads and processes that the program may have in its life */
-#define CODES     64
+#define WORDS         48    /* of the stack that are looked at for return addresses */
+#define PROCESSES     32768 /* threads and processes that the program may have in its life */
+#define CODES         64
+#define FUNCTION_MOST 4096 /* bytes of a function of libc that makes system calls */
 
 struct code {
     uint64_t start, end;
@@ -122,17 +124,42 @@ static bool is_mallocs(uint64_t number) {
            number == SYS_mremap || number == SYS_brk || number == SYS_getrandom;
 }
 
+static bool read_there(pid_t pid, uint64_t address, void *ret, size_t size) {
+    struct iovec here = {ret, size}, there = {(void *)address, size};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+/* Whether the instruction before `address` calls a function in which one of the `places` lies. The library
+ * calls libc through its table of addresses: call *displacement(%rip). */
+static bool is_call_of(pid_t pid, uint64_t address, const uint64_t *places, int count) {
+    struct __attribute__((packed)) {
+        uint8_t code[2];
+        int32_t displacement;
+    } call;
+    uint64_t target;
+    if (!read_there(pid, address - sizeof call, &call, sizeof call)) return false;
+    if (call.code[0] != 0xff || call.code[1] != 0x15) return false;
+    if (!read_there(pid, address + (uint64_t)(int64_t)call.displacement, &target, sizeof target))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (places[i] - target < FUNCTION_MOST) return true;
+    return false;
+}
+
 /* Where the library has called the function of libc that makes this call; 0: it has not. */
 static uint64_t caller_in_ours(pid_t pid, const struct __ptrace_syscall_info *info) {
-    uint64_t words[WORDS];
+    uint64_t words[WORDS], places[3] = {info->instruction_pointer};
     struct iovec here = {words, sizeof words}, there = {(void *)info->stack_pointer, sizeof words};
     ssize_t size = process_vm_readv(pid, &here, 1, &there, 1, 0);
-    int inner = is_mallocs(info->entry.nr) ? 0 : 2; /* functions of libc that may lie in between */
+    int count = 1, most = is_mallocs(info->entry.nr) ? 1 : 3; /* functions of libc that may lie in between */
     for (ssize_t i = 0; i < size / 8; i++) {
         const struct code *code = code_at(words[i]);
         if (!code) continue;
-        if (code->whose != LIBC) return code->whose == OURS ? words[i] : 0;
-        if (inner-- == 0) return 0;
+        if (code->whose == OTHER) return 0;
+        if (code->whose == OURS && is_call_of(pid, words[i], places, count)) return words[i];
+        if (code->whose == OURS) continue;
+        if (count == most) return 0;
+        places[count++] = words[i];
     }
     return 0;
 }
