@@ -112,6 +112,11 @@ struct mscope_options {
 mscope_result mscope_init(const struct mscope_options *options) MSCOPE_FUNCTION;
 mscope_result mscope_start(void) MSCOPE_FUNCTION;
 mscope_result mscope_stop(void) MSCOPE_FUNCTION;
+/* Samples malloc at another rate, in each thread from its next sample on. What was sampled before keeps its
+ * weight: all figures, and their errors, are as good as before. Exact recording is decided at the start, and
+ * neither left (MSCOPE_BAD_STATE) nor begun (MSCOPE_BAD_ARGUMENT) here. Heaps of your own keep their rates,
+ * and count with the different rates towards the limit of 1,024 (MSCOPE_FULL). */
+mscope_result mscope_set_rate(uint64_t rate) MSCOPE_FUNCTION;
 /* The recording is complete; this process records nothing more. */
 mscope_result mscope_shutdown(void) MSCOPE_FUNCTION;
 
@@ -293,6 +298,7 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define mscope_init(options)                (mscope_init ? (mscope_init)(options) : MSCOPE_ABSENT)
 #define mscope_start()                      (mscope_start ? (mscope_start)() : MSCOPE_ABSENT)
 #define mscope_stop()                       (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
+#define mscope_set_rate(rate)               (mscope_set_rate ? (mscope_set_rate)(rate) : MSCOPE_ABSENT)
 #define mscope_shutdown()                   (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
 #define mscope_stats(ret_stats)             (mscope_stats ? (mscope_stats)(ret_stats) : MSCOPE_ABSENT)
 #define mscope_watch_peak()                 (mscope_watch_peak ? (mscope_watch_peak)() : MSCOPE_ABSENT)

@@ -47,8 +47,13 @@ struct weight {
     bool exact;
 };
 
-static inline struct weight weigh(struct recording *recording, const struct sample *sample) {
-    uint64_t rate = sample->heap ? heap_rate(recording, sample->heap) : recording->header->rate;
+/* A sample of malloc's may have been drawn at another rate than the first one, which its stack tells. An
+ * exact recording has no other. */
+static inline struct weight weigh(
+    struct recording *recording, const struct sample *sample, const struct stack_record *stack) {
+    uint64_t rate = recording->header->rate;
+    uint32_t heap = sample->heap || rate == 1 ? sample->heap : stack->heap;
+    if (heap) rate = heap_rate(recording, heap);
     uint64_t bytes = sampler_weight(sample->size, rate);
     uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, bytes);
     return (struct weight){bytes, objects * sample->count, rate == 1};
@@ -105,7 +110,7 @@ static void stack_loses(struct recording_header *header, struct stack_record *st
 void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);
-    struct weight weight = weigh(recording, sample);
+    struct weight weight = weigh(recording, sample, stack);
     bool alone = counter_alone();
 
     timeline_note(recording, thread, sample->birth);
@@ -115,10 +120,11 @@ void event_allocate(struct recording *recording, struct thread_record *thread, c
 }
 
 void event_move(struct recording *recording, const struct sample *sample, uint32_t to) {
-    struct weight weight = weigh(recording, sample);
+    struct stack_record *stack = stack_table_get(recording, sample->stack);
+    struct weight weight = weigh(recording, sample, stack);
     struct recording_header *header = recording->header;
     struct stack_record *typed = stack_table_get(recording, to);
-    stack_loses(header, stack_table_get(recording, sample->stack), sample, &weight);
+    stack_loses(header, stack, sample, &weight);
     stack_gains(header, typed, sample, &weight, false);
     if (was_at_peak(header, sample)) {
         counter_add(false, &typed->saved_bytes, weight.bytes);
@@ -127,9 +133,10 @@ void event_move(struct recording *recording, const struct sample *sample, uint32
 }
 
 void event_withdraw(struct recording *recording, const struct sample *sample) {
-    struct weight weight = weigh(recording, sample);
+    struct stack_record *stack = stack_table_get(recording, sample->stack);
+    struct weight weight = weigh(recording, sample, stack);
     struct recording_header *header = recording->header;
-    stack_loses(header, stack_table_get(recording, sample->stack), sample, &weight);
+    stack_loses(header, stack, sample, &weight);
     if (was_at_peak(header, sample)) counter_add(false, &header->peak_bytes, -weight.bytes);
     counter_add(false, &header->live_bytes, -weight.bytes);
 }
@@ -137,7 +144,7 @@ void event_withdraw(struct recording *recording, const struct sample *sample) {
 void event_inherit(struct recording *recording, const struct live_entry *entry) {
     struct stack_record *stack = stack_table_get(recording, entry->stack);
     struct sample sample = sample_of_entry(entry, 0, stack->heap);
-    struct weight weight = weigh(recording, &sample);
+    struct weight weight = weigh(recording, &sample, stack);
     stack->alloc_bytes += weight.bytes;
     stack->alloc_objects += weight.objects;
     recording->header->live_bytes += weight.bytes;
@@ -147,7 +154,7 @@ void event_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);
-    struct weight weight = weigh(recording, sample);
+    struct weight weight = weigh(recording, sample, stack);
     unsigned lifetime = lifetime_bucket(now > sample->birth ? now - sample->birth : 0);
     bool alone = counter_alone();
 

@@ -194,13 +194,17 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
     stats->stacks = count - 1;
 }
 
+static uint64_t current_rate(void) {
+    return heap_rate(&recorder.recording, atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire));
+}
+
 EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     if (!ret_stats || ret_stats->size < sizeof ret_stats->size) return MSCOPE_BAD_ARGUMENT;
     if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
-    struct mscope_stats stats = {.size = ret_stats->size, .rate = header->rate};
+    struct mscope_stats stats = {.size = ret_stats->size, .rate = current_rate()};
     sum_stacks(recording, &stats);
     stats.peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE;
     stats.heaps = atomic_load_explicit(&header->heaps.count, memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include "core/counter.h"
 #include "core/events.h"
+#include "core/heaps.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
@@ -22,6 +23,8 @@
 
 __thread uint64_t hook_countdown;
 __thread struct thread_record *hook_thread;
+/* The heaps whose rates the interval that runs and the one before it were drawn at. */
+static __thread uint32_t drawn_heap, due_heap;
 static _Atomic uint32_t nobody;
 struct recorder recorder = {.owner = &nobody};
 
@@ -32,7 +35,10 @@ static void drop(enum drop kind) {
 /* ---- the decision ---- */
 
 static uint64_t draw(struct thread_record *thread) {
-    uint64_t interval = sampler_draw(thread->random, recorder.rate);
+    due_heap = drawn_heap;
+    drawn_heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
+    uint64_t rate = drawn_heap ? heap_rate(&recorder.recording, drawn_heap) : recorder.rate;
+    uint64_t interval = sampler_draw(thread->random, rate);
     counter_store(&thread->interval, interval);
     return interval;
 }
@@ -220,6 +226,8 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
     sample->stack =
         again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL, NULL);
     if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
+    /* What has no stack of its own is weighed at the rate of the start, when it is freed, too. */
+    if (sample->stack == STACK_DROPPED && sample->heap == due_heap) sample->heap = 0;
     return sample->stack != UINT32_MAX;
 }
 
@@ -234,7 +242,7 @@ inline void recorder_count(const struct sample *sample) {
 __attribute__((flatten)) struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
-    sample.heap = heap;
+    sample.heap = heap ? heap : due_heap;
     if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
@@ -307,6 +315,7 @@ bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64
 enum outcome recorder_sample_unmarked(const void *block, size_t size, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     uint64_t address = (uintptr_t)block;
+    sample.heap = due_heap;
     if (!is_recording()) return OUTCOME_DROPPED;
     index_prefetch(&recorder.index, address);
     if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;

@@ -23,7 +23,7 @@ bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint
     const struct stack_record *stack = stack_table_get(recording, sample.stack);
     struct stack_key key = {.frames = recording_at(recording, stack->frames),
         .frame_count = stack->frame_count,
-        .heap = heap,
+        .heap = heap ? heap : stack->heap, /* which tells malloc's rate */
         .type = type,
         .flags = stack->flags};
     *ret_stack = sample.stack;

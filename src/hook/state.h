@@ -24,7 +24,9 @@ struct recorder {
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
     uint32_t objects; /* number of the heap of an interpreter's objects (python_objects.c); 0: none yet */
-    uint64_t rate, seed;
+    uint64_t rate, seed; /* `rate` is that of the start */
+    /* Number of the heap that malloc's samples are drawn for: 0, or one for another rate (rate.c). */
+    _Atomic uint32_t malloc_heap;
     _Atomic uint64_t seeds_given; /* made from `seed`, one for each thread */
     struct recording recording;
     struct address_index index;      /* of malloc's sampled blocks that carry no mark */

@@ -26,6 +26,7 @@ int main(void) {
     REQUIRE(strcmp(mscope_result_text(MSCOPE_ABSENT), "the recorder is not part of this process") == 0);
     REQUIRE(mscope_state() == MSCOPE_UNINITIALIZED);
     REQUIRE(mscope_init(NULL) == MSCOPE_ABSENT && mscope_start() == MSCOPE_ABSENT);
+    REQUIRE(mscope_set_rate(4096) == MSCOPE_ABSENT);
     REQUIRE(mscope_stop() == MSCOPE_ABSENT && mscope_shutdown() == MSCOPE_ABSENT);
     REQUIRE(mscope_stats(&stats) == MSCOPE_ABSENT && mscope_snapshot("x") == MSCOPE_ABSENT);
     REQUIRE(mscope_watch_peak() == MSCOPE_ABSENT);

@@ -1,9 +1,11 @@
-/* busy THREADS COUNTERS SECONDS [FORKS]: allocates and frees at full speed on THREADS threads until it is
- * killed, gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file COUNTERS,
- * which outlives it. With FORKS it makes a child each time as many seconds have passed.
+/* busy THREADS COUNTERS SECONDS [FORKS [CHANGES]]: allocates and frees at full speed on THREADS threads until
+ * it is killed, gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file
+ * COUNTERS, which outlives it. With FORKS it makes a child each time as many seconds have passed, with
+ * CHANGES it is recorded at another rate from then on.
  *
  * `begun` sizes are set before an allocator call and cleared after it was counted, so that whoever looks at
  * the counters of a killed program knows which call was under way. */
+#include "../../include/malloscope.h"
 #include "ledger.h"
 
 #include <fcntl.h>
@@ -84,8 +86,22 @@ static void make_child(void) {
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void change_rate(void) {
+    static const uint64_t rates[] = {4 << 10, 512 << 10, 1 << 10, 64 << 10, 16 << 10};
+    static unsigned turn;
+    mscope_result result = mscope_set_rate(rates[turn++ % (sizeof rates / sizeof *rates)]);
+    REQUIRE(result == MSCOPE_OK || result == MSCOPE_ABSENT);
+}
+
+/* Whether `every` so many seconds have passed again; `next` is when that is to be. */
+static int is_time(double passed, double every, double *next) {
+    if (!every || passed < *next) return 0;
+    *next += every;
+    return 1;
+}
+
 int main(int argc, char **argv) {
-    REQUIRE(argc == 4 || argc == 5);
+    REQUIRE(argc >= 4 && argc <= 6);
     long threads = atol(argv[1]);
     int file = open(argv[2], O_RDWR | O_CREAT, 0600);
     REQUIRE(file >= 0 && ftruncate(file, threads * (long)sizeof(struct counters)) == 0);
@@ -95,13 +111,14 @@ int main(int argc, char **argv) {
     signal(SIGTERM, on_signal);
     pthread_t *ids = calloc((size_t)threads, sizeof *ids);
     for (long i = 0; i < threads; i++) REQUIRE(pthread_create(&ids[i], NULL, work, (void *)i) == 0);
-    double seconds = atof(argv[3]), forks = argc == 5 ? atof(argv[4]) : 0, next_fork = forks;
+    double seconds = atof(argv[3]), forks = argc > 4 ? atof(argv[4]) : 0,
+           changes = argc > 5 ? atof(argv[5]) : 0;
+    double next_fork = forks, next_change = changes;
     struct timespec moment = {0, 10000000};
     for (double passed = 0; !stop && (seconds == 0 || passed < seconds); passed += 0.01) {
         nanosleep(&moment, NULL);
-        if (!forks || passed < next_fork) continue;
-        next_fork += forks;
-        make_child();
+        if (is_time(passed, changes, &next_change)) change_rate();
+        if (is_time(passed, forks, &next_fork)) make_child();
     }
     stop = 1;
     for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A long run that tries to wear the recorder out: threads at full speed, forks every second, readers all the
-time, one sampling rate after the other. Each reading is compared with what the program has counted itself.
+time, one sampling rate after the other, and rates that change while the threads run. Each reading is compared with
+what the program has counted itself.
 
     tests/soak/storm.py --minutes 60
 
@@ -26,7 +27,8 @@ from harness import MALLOSCOPE, clean_environment, site_lines  # noqa: E402
 
 SOURCE = ROOT / "tests" / "programs" / "busy.c"
 THREADS = 16
-RATES = ["exact", "512K", "4K", "64K"]
+RATES = ["exact", "512K", "changing", "4K", "64K"]
+CHANGES = 0.2  # seconds that a rate lasts where it changes
 Z = 5.0  # of some ten thousand readings not one lies that far off by chance
 CONFIDENCE = 1.96  # what live_error stands for
 
@@ -67,8 +69,10 @@ def compare(whole, before, after):
 
 def generation(program, folder, rate, seconds, random_numbers):
     counters = folder / "counters"
-    options = ["--exact"] if rate == "exact" else ["--rate", rate]
-    command = [MALLOSCOPE, "run", "-q", *options, "-o", folder / "%p.%n.mscope", "--", program, THREADS, counters, 0, 1]
+    changes = CHANGES if rate == "changing" else 0
+    options = ["--exact"] if rate == "exact" else ["--rate", "32K" if changes else rate]
+    busy = [program, THREADS, counters, 0, 1, changes]
+    command = [MALLOSCOPE, "run", "-q", *options, "-o", folder / "%p.%n.mscope", "--", *busy]
     tool = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, env=clean_environment())
     try:
         end = time.monotonic() + seconds
@@ -101,7 +105,7 @@ def generation(program, folder, rate, seconds, random_numbers):
     third = max(1, len(sizes) // 3)
     growth = [max(size[i] for size in sizes[-third:]) / max(size[i] for size in sizes[third : 2 * third] or sizes) for i in (0, 1)]
     print(
-        f"{rate:>5}: {readings} readings, {truth.objects:,} allocations, {len(children)} children, "
+        f"{rate:>8}: {readings} readings, {truth.objects:,} allocations, {len(children)} children, "
         f"recorder {sizes[-1][0] >> 10:,} KiB (× {growth[0]:.3f}), resident × {growth[1]:.3f}",
         flush=True,
     )
