@@ -65,7 +65,7 @@ def test_an_exact_recording_stays_exact(build, record):
 def test_threads_go_on_while_the_rate_changes(build, start, folder):
     """Readings while threads allocate, free and fork, and after their end."""
     counters, path = folder / "counters", folder / "busy.mscope"
-    command = [build("busy.c", "-O1"), 4, counters, 4, 0.5, 0.03]
+    command = [build("busy.c", "-O1"), 8, counters, 4, 0.5, 0.03]
     tool = start(harness.record_command(path, command, "32K"), stdout=subprocess.DEVNULL)
     pid = child_of(tool.pid, "busy")
     harness.wait_until(lambda: counters.exists() and counters.stat().st_size and path.exists(), tool)

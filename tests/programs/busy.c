@@ -87,7 +87,8 @@ static void make_child(void) {
 }
 
 static void change_rate(void) {
-    static const uint64_t rates[] = {4 << 10, 512 << 10, 1 << 10, 64 << 10, 16 << 10};
+    /* None so large that a few samples stand for all that is live: their errors would tell too little. */
+    static const uint64_t rates[] = {4 << 10, 64 << 10, 1 << 10, 32 << 10, 16 << 10};
     static unsigned turn;
     mscope_result result = mscope_set_rate(rates[turn++ % (sizeof rates / sizeof *rates)]);
     REQUIRE(result == MSCOPE_OK || result == MSCOPE_ABSENT);
