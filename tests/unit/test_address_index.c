@@ -4,6 +4,7 @@
 #include "check.h"
 #include "core/address_index.h"
 #include "core/sampler.h"
+#include "core/system.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -144,6 +145,21 @@ enum { THREADS = 8, ROUNDS = REPEAT(200000), HELD = 500 };
 static struct address_index shared = {.first = 64};
 static _Atomic uint64_t mailbox[THREADS], failures;
 
+/* As before a sandbox: as many addresses as were reserved for find room without any system call. */
+static void check_reserve(void) {
+    struct address_index index = {.first = 64};
+    uint32_t former, reserved = 20000, inserted = 0;
+    index_reserve(&index, reserved);
+    atomic_store(&system_is_closed, true);
+    while (
+        inserted < 100 * reserved && index_insert(&index, 16 * (uint64_t)(inserted + 1), inserted, &former))
+        inserted++;
+    atomic_store(&system_is_closed, false);
+    CHECK(inserted >= reserved && inserted < 20 * reserved);
+    for (uint32_t i = 0; i < inserted; i++) CHECK(index_remove(&index, 16 * (uint64_t)(i + 1)) == i);
+    index_free(&index);
+}
+
 static void *work(void *argument) {
     uint64_t number = (uint64_t)(uintptr_t)argument, state[4], held[HELD] = {0};
     random_seed(state, number);
@@ -187,6 +203,7 @@ int main(int count, char **arguments) {
     check_basics();
     check_replacement();
     check_full();
+    check_reserve();
     check_threads();
     check_churn(count > 1 ? strtoull(arguments[1], NULL, 10) : REPEAT(2000000));
     return check_result();

@@ -1,6 +1,7 @@
 /* The arena: never hands out what is not reserved, says no instead of failing later. */
 #include "address_space.h"
 #include "check.h"
+#include "core/system.h"
 #include "recording_fixture.h"
 
 #include <errno.h>
@@ -93,6 +94,46 @@ static void check_address_space_limit(void) {
     fixture_free(recording);
 }
 
+/* A lack of descriptors may pass: growth is tried again, though not at each request. */
+static void check_growth_after_a_failure(void) {
+    struct recording *recording = fixture_recording(64 << 20);
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    CHECK_EQUAL(arena_allocate(recording, 4 << 20, 8), 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(!(recording->header->flags & RECORDING_NO_GROWTH));
+    unsigned refused = 0;
+    while (refused < 10000 && !arena_allocate(recording, 4 << 20, 8)) refused++;
+    CHECK(refused >= 100 && refused <= 2000);
+    CHECK(arena_allocate(recording, 4 << 20, 8) != 0);
+    fixture_free(recording);
+}
+
+/* As before a sandbox: what was reserved is there without any system call, and what was not is refused. */
+static void check_space_ahead(void) {
+    for (uint64_t ahead = 1 << 20; ahead <= 32 << 20; ahead *= 4) {
+        struct recording *recording = fixture_recording(64 << 20);
+        arena_reserve(recording, ahead);
+        CHECK(file_size(recording->path) >= ahead);
+        atomic_store(&system_is_closed, true);
+        uint64_t offset, total = 0;
+        while ((offset = arena_allocate(recording, 1000, 8))) {
+            memset(recording_at(recording, offset), 0xff, 1000);
+            total += 1000;
+        }
+        atomic_store(&system_is_closed, false);
+        CHECK(total >= ahead - (ahead >> 6) && total < 3 * ahead);
+        fixture_free(recording);
+    }
+    struct recording *small = fixture_recording(4 << 20);
+    arena_reserve(small, 64 << 20);
+    CHECK(file_size(small->path) <= 4 << 20);
+    fixture_free(small);
+}
+
 static void check_pieces(void) {
     struct recording *recording = fixture_recording(UINT64_C(1) << 30);
     uint64_t large = arena_allocate(recording, 5 << 20, 4096), small = arena_allocate(recording, 100, 8);
@@ -114,6 +155,8 @@ int main(void) {
     check_existing_file();
     check_file_size_limit();
     check_address_space_limit();
+    check_growth_after_a_failure();
+    check_space_ahead();
     check_pieces();
     return check_result();
 }
