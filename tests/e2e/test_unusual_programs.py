@@ -22,6 +22,15 @@ def test_some_operators_replaced(build, folder, rate):
 
 
 @pytest.mark.parametrize("rate", RATES)
+def test_operators_that_find_no_memory(build, folder, rate):
+    """They call the new-handler, and throw or return NULL, through the recorder as without it."""
+    result = same_as_plain([build("failing_new.cpp", "-std=c++17", "-O1")], folder, rate)
+    assert result.stdout.count(b"thrown, handler called 3 times") == 4 and result.stdout.endswith(b"done\n")
+    totals = stats(next(folder.glob("*.mscope")))["totals"]
+    assert totals["total_bytes"] < 1 << 40 and totals["exact_total_bytes"] < 1 << 40, "what failed is not counted"
+
+
+@pytest.mark.parametrize("rate", RATES)
 def test_plugin_with_operators_of_its_own(build, folder, rate):
     plugin = build("plugin_operators.cpp", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wl,-Bsymbolic")
     same_as_plain([build("plugin_host.c", "-ldl"), plugin], folder, rate)
