@@ -97,7 +97,7 @@ struct recording_header {
     int32_t writer;              /* the process that writes this, if it is not `pid`; else 0 */
     uint32_t depth_max;          /* frames kept of a stack */
     _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
-    uint64_t rate;               /* of malloc: mean bytes between samples; 1 = exact */
+    uint64_t rate;               /* of malloc at the start: mean bytes between samples; 1 = exact */
     uint64_t start_realtime;     /* ns since the epoch */
     uint64_t start_monotonic;    /* ns, CLOCK_MONOTONIC */
     _Atomic uint64_t last_event; /* ns; or later, by the threads' records */
@@ -280,7 +280,8 @@ struct code_record {
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 
-/* A heap: malloc's, or one that the program manages itself and tells us about. */
+/* A heap: malloc's, or one that the program manages itself and tells us about. Where malloc is sampled at
+ * another rate later, that is one more heap by the name of malloc (hook/rate.c). */
 struct heap_record {
     uint32_t name;
     uint32_t is_enumerated; /* its live blocks are what the program lists, not what it told one by one */
