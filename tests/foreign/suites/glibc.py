@@ -92,6 +92,8 @@ def link(folder, test):
     if test in INTERPOSING:
         parts.append(folder / f"tst-interpose-aux-{test.split('-')[-1]}.o")
     support = ["-Wl,--start-group", folder / "libsupport.a", "-Wl,--end-group", "-pthread"]
+    if test == "tst-mallocstate":  # its functions are there alone
+        support.append(f"-l:{DEBUG['LD_PRELOAD']}")
     static = ["-static"] if test in STATIC else []
     made = works(["gcc", *static, *parts, "-o", folder / test, *support])
     if made and test not in STATIC:
