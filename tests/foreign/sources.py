@@ -8,9 +8,10 @@ from pathlib import Path
 import harness
 
 WORK = harness.BUILD / "foreign"
-SOURCES = """\
-deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main
-deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security bookworm-security main
+SIGNED = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+SOURCES = f"""\
+deb-src {SIGNED} http://deb.debian.org/debian bookworm main
+deb-src {SIGNED} http://deb.debian.org/debian-security bookworm-security main
 """
 
 
@@ -61,6 +62,5 @@ def source(package):
 
 
 def all_at_once(function, items):
-    """As many as there are processors."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(function, items))

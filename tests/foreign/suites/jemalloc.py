@@ -1,5 +1,5 @@
-"""jemalloc's unit and integration tests. The integration tests are linked with the shared library, whose malloc they use;
-the unit tests have their jemalloc inside, under other names."""
+"""jemalloc's unit and integration tests. The integration tests are linked with the shared library, whose malloc they
+use; the unit tests have their jemalloc inside, under other names."""
 
 import re
 import shutil

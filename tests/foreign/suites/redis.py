@@ -15,6 +15,7 @@ UNITS = (
     "unit/expire", "unit/scan", "unit/sort", "unit/multi", "unit/scripting", "unit/bitops", "unit/lazyfree",
     "unit/pubsub", "unit/memefficiency", "integration/rdb", "integration/aof", "integration/dismiss-mem",
 )  # fmt: skip
+LINE = r"^\[(ok|err|exception|skip|ignore)\]: (.*?)(?: \(\d+ ms\)| in tests/.*)?$"
 
 
 def tree():
@@ -35,7 +36,7 @@ def outcomes(unit):
 
     def read(status, output):
         found = {}
-        for word, case in re.findall(r"^\[(ok|err|exception|skip|ignore)\]: (.*?)(?: \(\d+ ms\)| in tests/.*)?$", output, re.MULTILINE):
+        for word, case in re.findall(LINE, output, re.MULTILINE):
             name = f"{unit} {case}"
             times = sum(other == name or other.startswith(f"{name} #") for other in found)
             found[f"{name} #{times + 1}" if times else name] = {"ok": "passed", "err": "failed"}.get(word, word)

@@ -1,4 +1,4 @@
-"""A part of SQLite's own tests, in the interpreter that it builds for them (testfixture, with the C library's malloc)."""
+"""A part of SQLite's own tests, in its own interpreter for them: testfixture, with the C library's malloc."""
 
 import re
 import shutil
