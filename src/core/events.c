@@ -167,5 +167,5 @@ void event_free(
     counter_add(alone, &stack->freed_bytes, weight.bytes);
     counter_add(alone, &stack->lifetime[lifetime], weight.objects);
     if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight.bytes);
-    heap_shrink(recording, thread, weight.bytes, alone);
+    heap_shrink(recording, thread, weight.bytes, now, alone);
 }

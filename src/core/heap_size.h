@@ -6,8 +6,9 @@
  * new peak that a thread could miss, and nobody needs to look further. Where it does exceed the peak, slack
  * is given back, and the truth is worked out: live_bytes less the slack of all.
  *
- * One event after another, the peak is exact (tests/unit/test_heap_size.c). Events at the same time may be
- * seen by each other or not, as in any order in which they could have come. */
+ * One event after another, the peak is exact (tests/unit/test_heap_size.c). Where threads have events at the
+ * very same time, what is noted may be less than the largest of the moments between them by what these events
+ * change; it is never more than was live. */
 #ifndef MALLOSCOPE_CORE_HEAP_SIZE_H
 #define MALLOSCOPE_CORE_HEAP_SIZE_H
 
@@ -22,16 +23,18 @@
 #define SLACK_PORTION 1024
 
 /* The heap has grown or shrunk by `bytes`, at `now`. `thread` is NULL if that has no record; `alone` as in
- * counter.h. Growing returns about what is live now: never less, and exactly that where it is a peak. */
+ * counter.h. Growing returns about what is live now, for the timeline: with the slack of other threads, but
+ * where it is a peak. */
 uint64_t heap_grow_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
-void heap_shrink_shared(struct recording *recording, struct thread_record *thread, uint64_t bytes);
+void heap_shrink_shared(
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
 
 /* What is live, exactly if nothing happens meanwhile. */
 uint64_t heap_size(struct recording *recording);
 
 /* The thread ends: it keeps nothing. */
-void heap_give_slack(struct recording *recording, struct thread_record *thread);
+void heap_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);
 
 static inline void heap_note_peak(struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
     if (!counter_raise(alone, &header->peak_bytes, live)) return;
@@ -54,12 +57,12 @@ static inline uint64_t heap_grow(
 }
 
 static inline void heap_shrink(
-    struct recording *recording, struct thread_record *thread, uint64_t bytes, bool alone) {
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
     struct recording_header *header = recording->header;
     if (heap_is_mine(header, alone))
         counter_add(true, &header->live_bytes, -bytes);
     else
-        heap_shrink_shared(recording, thread, bytes);
+        heap_shrink_shared(recording, thread, bytes, now);
 }
 
 #endif

@@ -144,6 +144,8 @@ struct recording_header {
 /* NEW: not yet filled by the thread it was made for. FREE: may be taken by another. */
 enum thread_state { THREAD_NEW = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2, THREAD_FREE = 3 };
 
+#define SLACK_MASK ((UINT64_C(1) << 48) - 1) /* of thread_record.slack */
+
 /* A thread and its sampler. `bytes` counts what it allocated up to its last draw; what it allocated since is
  * `interval` minus the countdown in its thread-local storage, at `countdown_address` in the program. */
 struct thread_record {
@@ -167,8 +169,9 @@ struct thread_record {
     uint64_t moment;                             /* the bucket of its last event */
 
     _Atomic uint64_t spare; /* its free slots of the live table (live_table.c) */
-    _Atomic uint64_t
-        slack;           /* BYTE_ONE: what it may allocate before the heap's size is changed (heap_size.h) */
+    /* What it may allocate before the heap's size is changed (heap_size.h), BYTE_ONE, in the bits of
+     * SLACK_MASK; above them a count of changes. */
+    _Atomic uint64_t slack;
     int64_t spare_count; /* about how many they are; signal handlers may spoil it a little */
 };
 

@@ -77,7 +77,7 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
 }
 
 void threads_end(struct recording *recording, struct thread_record *record, uint64_t now) {
-    heap_give_slack(recording, record);
+    heap_give_slack(recording, record, now);
     atomic_store_explicit(&record->end_time, now, memory_order_relaxed);
     if (atomic_load_explicit(&record->samples, memory_order_relaxed)) {
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);

@@ -156,6 +156,12 @@ static double error_of(double variance, double estimate, uint64_t rate) {
     return rate == 1 ? 0 : 3 * (double)rate;
 }
 
+/* Of what has no sample nothing is known but that, at the least dense of the rates, it was not drawn. */
+static uint64_t largest_rate(void) {
+    uint64_t changed = counter_load(&recorder.largest_rate);
+    return changed > recorder.rate ? changed : recorder.rate;
+}
+
 static double live_variance(struct recording *recording, uint64_t *ret_samples) {
     double sum = 0;
     /* Acquire, here and in the sums below: the segments that hold so many entries are seen. */
@@ -189,8 +195,8 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
     stats->live_bytes -= freed_bytes;
     stats->live_objects -= freed_objects;
     stats->live_error =
-        error_of(live_variance(recording, &stats->live_samples), stats->live_bytes, stats->rate);
-    stats->total_error = error_of(variance, stats->total_bytes, stats->rate);
+        error_of(live_variance(recording, &stats->live_samples), stats->live_bytes, largest_rate());
+    stats->total_error = error_of(variance, stats->total_bytes, largest_rate());
     stats->stacks = count - 1;
 }
 

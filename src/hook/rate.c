@@ -6,6 +6,7 @@
  * interval goes on to its end, at the rate that it was drawn at: each allocation is sampled with the chance
  * that its weight assumes. */
 #define MSCOPE_LINKED
+#include "core/counter.h"
 #include "core/heaps.h"
 #include "core/names.h"
 #include "core/unnoticed.h"
@@ -33,6 +34,7 @@ EXPORT mscope_result mscope_set_rate(uint64_t rate) {
     uint32_t name = name_note(&recorder.recording, "malloc");
     uint32_t heap = name == NAME_NONE ? HEAP_NONE : heap_of(rate, name);
     if (heap == HEAP_NONE) return MSCOPE_FULL;
+    counter_raise(false, &recorder.largest_rate, rate);
     atomic_store_explicit(&recorder.malloc_heap, heap, memory_order_release);
     return MSCOPE_OK;
 }

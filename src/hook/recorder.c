@@ -35,11 +35,12 @@ static void drop(enum drop kind) {
 /* ---- the decision ---- */
 
 static uint64_t draw(struct thread_record *thread) {
-    due_heap = drawn_heap;
-    drawn_heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
-    uint64_t rate = drawn_heap ? heap_rate(&recorder.recording, drawn_heap) : recorder.rate;
+    uint32_t heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
+    uint64_t rate = heap ? heap_rate(&recorder.recording, heap) : recorder.rate;
     uint64_t interval = sampler_draw(thread->random, rate);
     counter_store(&thread->interval, interval);
+    due_heap = drawn_heap;
+    drawn_heap = heap; /* last: a signal handler's draw is then wholly before or after */
     return interval;
 }
 

@@ -23,11 +23,12 @@ struct recorder {
     bool shows_python;        /* and the interpreter's frames, if there is one */
     _Atomic bool was_started; /* it has been active */
     uint32_t depth;
-    uint32_t objects; /* number of the heap of an interpreter's objects (python_objects.c); 0: none yet */
+    uint32_t objects;    /* number of the heap of an interpreter's objects (python_objects.c); 0: none yet */
     uint64_t rate, seed; /* `rate` is that of the start */
     /* Number of the heap that malloc's samples are drawn for: 0, or one for another rate (rate.c). */
     _Atomic uint32_t malloc_heap;
-    _Atomic uint64_t seeds_given; /* made from `seed`, one for each thread */
+    _Atomic uint64_t largest_rate; /* that it was changed to, or 0 */
+    _Atomic uint64_t seeds_given;  /* made from `seed`, one for each thread */
     struct recording recording;
     struct address_index index;      /* of malloc's sampled blocks that carry no mark */
     struct address_index heap_index; /* of those in the program's own heaps (heaps.c) */

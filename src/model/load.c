@@ -267,7 +267,7 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
     uint64_t live = snapshot_header(snapshot)->live_bytes, slack = 0;
     for (const struct thread_record *thread;
          (thread = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
-        slack += thread->slack;
+        slack += thread->slack & SLACK_MASK;
         uint64_t place = thread->last_event >> timeline->shift;
         if (place >= TIMELINE_BUCKETS || thread->events <= thread->events_noted) continue;
         timeline->bucket[place].events += thread->events - thread->events_noted;

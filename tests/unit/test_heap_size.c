@@ -41,7 +41,7 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
         uint64_t bytes = (1 + next(random, block)) * BYTE_ONE;
         bool shrinks = live >= bytes && (live > most * BYTE_ONE || next(random, 2));
         if (shrinks) {
-            heap_shrink(recording, threads[who], bytes, false);
+            heap_shrink(recording, threads[who], bytes, 0, false);
             live -= bytes;
         } else {
             live += bytes;
@@ -55,7 +55,7 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
     CHECK_EQUAL(wrong_peak, 0);
     CHECK_EQUAL(too_small, 0);
     uint64_t with_slack = 0;
-    for (int i = 1; i < THREADS; i++) with_slack += threads[i]->slack > 0;
+    for (int i = 1; i < THREADS; i++) with_slack += (threads[i]->slack & SLACK_MASK) > 0;
     CHECK(with_slack > 0); /* it was put to the test */
     for (int i = 1; i < THREADS; i++) threads_end(recording, threads[i], 0);
     CHECK_EQUAL(recording->header->live_bytes, live);
@@ -69,8 +69,8 @@ static void check_epochs(void) {
     heap_grow(recording, one, 1000 * BYTE_ONE, 1, false);
     heap_grow(recording, two, 500 * BYTE_ONE, 2, false);
     CHECK_EQUAL(recording->header->peak_epoch, 2);
-    heap_shrink(recording, one, 300 * BYTE_ONE, false); /* slack of one */
-    CHECK_EQUAL(one->slack, 300 * BYTE_ONE);
+    heap_shrink(recording, one, 300 * BYTE_ONE, 0, false); /* slack of one */
+    CHECK_EQUAL(one->slack & SLACK_MASK, 300 * BYTE_ONE);
     heap_grow(recording, two, 200 * BYTE_ONE, 3, false);
     CHECK_EQUAL(recording->header->peak_epoch, 2);
     CHECK_EQUAL(recording->header->peak_bytes, 1500 * BYTE_ONE);
@@ -88,7 +88,7 @@ static void check_alone(void) {
     struct recording *recording = start();
     struct thread_record *thread = new_thread(recording);
     CHECK_EQUAL(heap_grow(recording, thread, 700, 1, true), 700);
-    heap_shrink(recording, thread, 300, true);
+    heap_shrink(recording, thread, 300, 0, true);
     CHECK_EQUAL(heap_grow(recording, thread, 100, 2, true), 500);
     CHECK_EQUAL(recording->header->live_bytes, 500);
     CHECK_EQUAL(recording->header->peak_bytes, 700);
@@ -114,7 +114,7 @@ static void *work(void *argument) {
         uint64_t bytes = (1 + next(random, 900)) * BYTE_ONE;
         if (worker->live >= bytes && next(random, 2)) {
             worker->live -= bytes;
-            heap_shrink(shared, worker->thread, bytes, false);
+            heap_shrink(shared, worker->thread, bytes, 0, false);
         } else {
             worker->live += bytes;
             if (worker->live > worker->most) worker->most = worker->live;
@@ -145,6 +145,45 @@ static void check_threads(void) {
     fixture_free(shared);
 }
 
+/* Never more than the budget is live, and often all of it: what is noted must not be more, nor much less. */
+enum { BUDGET = 20000, SHARE = 900 };
+static _Atomic int64_t budget;
+
+static void *work_within_budget(void *argument) {
+    struct worker *worker = argument;
+    uint64_t random[4];
+    random_seed(random, worker->seed);
+    for (int i = 0; i < EVENTS; i++) {
+        int64_t bytes = 1 + (int64_t)next(random, SHARE);
+        if (worker->live >= (uint64_t)bytes && next(random, 5) < 2) {
+            worker->live -= (uint64_t)bytes;
+            heap_shrink(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
+            atomic_fetch_add(&budget, bytes);
+        } else if (atomic_fetch_sub(&budget, bytes) >= bytes) {
+            worker->live += (uint64_t)bytes;
+            heap_grow(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
+        } else {
+            atomic_fetch_add(&budget, bytes);
+        }
+    }
+    return NULL;
+}
+
+static void check_budget(void) {
+    shared = start();
+    pthread_t thread[WORKERS];
+    struct worker worker[WORKERS];
+    atomic_store(&budget, BUDGET);
+    for (int i = 0; i < WORKERS; i++) {
+        worker[i] = (struct worker){.thread = new_thread(shared), .seed = (uint64_t)i + 1};
+        pthread_create(&thread[i], NULL, work_within_budget, &worker[i]);
+    }
+    for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], NULL);
+    CHECK(shared->header->peak_bytes <= BUDGET * BYTE_ONE);
+    CHECK(shared->header->peak_bytes > (BUDGET - SHARE) * BYTE_ONE);
+    fixture_free(shared);
+}
+
 /* ---- a signal handler in the middle of it ---- */
 
 static struct thread_record *interrupted;
@@ -153,7 +192,7 @@ static volatile sig_atomic_t handled;
 static void have_events(int signal) {
     (void)signal;
     heap_grow(shared, interrupted, 77 * BYTE_ONE, 1, false);
-    heap_shrink(shared, interrupted, 70 * BYTE_ONE, false);
+    heap_shrink(shared, interrupted, 70 * BYTE_ONE, 0, false);
     handled = handled + 1;
 }
 
@@ -170,7 +209,7 @@ static void check_handlers(void) {
         uint64_t bytes = (1 + next(random, 3000)) * BYTE_ONE;
         bool shrinks = live >= bytes && next(random, 2);
         if (shrinks)
-            heap_shrink(shared, interrupted, bytes, false);
+            heap_shrink(shared, interrupted, bytes, 0, false);
         else
             heap_grow(shared, interrupted, bytes, 1, false);
         live += shrinks ? -bytes : bytes;
@@ -188,6 +227,7 @@ int main(void) {
     check_sequence(3, 40, 1 << 30); /* grows for ever */
     check_sequence(4, 900, 3000);   /* always near its peak */
     check_threads();
+    check_budget();
     check_handlers();
     return check_result();
 }
