@@ -4,12 +4,20 @@
 
 #define MEASURED_MOST 8 /* times, before it is left to others */
 
+static uint64_t changed(uint64_t word, uint64_t slack) {
+    return ((word & ~SLACK_MASK) + SLACK_MASK + 1) | slack;
+}
+
 /* Two threads at the same time must not overlook a peak that only both together make. Each changes its word,
  * live_bytes or its slack, by an operation that is a full barrier, and looks at the other's afterwards: one
- * of them sees both. That is why changes of slack are ordered so strongly, though nobody else writes it. */
-static bool change_slack(struct thread_record *thread, uint64_t *seen, uint64_t slack) {
-    uint64_t changes = (*seen & ~SLACK_MASK) + SLACK_MASK + 1;
-    return atomic_compare_exchange_strong(&thread->slack, seen, changes | slack);
+ * of them sees both. That is why slack is lowered so, though nobody else writes it. */
+static bool lower_slack(struct thread_record *thread, uint64_t *seen, uint64_t slack) {
+    return atomic_compare_exchange_strong(&thread->slack, seen, changed(*seen, slack));
+}
+
+/* No peak can come of this. */
+static bool raise_slack(struct thread_record *thread, uint64_t *seen, uint64_t slack) {
+    return counter_exchange(&thread->slack, seen, changed(*seen, slack));
 }
 
 /* No size that is live can become a new peak out of slack. */
@@ -75,7 +83,7 @@ static void add(struct recording_header *header, struct thread_record *thread, u
     _Atomic uint64_t *all = &header->live_bytes;
     uint64_t word = may_have_slack(thread) ? counter_load(&thread->slack) : 0, given = word & SLACK_MASK;
     atomic_fetch_add(all, bytes - given);
-    while ((word & SLACK_MASK) && !change_slack(thread, &word, 0)) {
+    while ((word & SLACK_MASK) && !lower_slack(thread, &word, 0)) {
         atomic_fetch_add(all, given - (word & SLACK_MASK));
         given = word & SLACK_MASK;
     }
@@ -87,7 +95,7 @@ uint64_t heap_grow_shared(
     if (may_have_slack(thread) && is_calm(header)) {
         uint64_t word = counter_load(&thread->slack), slack;
         while ((slack = word & SLACK_MASK) >= bytes)
-            if (change_slack(thread, &word, slack - bytes)) {
+            if (lower_slack(thread, &word, slack - bytes)) {
                 uint64_t live = note_size(recording, now);
                 return live > slack - bytes ? live - (slack - bytes) : 0;
             }
@@ -109,7 +117,7 @@ void heap_shrink_shared(
         uint64_t word = counter_load(&thread->slack), most = slack_most(header), slack;
         if (!counter_load(&header->has_slack)) counter_store(&header->has_slack, 1);
         while ((slack = word & SLACK_MASK) + bytes <= most)
-            if (change_slack(thread, &word, slack + bytes)) return;
+            if (raise_slack(thread, &word, slack + bytes)) return;
     }
     add(header, thread, -bytes);
     note_size(recording, now);
