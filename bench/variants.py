@@ -127,7 +127,7 @@ class Heaptrack(Variant):
 
 
 class TcmallocProfiler(Preload):
-    baseline, slow = "tcmalloc", True
+    baseline, slow, most_rounds = "tcmalloc", True, 1
 
     def command(self, argv, folder):
         # The intervals would write a profile per GiB allocated: switched off, so that only tracking is measured.
@@ -148,7 +148,7 @@ class TcmallocSampler(Preload):
 
 class Valgrind(Variant):
     """The program on a simulated processor: a few points, to know the order of magnitude."""
-    core, slow, only, most_rounds = False, True, ("sqlite3", "maps"), 2
+    core, slow, only, most_rounds = False, True, ("sqlite3", "maps"), 1
 
     def __init__(self, key, column, about, tool):
         super().__init__(key)
