@@ -42,8 +42,9 @@ GROWTH = [
 ]
 # Those with an allocator of their own are compared with that, not profiled.
 BASELINE = {"tcmalloc-prof": "tcmalloc", "tcmalloc-sampler": "tcmalloc", "jemalloc-prof": "jemalloc"}
-LEFT, TOP, WIDTH, ROW = 190, 46, 560, 26
-COLUMNS, COLUMN = 3, 245  # of the legend
+LEFT, TOP, WIDTH, ROW = 225, 46, 560, 26
+MARGIN = 20
+COLUMNS, COLUMN = 3, 260  # of the legend
 
 
 class Drawing:
@@ -69,7 +70,7 @@ class Drawing:
 
     def legend(self, entries, y):
         for i, (_, title, colour, kind) in enumerate(entries):
-            x, place = LEFT - 170 + i % COLUMNS * COLUMN, y + i // COLUMNS * 20
+            x, place = MARGIN + i % COLUMNS * COLUMN, y + i // COLUMNS * 20
             self.mark(kind, x, place, colour, title)
             self.text(x + 10, place + 4, title)
 
@@ -98,11 +99,11 @@ def ratios(rows, name, title, known):
     if not rows:
         return
     legend = TOP + ROW * len(rows) + 52
-    drawing = Drawing(LEFT + WIDTH + 40, legend + 20 * math.ceil(len(entries) / COLUMNS))
+    drawing = Drawing(LEFT + WIDTH + 40, legend + 20 * math.ceil(len(entries) / COLUMNS) + 16)
     most = max(filter(None, (ratio_of(row, key) for row in rows for key, *_ in entries)))
     low, high = math.log(0.9), math.log(max(most * 1.1, 2))
     place = lambda ratio: LEFT + WIDTH * (math.log(max(ratio, 0.9)) - low) / (high - low)
-    drawing.text(LEFT - 170, 22, title, weight="bold")
+    drawing.text(MARGIN, 22, title, weight="bold")
     bottom = TOP + ROW * len(rows)
     for ratio in (1, 1.5, 2, 3, 5, 10, 20, 50, 100):
         if ratio <= most * 1.1:
@@ -117,6 +118,12 @@ def ratios(rows, name, title, known):
             if ratio:
                 drawing.mark(kind, place(ratio), y, colour, "%s, %s: %s" % (row["title"], label, ratio_text(ratio)))
     drawing.legend(entries, legend)
+    notes = ["* against its own allocator, not profiled"] if any(key in BASELINE for key, *_ in entries) else []
+    stopped = sorted({title for row in rows for key, title, *_ in known if key in row["stopped_at_ratio"] and
+                      key not in row["variants"]})
+    if stopped:
+        notes.append("beyond the right edge, stopped: " + ", ".join(stopped))
+    drawing.text(MARGIN, drawing.size[1] - 8, "; ".join(notes), colour="#666")
     drawing.write(name)
 
 
@@ -130,7 +137,7 @@ def growth(rows, name, title, of_what):
     x_of = scale([row["count"] for row in rows], LEFT, LEFT + WIDTH)
     added = [max(row["variants"][key]["relative_min"], 0.5) for row in rows for key, *_ in entries if key in row["variants"]]
     y_of = scale([0.5, *added, 1000], TOP + height, TOP)
-    drawing.text(LEFT - 170, 22, title, weight="bold")
+    drawing.text(MARGIN, 22, title, weight="bold")
     for power in range(0, 5):
         if 10**power <= max(added + [1000]) * 1.01:
             drawing.line(LEFT, y_of(10**power), LEFT + WIDTH, y_of(10**power))
