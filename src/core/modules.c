@@ -143,9 +143,9 @@ static uint32_t find_or_append(
                 return added;
         }
         if (!is_same(recording, record_of(recording, found - 1), code, by_number)) continue;
-        if (added !=
-            MODULE_NOT_NOTED) /* another thread was faster: one of the two is enough. Relaxed: a reader
-                               * that still finds it complete finds it filled, and has it twice. */
+        /* Another thread was faster: one of the two is enough. Relaxed: a reader that still finds ours
+         * complete finds it filled, and has it twice. */
+        if (added != MODULE_NOT_NOTED)
             atomic_store_explicit(&record_of(recording, added)->complete, 0, memory_order_relaxed);
         return found - 1;
     }
