@@ -197,7 +197,7 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t h
     bool is_locked = heap && heap == recorder.objects;
     uint32_t stack = memo_stack(caller, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
-    if (!memo.entry) return walk_stack(caller, heap, NULL, &memo.python);
+    if (!memo.entry) return walk_stack(caller, heap, NULL, NULL);
     if (!memo.is_same) memo_begin(&memo, caller, around);
     stack = walk_stack(caller, heap, memo.is_same ? NULL : &memo.entry->trace, &memo.python);
     if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(&memo, caller, stack);
