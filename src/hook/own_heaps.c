@@ -25,7 +25,8 @@ typedef const struct unwind_registers caller;
 #define REGION_SHIFT 16
 #define REGIONS      65536u
 
-static_assert(OWN_HEAPS == HEAPS_MOST, "each can have a number in the recording");
+static_assert(
+    OWN_HEAPS == HEAPS_MOST, "each can have a number in the recording, if malloc has had no other rates");
 
 enum heap_stage { HEAP_UNUSED, HEAP_READY, HEAP_NOTING, HEAP_NOTED };
 
