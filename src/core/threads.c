@@ -14,9 +14,10 @@
  *     NEW ── filled ──► RUNNING ── ends ──► ENDED or FREE ── taken ──► NEW
  *
  * Each store that leads on is a release, and who takes a record acquires what its last owner left: so owners
- * never meet. A reader that sees RUNNING, by acquire, sees the record as its owner filled it. What it reads
- * may be another owner's by then, so all that it reads is written atomically; it compares what it read before
- * and after (copy_thread in model/snapshot.c and hook/dump_recording.c). */
+ * never meet. A reader that sees RUNNING, by acquire, sees the record cleared: what its owner adds afterwards
+ * (name, address of the countdown) counts only from its first interval on. What is read may be another
+ * owner's by then; a reader compares what it read before and after (copy_thread in model/snapshot.c and
+ * hook/dump_recording.c). */
 
 void threads_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);
