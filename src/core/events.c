@@ -61,11 +61,11 @@ static inline struct weight weigh(
 
 /* `sign` is 1, or -1 for a sample that is taken back. */
 static __attribute__((noinline)) void count_sample(
-    struct stack_record *stack, const struct sample *sample, const struct weight *weight, int sign) {
-    double size = (double)sample->size, bytes = (double)weight->bytes / BYTE_ONE;
-    double count = sample->count, objects = (double)weight->objects / OBJECT_ONE;
+    struct stack_record *stack, struct sample sample, struct weight weight, int sign) {
+    double size = (double)sample.size, bytes = (double)weight.bytes / BYTE_ONE;
+    double count = sample.count, objects = (double)weight.objects / OBJECT_ONE;
     counter_add(false, &stack->samples, (uint64_t)sign);
-    counter_add(false, &stack->sampled_bytes, sign > 0 ? sample->size : -sample->size);
+    counter_add(false, &stack->sampled_bytes, sign > 0 ? sample.size : -sample.size);
     if (bytes > size) {
         add_real(&stack->bytes_variance, sign * bytes * (bytes - size));
         add_real(&stack->objects_variance, sign * objects * (objects - count));
@@ -81,7 +81,7 @@ static inline void stack_gains(struct recording_header *header, struct stack_rec
         counter_add(alone, &stack->alloc_bytes, weight->bytes) - counter_load(&stack->freed_bytes);
     if (counter_raise(alone, &stack->peak_bytes, bytes))
         counter_store(&stack->peak_objects, objects - counter_load(&stack->freed_objects));
-    if (!weight->exact) count_sample(stack, sample, weight, 1);
+    if (!weight->exact) count_sample(stack, *sample, *weight, 1);
 }
 
 /* Whether the block was there when the heap was largest: then the figures of that moment hold it. */
@@ -104,7 +104,7 @@ static void stack_loses(struct recording_header *header, struct stack_record *st
         counter_add(false, &stack->peak_bytes, -weight->bytes);
         counter_add(false, &stack->peak_objects, -weight->objects);
     }
-    if (!weight->exact) count_sample(stack, sample, weight, -1);
+    if (!weight->exact) count_sample(stack, *sample, *weight, -1);
 }
 
 void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {

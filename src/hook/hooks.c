@@ -92,7 +92,7 @@ static void note_unmarked(const void *block) {
 
 /* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor
  * one twice. */
-static void record_unmarked(const void *block, size_t size, caller *at) {
+static __attribute__((noinline)) void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
     enum outcome outcome = recorder_sample_unmarked(without_tag(block), size, at);
     if (outcome != OUTCOME_RECORDED && unmarked() != UNMARKED_LOOK_UP) filter_remove(block);
@@ -185,7 +185,8 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
     return block;
 }
 
-void *hook_malloc(size_t size, caller *at) {
+/* In exact mode every allocation comes through here: all of it in one function. */
+__attribute__((flatten)) void *hook_malloc(size_t size, caller *at) {
     return allocate(MALLOC, 0, size, at);
 }
 
@@ -241,13 +242,21 @@ void *hooks_allocate_aligned(size_t alignment, size_t size, caller *at) {
 
 /* ---- free ---- */
 
-void hook_free(void *block) {
+static __attribute__((noinline)) void free_unmarked(void *block) {
+    struct forgotten forgotten;
+    if (!real_ready()) return;
+    if (forget(block, 0, &forgotten)) recorder_freed(&forgotten);
+    real.free(block);
+}
+
+/* Like hook_malloc. */
+__attribute__((flatten)) void hook_free(void *block) {
     if (!block) return;
     uint64_t distance = mark_distance(block);
+    if (!distance) return free_unmarked(block);
     if (distance == DISTANCE_EARLY || !real_ready()) return;
-    if (distance) mark_clear(block);
-    struct forgotten forgotten;
-    if (forget(block, distance, &forgotten)) recorder_freed(&forgotten);
+    mark_clear(block);
+    recorder_end(block, 0);
     real.free((char *)block - distance);
 }
 

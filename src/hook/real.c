@@ -130,16 +130,19 @@ static void resolve(void) {
                                                                                   : BY_MALLOC);
 }
 
-bool real_ready(void) {
-    /* Acquire, in all three: who finds RESOLVED finds `real` filled, by the release below. */
-    int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
-    if (stage == RESOLVED) return true;
+/* Acquire, in all three: who finds RESOLVED finds `real` filled, by the release below. */
+static __attribute__((noinline, cold)) bool make_ready(int stage) {
     if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,
                                   memory_order_acquire, memory_order_acquire))
         return stage == RESOLVED;
     resolve();
     atomic_store_explicit(&state.stage, RESOLVED, memory_order_release);
     return true;
+}
+
+bool real_ready(void) {
+    int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
+    return __builtin_expect(stage == RESOLVED, 1) || make_ready(stage);
 }
 
 const char *real_module(void) {

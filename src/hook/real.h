@@ -68,7 +68,7 @@ bool real_is_late(void);
 bool real_is_shadowed(void);
 
 /* A zeroed block of the early heap: never given back. NULL only when the kernel has no memory. */
-void *early_allocate(size_t alignment, size_t size);
+__attribute__((noinline)) void *early_allocate(size_t alignment, size_t size);
 size_t early_size(const void *block);
 
 #endif

@@ -52,7 +52,7 @@ static void publish_countdown(uint64_t countdown) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-__attribute__((cold)) bool begin_recording(bool may_start) {
+__attribute__((noinline, cold)) bool begin_recording(bool may_start) {
     /* Acquire: as in is_recording. */
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_recording();
@@ -235,7 +235,7 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
 inline void recorder_count(const struct sample *sample) {
     event_allocate(&recorder.recording, hook_thread, sample);
     counter_add_own(&hook_thread->samples, 1);
-    if (__builtin_expect(triggers_watch, 0)) triggers_note(sample);
+    if (__builtin_expect(triggers_watch, 0)) triggers_note(*sample);
 }
 
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation

@@ -90,14 +90,14 @@ static void note_peak(void) {
     counter_raise(false, &state.peak, heap_size(&recorder.recording));
 }
 
-void triggers_note(const struct sample *sample) {
+void triggers_note(struct sample sample) {
     note_peak();
-    uint64_t rate = heap_rate(&recorder.recording, sample->heap);
-    uint64_t bytes = sampler_weight(sample->size, rate) / BYTE_ONE;
+    uint64_t rate = heap_rate(&recorder.recording, sample.heap);
+    uint64_t bytes = sampler_weight(sample.size, rate) / BYTE_ONE;
     /* Relaxed: a sum. */
     uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
     bool enough = is_due(&state.next_bytes, allocated, state.when.every_bytes);
-    bool late = is_due(&state.next_time, sample->birth, state.when.every_nanoseconds);
+    bool late = is_due(&state.next_time, sample.birth, state.when.every_nanoseconds);
     if (enough || late) write_unless_busy();
 }
 

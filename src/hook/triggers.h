@@ -6,11 +6,12 @@
 #ifndef MALLOSCOPE_HOOK_TRIGGERS_H
 #define MALLOSCOPE_HOOK_TRIGGERS_H
 
+#include "core/events.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct options;
-struct sample;
 
 /* The recording has begun. No signal is taken unless the options name one, and none that the program has a
  * handler for already; one that it installs later takes our place. */
@@ -18,7 +19,7 @@ void triggers_start(const struct options *options);
 
 /* Whether samples are to be told: something is to be written every so often. */
 extern bool triggers_watch;
-__attribute__((noinline)) void triggers_note(const struct sample *sample);
+__attribute__((noinline)) void triggers_note(struct sample sample);
 
 /* The most that is live at once from now on, weighted; 0 while nobody has asked. */
 void triggers_watch_peak(void);
