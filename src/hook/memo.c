@@ -1,37 +1,26 @@
 #include "hook/memo.h"
 
 #include "core/pages.h"
+#include "core/sampler.h"
 #include "core/unnoticed.h"
 #include "hook/python.h"
+#include "hook/routes.h"
+#include "hook/state.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
+#include <string.h>
 
-#define SETS_LOG   8 /* 256 sets in 1.6 MiB, of which only used pages become resident */
 #define WAYS       4u
-#define COMPARED   4u
-#define HINTS_LOG  10 /* 16 KiB, likewise */
-#define STACKS_LOG 13 /* 512 KiB, likewise: a recursion alone has thousands */
+#define STACKS_LOG 13 /* 512 KiB, of which only used pages become resident: a recursion alone has thousands  \
+                       */
+#define SUMMED 4u     /* words at once */
 
-struct memo_set {
-    uint32_t recent; /* which entry was used last */
-    struct memo_entry entry[WAYS];
-};
+/* Native frames that were seen with those of an interpreter only have no stack by themselves. */
+#define MERGED (MEMO_NONE - 1)
 
-/* Walks that come from the same call of malloc differ in who called its function: where return addresses of
- * some callers lay when it was last walked from there. They are mostly there again, and tell the set. */
-#define HINT_WORDS 4u
-#define HINT_NEAR  256u /* further up the stack than this is not looked */
-
-struct hint {
-    uint64_t start; /* hash of the registers; 0: none */
-    uint16_t place[HINT_WORDS];
-};
-
-/* Native frames and the interpreter's, and the stack they are together. */
 struct known_stack {
-    _Atomic uint64_t frames; /* 0: none */
-    _Atomic uint32_t stack;
+    uint64_t sum;   /* 0: none */
+    uint32_t stack; /* or MERGED */
 };
 
 struct known_set {
@@ -39,190 +28,174 @@ struct known_set {
 };
 
 struct memory {
-    struct memo_set set[1 << SETS_LOG];
-    struct hint hint[1 << HINTS_LOG];
+    uint64_t user; /* stack pointer of who is using it; 0: nobody */
+    uint32_t replaced;
+    uint64_t factor[TRACE_WORDS], of_fp, of_python, of_around, of_epoch;
+    struct unwind_trace trace;
+    struct routes routes;
     struct known_set known[1 << STACKS_LOG];
-    uint64_t serial;   /* that was given last */
-    uint32_t replaced; /* which of a full set gave way last */
 };
 
-static __thread struct memory *memory;
+static __thread struct memory *own;
 
+/* Odd ones lose nothing of a word. */
 static __attribute__((noinline, cold)) bool make_memory(void) {
     UNNOTICED;
-    memory = pages_take(sizeof(struct memory));
-    return memory != NULL;
-}
-
-static uint64_t start_of(const struct unwind_registers *registers) {
-    return ((registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
-}
-
-static struct hint *hint_of(uint64_t start) {
-    return &memory->hint[start >> (64 - HINTS_LOG)];
-}
-
-/* The words lie above the stack pointer on a stack that this thread runs on: they can be read. */
-__attribute__((no_sanitize("address"))) static struct memo_set *set_of(
-    const struct unwind_registers *registers) {
-    if (!memory && !make_memory()) return NULL;
-    uint64_t start = start_of(registers), hash = start;
-    const struct hint *hint = hint_of(start);
-    const uint64_t *stack = (const uint64_t *)registers->sp;
-    if (hint->start == start) {
-        uint64_t sum = stack[hint->place[0]] + 3 * stack[hint->place[1]] + 5 * stack[hint->place[2]] +
-                       9 * stack[hint->place[3]];
-        hash = (start + sum) * UINT64_C(0x9e3779b97f4a7c15);
-    }
-    return &memory->set[hash >> (64 - SETS_LOG)];
-}
-
-static void keep_hint(const struct unwind_registers *registers, const struct unwind_trace *trace) {
-    uint64_t start = start_of(registers);
-    struct hint *hint = hint_of(start);
-    if (hint->start == start || !trace->count) return;
-    hint->start = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    for (uint32_t i = 0; i < HINT_WORDS; i++) {
-        bool is_near = i < trace->count && trace->place[i] < HINT_NEAR;
-        hint->place[i] = is_near ? (uint16_t)trace->place[i] : 0;
-    }
-    atomic_signal_fence(memory_order_seq_cst);
-    hint->start = start;
-}
-
-__attribute__((no_sanitize("address"))) static bool is_same_walk(const struct memo_entry *entry,
-    const struct unwind_registers *registers, uint64_t around, uint64_t epoch) {
-    const struct unwind_trace *trace = &entry->trace;
-    if ((entry->pc ^ registers->pc) | (entry->sp ^ registers->sp) | (entry->around ^ around) |
-        (entry->epoch ^ epoch))
-        return false;
-    if (trace->uses_fp && entry->fp != registers->fp) return false;
-    const uint64_t *stack = (const uint64_t *)registers->sp, *word = trace->word;
-    const uint32_t *place = trace->place, *end = place + trace->count;
-    /* By four: most of the time all of them are as they were. */
-    for (; place < end; place += COMPARED, word += COMPARED)
-        if ((stack[place[0]] ^ word[0]) | (stack[place[1]] ^ word[1]) | (stack[place[2]] ^ word[2]) |
-            (stack[place[3]] ^ word[3]))
-            return false;
+    struct memory *made = pages_take(sizeof *made);
+    if (!made) return false;
+    uint64_t random[4];
+    random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
+    for (uint64_t *factor = made->factor; factor <= &made->of_epoch; factor++)
+        *factor = (random_next(random) ^ random_next(random) >> 32) | 1;
+    own = made;
     return true;
 }
 
-/* Words are compared by so many: the last one is repeated to fill up. */
+/* A handler that interrupted who is using it runs further down the stack. Who does not has found the memory
+ * free, or left by a jump out of such a handler. */
+static struct memory *enter(uint64_t sp) {
+    if ((!own && !make_memory()) || sp < own->user) return NULL;
+    own->user = sp;
+    atomic_signal_fence(memory_order_seq_cst);
+    return own;
+}
+
+static void leave(struct memory *used) {
+    atomic_signal_fence(memory_order_seq_cst);
+    used->user = 0;
+}
+
+/* ---- sums ---- */
+
+static uint64_t sum_around(const struct memory *memory, const struct route *route,
+    const struct unwind_registers *registers, uint64_t around) {
+    return route->salt + around + (route->uses_fp ? registers->fp * memory->of_fp : 0);
+}
+
+/* The stack is the thread's own, and was as large when the route was made: the words can be read. */
+__attribute__((no_sanitize("address"))) static uint64_t sum_stack(const struct memory *memory,
+    const struct route *route, const struct unwind_registers *registers, uint64_t around) {
+    const uint64_t *stack = (const uint64_t *)registers->sp, *factor = memory->factor;
+    const uint32_t *place = route->place, *end = place + route->count;
+    uint64_t sum = sum_around(memory, route, registers, around), other = 0;
+    for (; place < end; place += SUMMED, factor += SUMMED) {
+        sum += stack[place[0]] * factor[0] + stack[place[1]] * factor[1];
+        other += stack[place[2]] * factor[2] + stack[place[3]] * factor[3];
+    }
+    return sum + other;
+}
+
+static uint64_t sum_trace(const struct memory *memory, const struct route *route,
+    const struct unwind_trace *trace, const struct unwind_registers *registers, uint64_t around) {
+    uint64_t sum = sum_around(memory, route, registers, around);
+    for (uint32_t i = 0; i < trace->count; i++) sum += trace->word[i] * memory->factor[i];
+    return sum;
+}
+
+/* Words are summed up by so many: the last one is repeated to fill up. */
 static void fill_up(struct unwind_trace *trace) {
-    for (uint32_t count = trace->count; count % COMPARED; trace->count = ++count) {
+    for (uint32_t count = trace->count; count % SUMMED; trace->count = ++count) {
         trace->place[count] = trace->place[count - 1];
         trace->word[count] = trace->word[count - 1];
     }
 }
 
-static struct memo_entry *find_walk(
-    struct memo_set *set, const struct unwind_registers *registers, uint64_t around) {
-    uint64_t epoch = unwind_epoch();
-    if (!epoch) return NULL;
-    for (uint32_t i = 0; i < WAYS; i++) {
-        uint32_t way = (set->recent - i) % WAYS;
-        if (!is_same_walk(&set->entry[way], registers, around, epoch)) continue;
-        set->recent = way;
-        return &set->entry[way];
-    }
-    return NULL;
+/* ---- stacks ---- */
+
+static uint64_t mixed(uint64_t sum) {
+    return ((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-/* ---- with an interpreter ---- */
-
-static uint64_t frames_of(const struct memo *memo) {
-    uint64_t both = memo->python * UINT64_C(0xc2b2ae3d27d4eb4f) + memo->entry->serial;
-    return ((both ^ both >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+static uint64_t with_python(const struct memo *memo) {
+    return mixed(memo->native + memo->python * memo->memory->of_python);
 }
 
-static struct known_stack *known_of(uint64_t frames) {
-    return memory->known[frames >> (64 - STACKS_LOG)].stack;
+static struct known_stack *known_of(struct memory *memory, uint64_t sum) {
+    return memory->known[sum >> (64 - STACKS_LOG)].stack;
 }
 
-static uint64_t frames_known(struct known_stack *known) {
-    return atomic_load_explicit(&known->frames, memory_order_relaxed);
-}
-
-/* A signal handler may put another one here at any time: the stack is read first and believed last. The
- * memory is the thread's own: relaxed, and fences that only the compiler heeds. */
-static uint32_t find_known(uint64_t frames) {
-    struct known_stack *known = known_of(frames);
-    for (uint32_t i = 0; i < WAYS; i++) {
-        uint32_t stack = atomic_load_explicit(&known[i].stack, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst);
-        if (frames_known(&known[i]) == frames) return stack;
-    }
+static uint32_t find_known(struct memory *memory, uint64_t sum) {
+    const struct known_stack *known = known_of(memory, sum);
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (known[i].sum == sum) return known[i].stack;
     return MEMO_NONE;
 }
 
-static struct known_stack *place_for(uint64_t frames) {
-    struct known_stack *known = known_of(frames);
-    for (uint32_t i = 0; i < WAYS; i++)
-        if (!frames_known(&known[i]) || frames_known(&known[i]) == frames) return &known[i];
-    return &known[++memory->replaced % WAYS];
-}
-
-static void keep_known(uint64_t frames, uint32_t stack) {
-    struct known_stack *known = place_for(frames);
-    atomic_store_explicit(&known->frames, 0, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&known->stack, stack, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&known->frames, frames, memory_order_relaxed);
+static void keep_known(struct memory *memory, uint64_t sum, uint32_t stack) {
+    struct known_stack *known = known_of(memory, sum);
+    uint32_t way = 0;
+    while (way < WAYS && known[way].sum && known[way].sum != sum) way++;
+    if (way == WAYS) way = ++memory->replaced % WAYS;
+    known[way] = (struct known_stack){sum, stack};
 }
 
 /* ---- the whole ---- */
 
-uint32_t memo_stack(
-    const struct unwind_registers *registers, uint64_t around, bool is_locked, struct memo *ret_memo) {
-    struct memo_set *set = set_of(registers);
-    *ret_memo = (struct memo){0};
-    if (!set) return MEMO_NONE;
-    ret_memo->entry = find_walk(set, registers, around);
-    ret_memo->is_same = ret_memo->entry != NULL;
-    if (!ret_memo->entry) {
-        set->recent = (set->recent + 1) % WAYS;
-        ret_memo->entry = &set->entry[set->recent];
-        return MEMO_NONE;
+/* The sum of the native frames, and their stack. */
+static uint32_t find_native(const struct unwind_registers *registers, uint64_t top, struct memo *memo) {
+    struct routes *routes = &memo->memory->routes;
+    struct route_set *set = routes_from(routes, registers, top);
+    for (uint32_t i = 0; i < ROUTES_WAYS; i++) {
+        uint32_t way = (set->recent - i) % ROUTES_WAYS;
+        const struct route *route = route_of(routes, set, way, registers);
+        if (!route) continue;
+        memo->native = mixed(sum_stack(memo->memory, route, registers, memo->around));
+        uint32_t stack = find_known(memo->memory, memo->native);
+        if (stack == MEMO_NONE) continue;
+        set->recent = way;
+        return stack;
     }
-    /* The walk is known by now to come through no signal frame, so that these can be read. */
-    if (hook_python_walk) ret_memo->python = hook_python_sign(is_locked);
-    if (ret_memo->entry->python == ret_memo->python) return ret_memo->entry->stack;
-    return find_known(frames_of(ret_memo));
+    return MEMO_NONE;
 }
 
-/* A handler runs further down the stack (or on another one): it would leave another sp. */
-void memo_begin(struct memo *memo, const struct unwind_registers *registers, uint64_t around) {
-    struct memo_entry *entry = memo->entry;
-    entry->pc = 0;
-    entry->sp = registers->sp;
-    entry->epoch = unwind_epoch();
-    entry->around = around;
-    entry->serial = ++memory->serial;
-    atomic_signal_fence(memory_order_seq_cst);
+uint32_t memo_stack(const struct unwind_registers *registers, const struct thread_record *thread,
+    uint64_t around, bool is_locked, struct memo *ret_memo) {
+    uint64_t epoch = unwind_epoch(), sp = registers->sp;
+    ret_memo->memory = NULL;
+    if (!epoch || sp < thread->stack_low || sp >= thread->stack_high) return MEMO_NONE;
+    struct memory *memory = enter(sp);
+    if (!memory) return MEMO_NONE;
+    ret_memo->memory = memory;
+    ret_memo->trace = NULL;
+    ret_memo->around = around * memory->of_around + epoch * memory->of_epoch;
+    ret_memo->python = 0;
+    uint32_t stack = find_native(registers, thread->stack_high, ret_memo);
+    if (stack == MEMO_NONE)
+        ret_memo->trace = &memory->trace;
+    else if (hook_python_walk) {
+        /* The walk is known by now to come through no signal frame, so that these can be read. */
+        ret_memo->python = hook_python_sign(is_locked);
+        if (ret_memo->python) stack = find_known(memory, with_python(ret_memo));
+    }
+    if (stack == MEMO_NONE || stack == MERGED) return MEMO_NONE;
+    leave(memory);
+    return stack;
 }
 
-void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
-    struct memo_entry *entry = memo->entry;
-    if (!memo->is_same) {
-        atomic_signal_fence(memory_order_seq_cst);
-        if (entry->sp != registers->sp || entry->pc != 0 || !entry->trace.whole) return;
-        fill_up(&entry->trace);
-        entry->fp = registers->fp;
-        entry->python = memo->python;
-        entry->stack = stack;
-        atomic_signal_fence(memory_order_seq_cst);
-        entry->pc = registers->pc;
-        keep_hint(registers, &entry->trace);
+void memo_keep(struct memo *memo, const struct unwind_registers *registers,
+    const struct thread_record *thread, uint32_t stack) {
+    struct unwind_trace *trace = memo->trace;
+    struct memory *memory = memo->memory;
+    if (stack != MEMO_NONE && (!trace || (trace->whole && trace->count))) {
+        if (trace) {
+            fill_up(trace);
+            const struct route *route = routes_keep(&memory->routes, registers, trace, thread->stack_high);
+            memo->native = mixed(sum_trace(memory, route, trace, registers, memo->around));
+        }
+        if (memo->python) {
+            if (trace) keep_known(memory, memo->native, MERGED);
+            keep_known(memory, with_python(memo), stack);
+        } else
+            keep_known(memory, memo->native, stack);
     }
-    if (memo->python) keep_known(frames_of(memo), stack);
+    leave(memory);
 }
 
 void memo_free(void) {
-    struct memory *former = memory;
-    memory = NULL; /* first: a signal handler may come in between */
+    struct memory *former = own;
+    own = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    if (former) pages_give(former, sizeof *former);
+    /* Not what is in use still, above a handler that forked. */
+    if (former && !former->user) pages_give(former, sizeof *former);
     python_thread_ends();
 }

@@ -1,44 +1,39 @@
-/* What a thread's recent walks came to: in exact mode most allocations come from a stack that was walked a
- * moment ago.
+/* What a thread's walks came to: in exact mode most allocations come from a stack that was walked before.
  *
- * An entry holds the registers a walk started from and the words it read from the stack. Where all of them
- * are as they were, and the modules too, the native frames are the same. Without an interpreter so is the
- * stack, and neither the walk nor the search in the stack table is needed. With one, many lines of Python
- * come from the same native frames: which stack it is, is found by those and by the signature of the
- * interpreter's frames. Each thread has its own, in memory that only it uses. */
+ * A walk depends on the registers it starts from and on the words it reads from the stack. Where it reads
+ * them, its route, is known from the walks that started at the same place. The words on the route, the
+ * modules and whatever else a stack is made of (scopes, heap) are summed up to 64 bits, with a factor of its
+ * own for each that nobody knows; by this sum the number of the stack is found. With an interpreter, many
+ * lines of Python come from the same native frames: the signature of the interpreter's frames is summed up
+ * too.
+ *
+ * Each thread has its own, in memory that only it uses, and for the stack that it was made with: no other is
+ * known to be there still. A signal handler that comes while the memory is in use does without. */
 #ifndef MALLOSCOPE_HOOK_MEMO_H
 #define MALLOSCOPE_HOOK_MEMO_H
 
+#include "core/recording.h"
 #include "unwind/unwind.h"
 
 #define MEMO_NONE UINT32_MAX
 
-struct memo_entry {
-    uint64_t pc, sp, fp; /* pc 0: not valid */
-    uint64_t epoch;      /* of the modules, when the walk began */
-    uint64_t around;     /* what else the stack is made of: the thread's scopes, the heap */
-    uint64_t serial;     /* of this walk; no other one of the thread has it */
-    uint64_t python;     /* signature of the interpreter's frames (python.h) that it met; 0: none */
-    uint32_t stack;      /* with those */
-    struct unwind_trace trace;
-};
-
 /* What is known of a stack. */
 struct memo {
-    struct memo_entry *entry; /* its native frames, or what is to be filled by a walk; NULL: no memory */
-    bool is_same;             /* a walk would come to the native frames of `entry` */
-    uint64_t python;          /* signature of the interpreter's frames, then */
+    struct memory *memory;      /* NULL: there is none, and nothing to be kept */
+    struct unwind_trace *trace; /* to be filled by the walk; NULL: the native frames are known */
+    uint64_t around;            /* what the walk depends on besides the stack */
+    uint64_t native;            /* the sum, if the native frames are known */
+    uint64_t python;            /* signature of the interpreter's frames (python.h); 0: none */
 };
 
 /* The number of the stack, if a walk from these registers in the calling thread would find it again, with the
  * same `around` it. Otherwise MEMO_NONE. `is_locked`: as for python_sign (python.h). */
-uint32_t memo_stack(
-    const struct unwind_registers *registers, uint64_t around, bool is_locked, struct memo *ret_memo);
+uint32_t memo_stack(const struct unwind_registers *registers, const struct thread_record *thread,
+    uint64_t around, bool is_locked, struct memo *ret_memo);
 
-/* Around the walk that fills the entry's trace. What a signal handler's walk has spoilt in between is not
- * kept. */
-void memo_begin(struct memo *memo, const struct unwind_registers *registers, uint64_t around);
-void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack);
+/* The walk that is made then came to `stack`, which may be MEMO_NONE. */
+void memo_keep(struct memo *memo, const struct unwind_registers *registers,
+    const struct thread_record *thread, uint32_t stack);
 
 /* The calling thread ends. */
 void memo_free(void);

@@ -195,12 +195,11 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t h
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
     /* Of the interpreter's objects only who holds its lock may allocate one. */
     bool is_locked = heap && heap == recorder.objects;
-    uint32_t stack = memo_stack(caller, around, is_locked, &memo);
+    uint32_t stack = memo_stack(caller, hook_thread, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
-    if (!memo.entry) return walk_stack(caller, heap, NULL, NULL);
-    if (!memo.is_same) memo_begin(&memo, caller, around);
-    stack = walk_stack(caller, heap, memo.is_same ? NULL : &memo.entry->trace, &memo.python);
-    if (stack != STACK_DROPPED && stack != UINT32_MAX) memo_keep(&memo, caller, stack);
+    if (!memo.memory) return walk_stack(caller, heap, NULL, NULL);
+    stack = walk_stack(caller, heap, memo.trace, &memo.python);
+    memo_keep(&memo, caller, hook_thread, stack == STACK_DROPPED ? MEMO_NONE : stack);
     return stack;
 }
 

@@ -1,0 +1,61 @@
+/* Where on the stack walks read what they depend on: a walk that starts from the same pc and sp as a former
+ * one, and finds the same words there, need not be made.
+ *
+ * Walks that start at one place may take several routes, since their callers' frames are of other sizes.
+ * Where they are too many, as in a function that all others call to allocate, they are told apart by the
+ * caller, whose return address all of them have in the same place; where that is not enough, by its caller
+ * too.
+ *
+ *     sets   start ─► [a b c d]            the routes from there, or
+ *            start ─► next: word 3 ─► start + word 3 ─► [a b c d]
+ *     ring   … a ... │ c .. │ b .... │     as they were made; the oldest give way
+ */
+#ifndef MALLOSCOPE_HOOK_ROUTES_H
+#define MALLOSCOPE_HOOK_ROUTES_H
+
+#include "unwind/unwind.h"
+
+#include <stddef.h>
+
+#define ROUTES_WAYS     4u
+#define ROUTES_SETS_LOG 12         /* 256 KiB, of which only used pages become resident */
+#define ROUTES_RING     (1u << 20) /* bytes, likewise */
+
+struct route {
+    uint64_t pc, sp;
+    uint64_t salt; /* from all of this: no two routes have the same */
+    uint32_t uses_fp;
+    uint32_t count;
+    uint32_t place[TRACE_WORDS]; /* as in a trace; only `count` of them are there */
+};
+
+struct route_set {
+    _Alignas(64) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
+    uint32_t recent;                       /* which was of use last */
+    uint32_t next; /* where the word is that tells them apart, plus one; 0: they need not be */
+};
+
+/* Zeroed memory is without any. */
+struct routes {
+    uint64_t made; /* bytes of the ring, ever */
+    struct route_set set[1 << ROUTES_SETS_LOG];
+    _Alignas(64) unsigned char ring[ROUTES_RING + sizeof(struct route)];
+};
+
+/* Those that a walk from here may take. `top` is where the stack ends. */
+struct route_set *routes_from(struct routes *routes, const struct unwind_registers *registers, uint64_t top);
+
+/* One of them. NULL: it is not there, or starts elsewhere. */
+static inline const struct route *route_of(const struct routes *routes, const struct route_set *set,
+    uint32_t way, const struct unwind_registers *registers) {
+    uint64_t at = set->at[way];
+    const struct route *route = (const struct route *)&routes->ring[at % ROUTES_RING];
+    bool is_there = at && routes->made - at < ROUTES_RING;
+    return is_there && route->pc == registers->pc && route->sp == registers->sp ? route : NULL;
+}
+
+/* The route of a walk that was made. */
+const struct route *routes_keep(struct routes *routes, const struct unwind_registers *registers,
+    const struct unwind_trace *trace, uint64_t top);
+
+#endif
