@@ -11,9 +11,8 @@
 #include <string.h>
 
 #define WAYS       4u
-#define STACKS_LOG 13 /* 512 KiB, of which only used pages become resident: a recursion alone has thousands  \
-                       */
-#define SUMMED 4u     /* words at once */
+#define STACKS_LOG 13 /* 32,768 stacks in 512 KiB: a recursion alone has thousands */
+#define SUMMED     4u /* words at once */
 
 /* Native frames that were seen with those of an interpreter only have no stack by themselves. */
 #define MERGED (MEMO_NONE - 1)
@@ -195,7 +194,7 @@ void memo_free(void) {
     struct memory *former = own;
     own = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    /* Not what is in use still, above a handler that forked. */
-    if (former && !former->user) pages_give(former, sizeof *former);
+    /* Not what is in use still, further up the stack than a handler that forked. */
+    if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) pages_give(former, sizeof *former);
     python_thread_ends();
 }
