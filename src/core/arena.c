@@ -99,6 +99,9 @@ static bool map_piece(struct recording *recording, int file, uint32_t piece) {
     uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t)start);
     if (base == MAP_FAILED) return false;
+    /* At a fault the kernel reads ahead, on some machines by megabytes: it would clear space that a small
+     * program never uses. Who gets to the later pieces is well served by that. */
+    if (piece == 0) madvise(base, size, MADV_RANDOM);
     uintptr_t none = 0;
     /* Release: goes with the acquire in is_mapped. */
     if (!atomic_compare_exchange_strong_explicit(&recording->piece[piece], &none, (uintptr_t)base - start,
