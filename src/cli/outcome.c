@@ -21,7 +21,7 @@ void outcome_print(const char *recording, double seconds, const char *more) {
     struct problem problem = {0};
     struct model *model;
     cleanup_text char *path = outcome_path(recording);
-    if (model_load(recording, &model, &problem) < 0) {
+    if (model_load_recording(recording, &model, &problem) < 0) {
         message_problem(&problem);
         return;
     }

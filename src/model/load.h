@@ -24,6 +24,12 @@ struct builder {
     bool failed; /* out of memory: the model is not whole and only good to be freed */
 };
 
+/* Begins with an empty model. */
+int builder_start(struct builder *builder, struct problem *problem);
+/* Adds up what is there. Gives the model, or frees it. */
+int builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem);
+void builder_discard(struct builder *builder);
+
 /* Adds a sentence to the model's warning. */
 void builder_warn(struct builder *builder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

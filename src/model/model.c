@@ -1,13 +1,12 @@
 #include "model/model.h"
 
-#include "model/archive.h"
 #include "model/load.h"
 #include "model/module_map.h"
+#include "model/source.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int compare_modules(const void *a, const void *b) {
     const struct model_module *x = a, *y = b;
@@ -60,6 +59,10 @@ static bool sort_modules(struct model *model) {
     return module_map_make(model);
 }
 
+static int out_of_memory(struct problem *problem) {
+    return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+}
+
 static bool sum_up(struct builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
@@ -87,182 +90,46 @@ static bool sum_up(struct builder *builder) {
     return sort_modules(model);
 }
 
-static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
-    struct snapshot snapshot;
-    file->is_passed_on = builder->archive != NULL;
-    int r = snapshot_take(file, &snapshot, problem);
-    if (r < 0) return r;
-    r = load_recording(builder, &snapshot, file->path, problem);
-    if (r == 0 && builder->archive) archive_writer_add_recording(builder->archive, &snapshot);
-    snapshot_free(&snapshot);
-    return r;
-}
-
-/* Takes the names out of an archive. Without them it is as good as a recording. */
-static bool add_names(struct builder *builder, const struct archive *archive) {
-    struct model *model = builder->model;
-    struct model_names names = {.size = archive->names.size};
-    struct problem problem;
-    if (archive->is_cut)
-        builder_warn_damage(builder, "the archive '%s' is cut off: parts of it are missing", archive->path);
-    if (!names.size) return false;
-    if (archive_take_names(archive, &names.bytes, &problem) < 0) {
-        builder_warn_damage(builder, "%s", problem.what);
-        return false;
-    }
-    names.path = strdup(archive->path);
-    if (!names.path ||
-        !builder_grow(&model->names, &builder->names_capacity, model->names_count, 1, sizeof *model->names)) {
-        free(names.path);
-        free(names.bytes);
-        return false;
-    }
-    model->names[model->names_count++] = names;
-    return true;
-}
-
-/* A recording that cannot be read does not hide the others. Fails if none can. */
-static int add_archive(struct builder *builder, const struct archive *archive, struct problem *problem) {
-    struct model *model = builder->model;
-    size_t before = model->process_count;
-    struct problem first = {0};
-    bool has_names = add_names(builder, archive);
-    for (size_t i = 0; i < archive->recording_count && !builder->failed; i++) {
-        struct recording_file file;
-        struct problem own;
-        int r = archive_take_recording(archive, i, &file, &own);
-        if (r == 0) {
-            r = add_recording(builder, &file, &own);
-            recording_file_close(&file);
-        }
-        if (r == 0) {
-            struct model_process *process = &model->processes[model->process_count - 1];
-            process->has_names = has_names;
-            process->names = (uint32_t)model->names_count - has_names;
-            process->names_space = (uint32_t)i;
-            continue;
-        }
-        if (first.kind == 0 || builder->failed) first = own;
-        if (archive->recording_count > 1) builder_warn_damage(builder, "%s: left out", own.what);
-    }
-    if (model->process_count > before && !builder->failed) return 0;
-    return problem_set(problem, first.kind, first.remedy, "%s", first.what);
-}
-
-static int add_file(struct builder *builder, const char *path, int writer, struct problem *problem) {
-    struct recording_file file;
-    int r = recording_file_open(path, writer, &file, problem);
-    if (r < 0) return r;
-    file.is_glance = builder->is_glance;
-    if (archive_is_one(file.descriptor)) {
-        struct archive archive;
-        r = archive_open(file.descriptor, path, &archive, problem);
-        if (r == 0) r = add_archive(builder, &archive, problem);
-        archive_close(&archive);
-    } else {
-        r = add_recording(builder, &file, problem);
-    }
-    recording_file_close(&file);
-    return r;
-}
-
-/* Is it one that was added already, by another of the names given? */
-static bool is_known(const struct model *model, const char *path) {
-    struct stat file, known;
-    if (stat(path, &file) < 0) return false;
-    for (size_t i = 0; i < model->process_count; i++)
-        if (stat(model->processes[i].source, &known) == 0 && file.st_dev == known.st_dev &&
-            file.st_ino == known.st_ino)
-            return true;
-    return false;
-}
-
-/* Adds what one name stands for. Of several recordings a bad one does not hide the good ones: it is left out,
- * with a warning, and `first_problem` says why. A name that leads to nothing is a mistake, and fails. */
-static int add_source(struct builder *builder, const char *name, bool is_only, struct problem *first_problem,
-    struct problem *problem) {
-    struct source source = {0};
-    int r = source_find(name, &source, problem);
-    for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
-        if (!is_only && is_known(builder->model, source.paths[i])) continue;
-        struct problem own;
-        if (add_file(builder, source.paths[i], source.pid, &own) == 0) continue;
-        if (first_problem->kind == 0 || builder->failed) *first_problem = own;
-        if (!source.is_folder && own.kind == PROBLEM_MISSING) {
-            *problem = own;
-            r = -own.kind;
-        } else if (source.is_folder || !is_only) {
-            builder_warn_damage(builder, "%s: left out", own.what);
-        }
-    }
-    source_free(&source);
-    return r;
-}
-
-/* How sources are read. */
-struct reading {
-    struct archive_writer *archive;
-    uint64_t until;
-    bool is_glance, with_samples;
-};
-
-static int load(const char *const *names, size_t count, struct reading reading, struct model **ret_model,
-    struct problem *problem) {
-    struct builder builder = {.model = calloc(1, sizeof *builder.model),
-        .archive = reading.archive,
-        .until = reading.until,
-        .is_glance = reading.is_glance,
-        .with_samples = reading.with_samples};
-    struct model *model = builder.model;
-    if (!model)
-        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
-    model->exact = model->totals.exact_is_complete = true;
-    struct problem first_problem = {0}, mistake = {0};
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < count && !builder.failed; i++)
-        r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
-    if (r < 0) first_problem = mistake;
-    if (r < 0 || model->process_count == 0 || builder.failed) {
-        free(builder.frame_starts);
-        model_free(model);
-        return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
-    }
-    bool whole = sum_up(&builder);
-    free(builder.frame_starts);
-    if (!whole) {
-        model_free(model);
-        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
-    }
-    *ret_model = model;
+int builder_start(struct builder *builder, struct problem *problem) {
+    builder->model = calloc(1, sizeof *builder->model);
+    if (!builder->model) return out_of_memory(problem);
+    builder->model->exact = builder->model->totals.exact_is_complete = true;
     return 0;
 }
 
-int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
-    struct model **ret_model, struct problem *problem) {
-    return load(names, count, (struct reading){.archive = archive, .until = UINT64_MAX}, ret_model, problem);
+void builder_discard(struct builder *builder) {
+    free(builder->frame_starts);
+    model_free(builder->model);
 }
 
-int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
-    return load(&name, 1, (struct reading){.until = (uint64_t)(seconds * 1e9)}, ret_model, problem);
+int builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem) {
+    if (!sum_up(builder)) {
+        builder_discard(builder);
+        return out_of_memory(problem);
+    }
+    free(builder->frame_starts);
+    *ret_model = builder->model;
+    return 0;
 }
 
-int model_load_with_samples(
-    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    return load(
-        names, count, (struct reading){.until = UINT64_MAX, .with_samples = true}, ret_model, problem);
-}
-
-int model_load_many(
-    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    return model_load_and_archive(names, count, NULL, ret_model, problem);
-}
-
-int model_load(const char *name, struct model **ret_model, struct problem *problem) {
-    return model_load_many(&name, 1, ret_model, problem);
-}
-
-int model_glance(const char *path, struct model **ret_model, struct problem *problem) {
-    return load(&path, 1, (struct reading){.until = UINT64_MAX, .is_glance = true}, ret_model, problem);
+int model_load_recording(const char *path, struct model **ret_model, struct problem *problem) {
+    struct builder builder = {.until = UINT64_MAX};
+    struct recording_file file;
+    struct snapshot snapshot;
+    int r = builder_start(&builder, problem);
+    if (r < 0) return r;
+    r = recording_file_open(path, 0, &file, problem);
+    if (r == 0) {
+        r = snapshot_take(&file, &snapshot, problem);
+        recording_file_close(&file);
+    }
+    if (r == 0) {
+        r = load_recording(&builder, &snapshot, path, problem);
+        snapshot_free(&snapshot);
+    }
+    if (r == 0) return builder_finish(&builder, ret_model, problem);
+    builder_discard(&builder);
+    return r;
 }
 
 const char *model_find_text(const struct model *model, uint32_t process, uint64_t number) {

@@ -230,6 +230,9 @@ struct model {
     bool damaged; /* something of a recording is missing or cannot be trusted; `warning` says what */
 };
 
+/* A recording that was just made. */
+int model_load_recording(const char *path, struct model **ret_model, struct problem *problem);
+
 /* `source` is a path of a recording or of an archive, a folder of recordings, or the number of a running
  * process.
  * On success the caller frees `*ret_model` with model_free. */

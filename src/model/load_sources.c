@@ -1,0 +1,172 @@
+/* Models of what the user names: recordings, archives, folders, processes, and several of these. */
+#include "model/archive.h"
+#include "model/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
+    struct snapshot snapshot;
+    file->is_passed_on = builder->archive != NULL;
+    int r = snapshot_take(file, &snapshot, problem);
+    if (r < 0) return r;
+    r = load_recording(builder, &snapshot, file->path, problem);
+    if (r == 0 && builder->archive) archive_writer_add_recording(builder->archive, &snapshot);
+    snapshot_free(&snapshot);
+    return r;
+}
+
+/* Takes the names out of an archive. Without them it is as good as a recording. */
+static bool add_names(struct builder *builder, const struct archive *archive) {
+    struct model *model = builder->model;
+    struct model_names names = {.size = archive->names.size};
+    struct problem problem;
+    if (archive->is_cut)
+        builder_warn_damage(builder, "the archive '%s' is cut off: parts of it are missing", archive->path);
+    if (!names.size) return false;
+    if (archive_take_names(archive, &names.bytes, &problem) < 0) {
+        builder_warn_damage(builder, "%s", problem.what);
+        return false;
+    }
+    names.path = strdup(archive->path);
+    if (!names.path ||
+        !builder_grow(&model->names, &builder->names_capacity, model->names_count, 1, sizeof *model->names)) {
+        free(names.path);
+        free(names.bytes);
+        return false;
+    }
+    model->names[model->names_count++] = names;
+    return true;
+}
+
+/* A recording that cannot be read does not hide the others. Fails if none can. */
+static int add_archive(struct builder *builder, const struct archive *archive, struct problem *problem) {
+    struct model *model = builder->model;
+    size_t before = model->process_count;
+    struct problem first = {0};
+    bool has_names = add_names(builder, archive);
+    for (size_t i = 0; i < archive->recording_count && !builder->failed; i++) {
+        struct recording_file file;
+        struct problem own;
+        int r = archive_take_recording(archive, i, &file, &own);
+        if (r == 0) {
+            r = add_recording(builder, &file, &own);
+            recording_file_close(&file);
+        }
+        if (r == 0) {
+            struct model_process *process = &model->processes[model->process_count - 1];
+            process->has_names = has_names;
+            process->names = (uint32_t)model->names_count - has_names;
+            process->names_space = (uint32_t)i;
+            continue;
+        }
+        if (first.kind == 0 || builder->failed) first = own;
+        if (archive->recording_count > 1) builder_warn_damage(builder, "%s: left out", own.what);
+    }
+    if (model->process_count > before && !builder->failed) return 0;
+    return problem_set(problem, first.kind, first.remedy, "%s", first.what);
+}
+
+static int add_file(struct builder *builder, const char *path, int writer, struct problem *problem) {
+    struct recording_file file;
+    int r = recording_file_open(path, writer, &file, problem);
+    if (r < 0) return r;
+    file.is_glance = builder->is_glance;
+    if (archive_is_one(file.descriptor)) {
+        struct archive archive;
+        r = archive_open(file.descriptor, path, &archive, problem);
+        if (r == 0) r = add_archive(builder, &archive, problem);
+        archive_close(&archive);
+    } else {
+        r = add_recording(builder, &file, problem);
+    }
+    recording_file_close(&file);
+    return r;
+}
+
+/* Is it one that was added already, by another of the names given? */
+static bool is_known(const struct model *model, const char *path) {
+    struct stat file, known;
+    if (stat(path, &file) < 0) return false;
+    for (size_t i = 0; i < model->process_count; i++)
+        if (stat(model->processes[i].source, &known) == 0 && file.st_dev == known.st_dev &&
+            file.st_ino == known.st_ino)
+            return true;
+    return false;
+}
+
+/* Adds what one name stands for. Of several recordings a bad one does not hide the good ones: it is left out,
+ * with a warning, and `first_problem` says why. A name that leads to nothing is a mistake, and fails. */
+static int add_source(struct builder *builder, const char *name, bool is_only, struct problem *first_problem,
+    struct problem *problem) {
+    struct source source = {0};
+    int r = source_find(name, &source, problem);
+    for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
+        if (!is_only && is_known(builder->model, source.paths[i])) continue;
+        struct problem own;
+        if (add_file(builder, source.paths[i], source.pid, &own) == 0) continue;
+        if (first_problem->kind == 0 || builder->failed) *first_problem = own;
+        if (!source.is_folder && own.kind == PROBLEM_MISSING) {
+            *problem = own;
+            r = -own.kind;
+        } else if (source.is_folder || !is_only) {
+            builder_warn_damage(builder, "%s: left out", own.what);
+        }
+    }
+    source_free(&source);
+    return r;
+}
+
+/* How sources are read. */
+struct reading {
+    struct archive_writer *archive;
+    uint64_t until;
+    bool is_glance, with_samples;
+};
+
+static int load(const char *const *names, size_t count, struct reading reading, struct model **ret_model,
+    struct problem *problem) {
+    struct builder builder = {.archive = reading.archive,
+        .until = reading.until,
+        .is_glance = reading.is_glance,
+        .with_samples = reading.with_samples};
+    struct problem first_problem = {0}, mistake = {0};
+    int r = builder_start(&builder, problem);
+    if (r < 0) return r;
+    for (size_t i = 0; r == 0 && i < count && !builder.failed; i++)
+        r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
+    if (r < 0) first_problem = mistake;
+    if (r == 0 && builder.model->process_count && !builder.failed)
+        return builder_finish(&builder, ret_model, problem);
+    builder_discard(&builder);
+    return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
+}
+
+int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
+    struct model **ret_model, struct problem *problem) {
+    return load(names, count, (struct reading){.archive = archive, .until = UINT64_MAX}, ret_model, problem);
+}
+
+int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
+    return load(&name, 1, (struct reading){.until = (uint64_t)(seconds * 1e9)}, ret_model, problem);
+}
+
+int model_load_with_samples(
+    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
+    return load(
+        names, count, (struct reading){.until = UINT64_MAX, .with_samples = true}, ret_model, problem);
+}
+
+int model_load_many(
+    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
+    return model_load_and_archive(names, count, NULL, ret_model, problem);
+}
+
+int model_load(const char *name, struct model **ret_model, struct problem *problem) {
+    return model_load_many(&name, 1, ret_model, problem);
+}
+
+int model_glance(const char *path, struct model **ret_model, struct problem *problem) {
+    return load(&path, 1, (struct reading){.until = UINT64_MAX, .is_glance = true}, ret_model, problem);
+}
