@@ -1,4 +1,5 @@
 #include "cli/dump_wishes.h"
+#include "cli/memory.h"
 #include "cli/output_pattern.h"
 #include "core/dump_when.h"
 
@@ -32,8 +33,8 @@ int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem) {
 
 void dump_wishes_set_environment(const struct dump_wishes *wishes) {
     if (!wishes->absolute) return;
-    setenv("MALLOSCOPE_DUMP", wishes->absolute, 1);
-    setenv("MALLOSCOPE_DUMP_FORMAT", dump_format_choices[wishes->format], 1);
-    if (is_given(wishes->when)) setenv("MALLOSCOPE_DUMP_AT", wishes->when, 1);
-    if (is_given(wishes->signal)) setenv("MALLOSCOPE_SIGNAL", wishes->signal, 1);
+    set_variable("MALLOSCOPE_DUMP", wishes->absolute);
+    set_variable("MALLOSCOPE_DUMP_FORMAT", dump_format_choices[wishes->format]);
+    if (is_given(wishes->when)) set_variable("MALLOSCOPE_DUMP_AT", wishes->when);
+    if (is_given(wishes->signal)) set_variable("MALLOSCOPE_SIGNAL", wishes->signal);
 }

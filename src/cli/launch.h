@@ -9,11 +9,13 @@ struct launched {
     int status; /* as of waitpid */
 };
 
-/* Runs `path` with `arguments` (which ends with NULL) and waits for it. `prepare` is called in the child,
- * with its pid in place, to set the environment. While waiting, SIGINT and SIGQUIT from the terminal are the
- * program's alone, and SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 sent to us are passed on. */
-int launch_and_wait(const char *path, char **arguments, void (*prepare)(void *context), void *context,
-    struct launched *ret_launched, struct problem *problem);
+#define PID_TEXT_SIZE 12
+
+/* Runs `path` with `arguments` (which ends with NULL) and waits for it. `pid_text`, of PID_TEXT_SIZE, gets
+ * its pid before it starts: it may be a part of the environment. While waiting, SIGINT and SIGQUIT from the
+ * terminal are the program's alone, and SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 sent to us are passed on. */
+int launch_and_wait(const char *path, char **arguments, char *pid_text, struct launched *ret_launched,
+    struct problem *problem);
 
 /* Ends like the program did: with its exit code, or by the signal that killed it (without a core dump of our
  * own). */

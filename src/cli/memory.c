@@ -48,6 +48,10 @@ char *copy_text(const char *text) {
     return checked(strdup(text));
 }
 
+void set_variable(const char *name, const char *value) {
+    if (setenv(name, value, 1) != 0) memory_is_short();
+}
+
 char *format_text(const char *format, ...) {
     char *text = NULL;
     va_list arguments;

@@ -7,7 +7,8 @@
 void *allocate(size_t size);                 /* zeroed */
 void *reallocate(void *memory, size_t size); /* grows or makes */
 char *copy_text(const char *text);
-_Noreturn void memory_is_short(void); /* ends the command */
+void set_variable(const char *name, const char *value); /* of the environment */
+_Noreturn void memory_is_short(void);                   /* ends the command */
 
 /* How the command ends then, where that is not as usual: with another status; and after `restore`, for
  * instance of the terminal, so that the message can be seen. */

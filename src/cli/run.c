@@ -66,25 +66,26 @@ static const char examples[] = "  malloscope run -- ./server --port 8080\n"
 static void set_number(const char *name, uint64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    setenv(name, text, 1);
+    set_variable(name, text);
 }
 
-/* Runs in the child, before it becomes the program. */
-static void set_environment(void *context) {
-    const struct run *run = context;
+#define ROOT "MALLOSCOPE_ROOT=" /* the program's pid follows */
+static char root[sizeof ROOT + PID_TEXT_SIZE] = ROOT;
+
+static void set_environment(const struct run *run) {
     cleanup_text char *preload = library_preload_value(run->library, getenv("LD_PRELOAD"));
-    setenv("LD_PRELOAD", preload, 1);
-    setenv("MALLOSCOPE_OUTPUT", run->pattern, 1);
-    setenv("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0", 1);
-    setenv("MALLOSCOPE_FORCE", run->force ? "1" : "0", 1);
+    set_variable("LD_PRELOAD", preload);
+    set_variable("MALLOSCOPE_OUTPUT", run->pattern);
+    set_variable("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0");
+    set_variable("MALLOSCOPE_FORCE", run->force ? "1" : "0");
     if (run->rate) set_number("MALLOSCOPE_RATE", run->rate);
     if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
-    setenv("MALLOSCOPE_STACKS", stack_choices[run->stacks], 1);
-    if (run->thread_frames) setenv("MALLOSCOPE_THREAD_FRAMES", "1", 1);
-    if (run->python_objects) setenv("MALLOSCOPE_PYTHON_OBJECTS", "1", 1);
+    set_variable("MALLOSCOPE_STACKS", stack_choices[run->stacks]);
+    if (run->thread_frames) set_variable("MALLOSCOPE_THREAD_FRAMES", "1");
+    if (run->python_objects) set_variable("MALLOSCOPE_PYTHON_OBJECTS", "1");
     if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
     dump_wishes_set_environment(&run->dumps);
-    set_number("MALLOSCOPE_ROOT", (uint64_t)getpid());
+    if (putenv(root) != 0) memory_is_short();
 }
 
 /* Afterwards */
@@ -262,7 +263,8 @@ int command_run(int argc, char **argv) {
     uint64_t start = realtime();
     struct launched launched;
     struct problem problem = {0};
-    if (!code && launch_and_wait(run.program, run.arguments, set_environment, &run, &launched, &problem) < 0)
+    if (!code) set_environment(&run);
+    if (!code && launch_and_wait(run.program, run.arguments, root + strlen(ROOT), &launched, &problem) < 0)
         code = message_problem(&problem);
     if (!code) code = finish(&run, &launched, start);
     gates_free(&run.gates);

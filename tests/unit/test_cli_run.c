@@ -146,13 +146,12 @@ static void a_library_behind_blanks_gets_a_link(void) {
     CHECK(library_find(&path, &problem) == -PROBLEM_MISSING);
 }
 
-static void set_variable(void *context) {
-    setenv("FROM_PREPARE", context, 1);
-}
+#define PID_VARIABLE "OWN_PID="
+static char pid_variable[sizeof PID_VARIABLE + PID_TEXT_SIZE] = PID_VARIABLE;
 
 static int launch(const char *path, char **arguments, struct launched *launched) {
     struct problem problem = {0};
-    return launch_and_wait(path, arguments, set_variable, "17", launched, &problem);
+    return launch_and_wait(path, arguments, pid_variable + strlen(PID_VARIABLE), launched, &problem);
 }
 
 #define SHELL(text)                                                                                          \
@@ -162,7 +161,8 @@ static int launch(const char *path, char **arguments, struct launched *launched)
 
 static void the_programs_end_is_known(void) {
     struct launched launched;
-    CHECK(launch("/bin/sh", SHELL("exit $FROM_PREPARE"), &launched) == 0);
+    CHECK(putenv(pid_variable) == 0);
+    CHECK(launch("/bin/sh", SHELL("test $OWN_PID = $$ && exit 17"), &launched) == 0);
     CHECK(WIFEXITED(launched.status) && WEXITSTATUS(launched.status) == 17);
     CHECK_EQUAL(launch_pass_on(launched.status), 17);
     CHECK(launch("/bin/sh", SHELL("kill -SEGV $$"), &launched) == 0);
