@@ -9,7 +9,7 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("libmalloscope.so", "malloscope")
+PARTS = ("libmalloscope.so", "malloscope", "malloscope-commands")
 
 
 class BuildWithParts(build_py):

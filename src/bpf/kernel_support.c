@@ -118,6 +118,13 @@ static const char *kernel_release(void) {
     return uname(&name) == 0 ? name.release : "?";
 }
 
+/* Rights are given to the file that is executed, which is not the one that was called. */
+static const char *own_path(void) {
+    static char path[256];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    return length > 0 ? path : "malloscope-commands";
+}
+
 static const char instead[] = ", or poll the heap's size only: malloscope attach --via smaps";
 
 static int explain(enum probe_trouble trouble, enum probe_trouble *ret_trouble, struct problem *problem) {
@@ -127,9 +134,9 @@ static int explain(enum probe_trouble trouble, enum probe_trouble *ret_trouble, 
     case PROBE_NO_PERMISSION:
         snprintf(remedy, sizeof remedy,
             "run it as root, or give it the rights: setcap "
-            "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep; in a container, start that with "
+            "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep %s; in a container, start that with "
             "--privileged%s",
-            instead);
+            own_path(), instead);
         return problem_set(
             problem, PROBLEM_PERMISSION, remedy, "no permission to load programs into the kernel (eBPF)");
     case PROBE_LOCKDOWN:

@@ -1,4 +1,5 @@
 #include "cli/gates.h"
+#include "cli/command.h"
 #include "cli/junit.h"
 #include "cli/leak_text.h"
 #include "cli/load.h"
@@ -6,6 +7,7 @@
 #include "cli/message.h"
 #include "cli/outcome.h"
 #include "cli/row_text.h"
+#include "cli/run.h"
 #include "cli/summary.h"
 #include "cli/text.h"
 #include "cli/units.h"
@@ -19,7 +21,7 @@
 
 #define SITES_SHOWN 5
 
-int gates_prepare(struct gates *gates, struct problem *problem) {
+static int prepare_gates(struct gates *gates, struct problem *problem) {
     int r = gates->suppressions_path
                 ? suppressions_read(gates->suppressions_path, &gates->suppressions, problem)
                 : 0;
@@ -30,7 +32,7 @@ int gates_prepare(struct gates *gates, struct problem *problem) {
         "cannot open '%s' for the gates' results: %s", gates->junit_path, strerror(errno));
 }
 
-void gates_free(struct gates *gates) {
+static void free_gates(struct gates *gates) {
     suppressions_free(&gates->suppressions);
     if (gates->junit) fclose(gates->junit);
     gates->junit = NULL;
@@ -269,7 +271,7 @@ static int judge_recording(struct gates *gates, const struct gated_run *run, str
     return code;
 }
 
-int gates_judge(struct gates *gates, const struct gated_run *run) {
+static int judge_gates(struct gates *gates, const struct gated_run *run) {
     struct judged judged = {0};
     add(&judged, program_case(run->status));
     int problem = judge_recording(gates, run, &judged);
@@ -287,4 +289,9 @@ int gates_judge(struct gates *gates, const struct gated_run *run) {
         free(judged.cases[i].details);
     }
     return code;
+}
+
+int command_run(int argc, char **argv) {
+    static const struct run_judge judge = {prepare_gates, judge_gates, free_gates};
+    return run_and_record(argc, argv, &judge);
 }

@@ -29,10 +29,6 @@ static inline bool gates_are_set(const struct gates *gates) {
     return gates->leaks != GATE_OFF || gates->peak != GATE_OFF || gates->allocations != GATE_OFF;
 }
 
-/* Reads and opens what the gates need, before the program runs. */
-int gates_prepare(struct gates *gates, struct problem *problem);
-void gates_free(struct gates *gates);
-
 struct gated_run {
     char *recording; /* NULL: there is none */
     const char *program;
@@ -40,9 +36,5 @@ struct gated_run {
     double seconds;
     bool quiet; /* say nothing of gates that passed */
 };
-
-/* Prints which gates failed and the sites responsible, and writes the JUnit file. Returns 0, PROBLEM_GATE, or
- * what kept the gates from being judged. */
-int gates_judge(struct gates *gates, const struct gated_run *run);
 
 #endif

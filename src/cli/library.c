@@ -1,4 +1,5 @@
 #include "cli/library.h"
+#include "cli/installed.h"
 #include "cli/memory.h"
 
 #include <errno.h>
@@ -22,33 +23,8 @@
 #define MULTIARCH "riscv64-linux-gnu"
 #endif
 
-/* The folder that holds the running command, symbolic links followed. */
-static char *own_folder(void) {
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) return copy_text(".");
-    path[length] = 0;
-    char *slash = strrchr(path, '/');
-    if (slash) *slash = 0;
-    return copy_text(path);
-}
-
-static char *search(void) {
-    cleanup_text char *folder = own_folder();
-    char *const candidates[] = {
-        format_text("%s/" LIBRARY_NAME, folder),
-        format_text("%s/../lib/" LIBRARY_NAME, folder),
-        format_text("%s/../lib/" MULTIARCH "/" LIBRARY_NAME, folder),
-        format_text("%s/../lib64/" LIBRARY_NAME, folder),
-        copy_text(MALLOSCOPE_LIBDIR "/" LIBRARY_NAME),
-    };
-    char *found = NULL;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        if (!found && access(candidates[i], R_OK) == 0) found = realpath(candidates[i], NULL);
-        free(candidates[i]);
-    }
-    return found;
-}
+static const char *const folders[] = {
+    ".", "../lib", "../lib/" MULTIARCH, "../lib64", MALLOSCOPE_LIBDIR, NULL};
 
 /* A folder that only we can write to, in a place whose name needs no quoting. */
 static int private_folder(char **ret_folder, struct problem *problem) {
@@ -116,7 +92,7 @@ int library_find(char **ret_path, struct problem *problem) {
                 "cannot find the recorder '%s': %s", given, strerror(error));
         }
     } else {
-        path = search();
+        path = installed_find(LIBRARY_NAME, folders);
         if (!path)
             return problem_set(problem, PROBLEM_MISSING,
                 "build or install malloscope whole, or name the library in the environment variable "

@@ -1,10 +1,12 @@
+/* `malloscope-commands`: all commands. `malloscope` becomes it, but for most runs (front.c). */
 #include "cli/command.h"
+#include "cli/memory.h"
 #include "cli/message.h"
 #include "cli/terminal.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static int print_version(void) {
     puts("malloscope " MALLOSCOPE_VERSION);
@@ -12,8 +14,8 @@ static int print_version(void) {
 }
 
 int main(int argc, char **argv) {
-    /* Large arrays grow by moving their pages, not by copying what is in them. */
-    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    prctl(PR_SET_NAME, "malloscope"); /* as it was called, and is looked for among processes */
+    memory_move_large_blocks();
     terminal_choose_glyphs();
     if (argc < 2) {
         command_help(1, (char *[]){"help", NULL});

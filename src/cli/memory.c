@@ -2,6 +2,7 @@
 
 #include "model/problem.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +30,10 @@ void memory_short_ends_with(int status) {
 
 void memory_short_restores(void (*restore)(void)) {
     ending.restore = restore;
+}
+
+void memory_move_large_blocks(void) {
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
 
 static void *checked(void *memory) {

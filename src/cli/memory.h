@@ -15,6 +15,9 @@ _Noreturn void memory_is_short(void);                   /* ends the command */
 void memory_short_ends_with(int status);
 void memory_short_restores(void (*restore)(void));
 
+/* Large arrays grow by moving their pages, not by copying what is in them. */
+void memory_move_large_blocks(void);
+
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* `free_text` as a cleanup attribute: `cleanup_text char *name = ...`. */

@@ -1,6 +1,6 @@
+#include "cli/run.h"
 #include "cli/command.h"
 #include "cli/dump_wishes.h"
-#include "cli/gates.h"
 #include "cli/launch.h"
 #include "cli/library.h"
 #include "cli/memory.h"
@@ -32,6 +32,7 @@ struct run {
     char *library;
     struct dump_wishes dumps;
     struct gates gates;
+    const struct run_judge *judge; /* of the gates, if there are any */
 };
 
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
@@ -142,7 +143,7 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
     if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
     if (gates_are_set(&run->gates)) {
         struct gated_run gated = {recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
-        code = gates_judge(&run->gates, &gated);
+        code = run->judge->judge(&run->gates, &gated);
     }
     run_recordings_free(&recordings);
     return launched->status ? launch_pass_on(launched->status) : code;
@@ -180,14 +181,14 @@ static int prepare(struct run *run) {
         program_check(run->program, &warning, &problem) < 0 ||
         output_pattern_prepare(run->output, run->force, &run->pattern, &problem) < 0 ||
         dump_wishes_prepare(&run->dumps, &problem) < 0 || library_find(&run->library, &problem) < 0 ||
-        gates_prepare(&run->gates, &problem) < 0)
+        (gates_are_set(&run->gates) && run->judge->prepare(&run->gates, &problem) < 0))
         return message_problem(&problem);
     if (warning && !run->quiet) message_note("%s", warning);
     return 0;
 }
 
-int command_run(int argc, char **argv) {
-    struct run run = {.follow = true, .gates = GATES_NONE};
+int run_and_record(int argc, char **argv, const struct run_judge *judge) {
+    struct run run = {.follow = true, .gates = GATES_NONE, .judge = judge};
     struct option_rule rules[] = {
         {'o', "output", OPTION_FILE, &run.output, "FILE", .help = "name of the recording, or a folder for it",
             .environment = "MALLOSCOPE_OUTPUT"},
@@ -256,6 +257,7 @@ int command_run(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     int code = check_options(&run, &rules[3]);
     if (code) return code;
+    if (gates_are_set(&run.gates) && !judge) return RUN_NEEDS_JUDGE;
     run.arguments = allocate((line.argument_count + 1) * sizeof *run.arguments);
     memcpy(run.arguments, line.arguments, line.argument_count * sizeof *run.arguments);
 
@@ -267,7 +269,7 @@ int command_run(int argc, char **argv) {
     if (!code && launch_and_wait(run.program, run.arguments, root + strlen(ROOT), &launched, &problem) < 0)
         code = message_problem(&problem);
     if (!code) code = finish(&run, &launched, start);
-    gates_free(&run.gates);
+    if (gates_are_set(&run.gates)) judge->free(&run.gates);
     free(run.arguments);
     free(run.program);
     free(run.pattern);

@@ -13,7 +13,7 @@ import harness
 
 
 def pytest_sessionstart(session):
-    for needed in (harness.MALLOSCOPE, harness.LIBRARY):
+    for needed in (harness.MALLOSCOPE, harness.COMMANDS, harness.LIBRARY):
         if not needed.exists():
             pytest.exit(f"{needed} does not exist: build first, or name the build folder in MALLOSCOPE_BUILD", 1)
 

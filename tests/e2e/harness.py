@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MALLOSCOPE_BUILD", ROOT / "build")).resolve()
 MALLOSCOPE = BUILD / "malloscope"
+COMMANDS = BUILD / "malloscope-commands"  # what it becomes, but for most runs
 LIBRARY = BUILD / "libmalloscope.so"
 PROGRAMS = ROOT / "tests" / "programs"
 

@@ -105,17 +105,17 @@ class Tool:
             harness.run(harness.record_command(folder / name, [program], rate))
         harness.malloscope("archive", "-q", folder / "a", "-o", folder / "c")
 
-    def run(self, command, before=(), **env):
+    def run(self, command, before=(), tool=harness.COMMANDS, **env):
         cache = self.folder / "cache"
         harness.run(["rm", "-rf", cache, self.folder / "out"])
         cache.mkdir()
         return harness.run(
-            [*before, MALLOSCOPE, *command.split()], expect=None, cwd=self.folder, env={"XDG_CACHE_HOME": str(cache), **env}
+            [*before, tool, *command.split()], expect=None, cwd=self.folder, env={"XDG_CACHE_HOME": str(cache), **env}
         )
 
-    def without(self, command, number, every_later, count_into=None):
+    def without(self, command, number, every_later, count_into=None, tool=harness.COMMANDS):
         env = fault.without_memory(self.shim, number, every_later, count_into)
-        return self.run(command, **env)
+        return self.run(command, tool=tool, **env)
 
     def written(self):
         """The file that a command has written, and no other."""
@@ -154,6 +154,14 @@ def test_where_memory_is_short_the_tool_says_so_or_gives_the_whole_result(tool, 
             assert tool.written() is None, what
             ended += 1
     assert ended > 1, "it is the command's own memory that fails"
+
+
+def test_where_memory_is_short_the_other_commands_are_not_begun(tool):
+    good = tool.without("stats a --json", 0, False, tool=MALLOSCOPE)
+    failed = [tool.without("stats a --json", number, True, tool=MALLOSCOPE) for number in range(1, 4)]
+    assert (good.returncode, good.stderr) == (0, b"")
+    for result in failed:
+        assert (result.returncode, result.stdout) == (1, b"") and fault.NO_MEMORY.search(result.stderr)
 
 
 # ---- the tool: system calls ----

@@ -5,9 +5,10 @@ import re
 import pytest
 
 import harness
-from harness import LIBRARY, MALLOSCOPE, tool_output
+from harness import COMMANDS, LIBRARY, MALLOSCOPE, tool_output
 
-FILES = {"tool": MALLOSCOPE, "library": LIBRARY}
+TOOL = {"front": MALLOSCOPE, "commands": COMMANDS}
+FILES = {**TOOL, "library": LIBRARY}
 
 
 @pytest.fixture(params=FILES, ids=str)
@@ -41,21 +42,32 @@ def test_no_search_path_that_others_could_write_to(built):
     assert "TEXTREL" not in tool_output("readelf", "-dW", built)
 
 
-def test_stack_protector_and_fortified_functions_of_the_tool():
-    symbols = tool_output("nm", "-D", MALLOSCOPE)
+@pytest.fixture(params=TOOL, ids=str)
+def executable(request):
+    return TOOL[request.param]
+
+
+def test_stack_protector_and_fortified_functions_of_the_tool(executable):
+    symbols = tool_output("nm", "-D", executable)
     assert "__stack_chk_fail" in symbols
     assert len(re.findall(r"U __(?:\w+)_chk\b", symbols)) >= 5
 
 
-def test_landing_pads_of_the_tool():
-    if "Advanced Micro Devices X86-64" not in tool_output("readelf", "-h", MALLOSCOPE):
+def test_landing_pads_of_the_tool(executable):
+    if "Advanced Micro Devices X86-64" not in tool_output("readelf", "-h", executable):
         pytest.skip("x86-64 alone has these")
-    code = tool_output("objdump", "-d", "--disassemble=main", "--no-show-raw-insn", MALLOSCOPE)
+    code = tool_output("objdump", "-d", "--disassemble=main", "--no-show-raw-insn", executable)
     assert re.search(r"<main>:\n\s+\w+:\s+endbr64", code)
 
 
 def test_fortified_functions_of_the_library():
     assert re.search(r"U __\w+_chk\b", tool_output("nm", "-D", LIBRARY))
+
+
+def test_running_a_program_needs_few_libraries():
+    """Each of them delays its start."""
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", tool_output("readelf", "-dW", MALLOSCOPE))
+    assert [name for name in needed if not re.match(r"(libc|libm|libelf|ld-linux\S*)\.so", name)] == []
 
 
 def test_library_needs_libc_alone():

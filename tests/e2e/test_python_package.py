@@ -510,7 +510,8 @@ def test_the_wheel_carries_library_and_command(folder):
     (wheel,) = folder.glob("malloscope-*.whl")
     assert "-py3-none-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"malloscope/_bin/malloscope", "malloscope/_bin/libmalloscope.so", "malloscope/py.typed"} <= set(names)
+    parts = {"malloscope", "malloscope-commands", "libmalloscope.so"}
+    assert {"malloscope/py.typed", *(f"malloscope/_bin/{part}" for part in parts)} <= set(names)
 
     harness.run([*pip, "install", "--no-index", "--no-deps", "--target", folder / "site", wheel])
     installed = {"PYTHONPATH": str(folder / "site"), "PATH": "/usr/bin:/bin"}

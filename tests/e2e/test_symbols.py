@@ -246,7 +246,8 @@ def container(build, folder):
     root = folder / "root"
     program = build("jit.c", "-O0", target="contained")
     copy_into(root, program, "/app/contained")
-    for path in {LIBRARY, MALLOSCOPE, *libraries_of(program), *libraries_of(LIBRARY), *libraries_of(MALLOSCOPE)}:
+    built = {LIBRARY, MALLOSCOPE, harness.COMMANDS}
+    for path in built.union(*(libraries_of(file) for file in {program, *built})):
         copy_into(root, path)
     (root / "proc").mkdir()
     (root / "tmp").mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import MALLOSCOPE, malloscope
+from harness import COMMANDS, MALLOSCOPE, malloscope
 
 PATIENCE = 60  # seconds that a change may take to be seen on a machine under load
 
@@ -300,7 +300,7 @@ def test_all_that_runs_is_shown_without_a_name(screen, program):
 
 def test_nothing_is_read_that_was_freed(screen, program, folder):
     log = folder / "valgrind.txt"
-    screen.start(["valgrind", f"--log-file={log}", "--error-exitcode=9", "--leak-check=full", MALLOSCOPE, "top", program])
+    screen.start(["valgrind", f"--log-file={log}", "--error-exitcode=9", "--leak-check=full", COMMANDS, "top", program])
     screen.wait("hold")
     screen.press("Enter", "/", "a", "Enter")
     os.kill(program, signal.SIGUSR1)

@@ -21,7 +21,7 @@ static bool from;
 static const char *file;
 
 __attribute__((constructor)) static void begin(void) {
-    if (strcmp(program_invocation_short_name, "malloscope") != 0) return;
+    if (strncmp(program_invocation_short_name, "malloscope", 10) != 0) return;
     const char *text = getenv("FAIL_MEMORY");
     from = getenv("FAIL_MEMORY_FROM") != NULL;
     file = getenv("FAIL_MEMORY_COUNT");

@@ -1,0 +1,45 @@
+/* The command `malloscope`: runs programs, and hands everything else on.
+ *
+ * A program that is recorded waits for this to start, so it is small and needs few libraries. Those for
+ * names, formats, probes and the screen are needed by the other commands alone, and load with
+ * malloscope-commands, which this becomes for them. */
+#include "cli/installed.h"
+#include "cli/memory.h"
+#include "cli/message.h"
+#include "cli/run.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMMANDS_NAME "malloscope-commands"
+
+static const char *const folders[] = {".", "../libexec", MALLOSCOPE_LIBEXECDIR, NULL};
+
+static int become_commands(char **argv) {
+    cleanup_text char *path = installed_find(COMMANDS_NAME, folders);
+    if (!path)
+        return message_error(PROBLEM_MISSING,
+            "build or install malloscope whole; 'malloscope run' works without it, but for gates",
+            "cannot find " COMMANDS_NAME
+            " beside the command, in its ../libexec, or in " MALLOSCOPE_LIBEXECDIR);
+    execv(path, argv);
+    int error = errno;
+    return message_error(problem_kind_of_errno(error), "build or install malloscope anew",
+        "cannot run '%s': %s", path, strerror(error));
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2 || strcmp(argv[1], "run") != 0) return become_commands(argv);
+    memory_move_large_blocks();
+    terminal_choose_glyphs();
+    /* A copy: they are put into another order. */
+    size_t count = (size_t)argc - 1;
+    char **arguments = allocate((count + 1) * sizeof *arguments);
+    memcpy(arguments, argv + 1, count * sizeof *arguments);
+    int code = run_and_record((int)count, arguments, NULL);
+    free(arguments);
+    return code == RUN_NEEDS_JUDGE ? become_commands(argv) : code;
+}
