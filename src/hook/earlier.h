@@ -6,6 +6,7 @@
 
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
  * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
@@ -20,5 +21,18 @@ void *defined_later(const char *name);
 
 /* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
 const ElfW(Sym) * definition_in(const struct link_map *object, const char *name);
+
+/* What an object has the linker fill in: data and calls. */
+struct relocations {
+    const ElfW(Sym) * symbols;
+    const char *text;
+    const ElfW(Rela) * tables[2];
+    size_t counts[2];
+};
+
+struct relocations relocations_of(const struct link_map *object);
+
+/* The name that is looked up for it, or "". */
+const char *relocation_name(const struct relocations *relocations, const ElfW(Rela) * relocation);
 
 #endif
