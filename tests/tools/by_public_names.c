@@ -1,5 +1,5 @@
-/* An allocator to preload whose functions call one another by their public names, at the end and in the middle,
- * over two steps too. It looks on at the C library's. */
+/* An allocator to preload whose functions call one another by their public names, at the end and in the
+ * middle, over two steps too. It looks on at the C library's. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
