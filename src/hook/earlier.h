@@ -1,6 +1,9 @@
 /* What comes before us and behind us in the dynamic linker's search. Before us are the executable, and
  * libraries preloaded ahead of ours: a function that one of them defines is the one that the whole program
- * uses. */
+ * uses.
+ *
+ * The linker's list is read without its lock. That is for the start, when there is one thread or the linker
+ * is at work on this library; later only within dl_iterate_phdr. */
 #ifndef MALLOSCOPE_HOOK_EARLIER_H
 #define MALLOSCOPE_HOOK_EARLIER_H
 
