@@ -173,8 +173,9 @@ struct mscope_heap_options {
     void *context;               /* its first argument */
 };
 
-/* A name is copied, and cut at 1,000 bytes. Returns 0 if there are too many heaps (1,024) or the recorder is
- * absent or TERMINATED. Before mscope_init a heap can be registered; reports count from then on. */
+/* A name is copied, and cut at 1,000 bytes; one that is "malloc" is shown as "malloc [registered]". Returns 0
+ * if there are too many heaps (1,024) or the recorder is absent or TERMINATED. Before mscope_init a heap can
+ * be registered; reports count from then on. */
 mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) MSCOPE_FUNCTION;
 
 /* A block of `size` bytes at `address`: one object, or `count` objects that live and die together. */

@@ -12,7 +12,7 @@ or `python -m malloscope run script.py`. See docs/python.md.
 
 from ._recorder import State
 from .errors import CommandError, FewSamplesWarning, MalloscopeError, RecordingError, StateError
-from .profiler import MemoryProfiler, MemProfStats, get_snapshot, get_stats, shutdown, start, state, stop
+from .profiler import MemoryProfiler, MemProfStats, get_snapshot, get_stats, set_rate, shutdown, start, state, stop
 from .snapshot import FORMATS, AllocationSample, FramePointerHealth, HeapSnapshot, SiteDifference, StackFrame
 
 __version__ = "0.1.0"
@@ -35,6 +35,7 @@ __all__ = [
     "get_snapshot",
     "get_stats",
     "load_ipython_extension",
+    "set_rate",
     "shutdown",
     "start",
     "state",

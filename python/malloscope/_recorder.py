@@ -93,6 +93,17 @@ class Recorder:
     def stop(self) -> None:
         self._check(self._library.mscope_stop(), "stop")
 
+    def set_rate(self, rate: int) -> None:
+        result = self._library.mscope_set_rate(ctypes.c_uint64(rate))
+        if result == BAD_ARGUMENT:
+            raise ValueError("sampling_rate_kb cannot be 0 here: what first started with samples cannot become exact")
+        if result == BAD_STATE and self.state() in (State.ACTIVE, State.STOPPED):
+            raise StateError(
+                f"cannot change the sampling rate: the profiler is {self.state().name} and records every allocation, "
+                "which is decided when recording first starts"
+            )
+        self._check(result, "change the sampling rate")
+
     def shutdown(self) -> None:
         self._check(self._library.mscope_shutdown(), "shut down")
 

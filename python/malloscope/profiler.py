@@ -3,7 +3,7 @@
     UNINITIALIZED ── start ──► ACTIVE ── stop ──► STOPPED ── start ──► ACTIVE
                                   └── shutdown ──► TERMINATED ◄── shutdown ──┘
 
-A call that the state does not allow raises StateError and changes nothing.
+set_rate is for ACTIVE and STOPPED. A call that the state does not allow raises StateError and changes nothing.
 """
 
 import atexit
@@ -78,7 +78,7 @@ def start(
     """Starts recording, or goes on after `stop`.
 
     `sampling_rate_kb`: a sample is taken every so many KiB on average; 0 records every allocation. It is decided by
-    the first start, and under `malloscope run` by that.
+    the first start, and under `malloscope run` by that; `set_rate` changes it.
     `output`: where the recording is to be kept; without it, it vanishes with the process.
     """
     global _has_joined
@@ -99,7 +99,8 @@ def start(
         _has_joined = True
         if sampling_rate_kb != DEFAULT_RATE_KB and here.figures().rate != rate:
             warnings.warn(
-                f"the sampling rate stays {here.figures().rate} bytes: it is decided when recording first starts",
+                f"the sampling rate stays {here.figures().rate} bytes: it is decided when recording first starts; "
+                "malloscope.set_rate() changes it, if that was not exact",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -109,6 +110,19 @@ def stop() -> None:
     """Records no more allocations. Frees of recorded ones are still noticed."""
     with _lock:
         recorder().stop()
+
+
+def set_rate(sampling_rate_kb: float) -> None:
+    """Takes a sample every so many KiB on average from now on, in each thread after the sample that it is on its way to.
+
+    What was sampled before keeps its weight, so that all figures and their errors stay right. Whether every allocation
+    is recorded (0) is decided by the first start: an exact recording stays exact, a sampled one cannot become so.
+    """
+    rate = round(sampling_rate_kb * 1024)
+    if not 0 <= rate < 2**64:
+        raise ValueError(f"sampling_rate_kb cannot be {sampling_rate_kb}: it is 0 or more, and less than 2**54")
+    with _lock:
+        recorder().set_rate(max(1, rate))
 
 
 def shutdown() -> None:

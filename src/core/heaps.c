@@ -2,16 +2,16 @@
 
 bool heaps_start(struct recording *recording) {
     table_start(&recording->header->heaps, sizeof(struct heap_record), HEAPS_FIRST);
-    return heap_note(recording, 0, recording->header->rate, false) == 0;
+    return heap_note(recording, 0, recording->header->rate, HEAP_OF_MALLOC) == 0;
 }
 
-uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bool is_enumerated) {
+uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind) {
     uint64_t number = table_append(recording, &recording->header->heaps, HEAPS_MOST);
     if (number == UINT64_MAX) return HEAP_NONE;
     struct heap_record *heap = table_entry(recording, &recording->header->heaps, number);
     heap->name = name;
     heap->rate = rate;
-    heap->is_enumerated = is_enumerated;
+    heap->kind = kind;
     /* Release: a reader that sees the mark sees the record. In this process a number is only known to who got
      * it from here. */
     atomic_store_explicit(&heap->complete, 1, memory_order_release);
@@ -25,7 +25,7 @@ bool heaps_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->heaps_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
         const struct heap_record *heap = table_entry(parent, &parent->header->heaps, number);
-        if (heap_note(child, heap->name, heap->rate, heap->is_enumerated) != number) return false;
+        if (heap_note(child, heap->name, heap->rate, heap->kind) != number) return false;
     }
     return true;
 }

@@ -12,7 +12,7 @@
 bool heaps_start(struct recording *recording);
 
 /* A new heap. Its number, or HEAP_NONE when there are too many or there is no room. */
-uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, bool is_enumerated);
+uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind);
 
 /* The recording of a forked child begins with its parent's heaps. False: there is no room for them. */
 bool heaps_inherit(struct recording *child, const struct recording *parent);

@@ -283,11 +283,17 @@ struct code_record {
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };
 
+enum heap_kind {
+    HEAP_REPORTED,   /* the program tells of each block */
+    HEAP_ENUMERATED, /* the program lists its live blocks when it is asked */
+    HEAP_OF_MALLOC,
+};
+
 /* A heap: malloc's, or one that the program manages itself and tells us about. Where malloc is sampled at
- * another rate later, that is one more heap by the name of malloc (hook/rate.c). */
+ * another rate later, that is one more heap of malloc's kind (hook/rate.c). */
 struct heap_record {
-    uint32_t name;
-    uint32_t is_enumerated; /* its live blocks are what the program lists, not what it told one by one */
+    uint32_t name; /* none if it is malloc's */
+    uint32_t kind; /* enum heap_kind */
     uint64_t rate;
     _Atomic uint64_t complete; /* 1 once all fields are written */
 };

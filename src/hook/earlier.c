@@ -70,6 +70,24 @@ const ElfW(Sym) * definition_in(const struct link_map *object, const char *name)
                             : NULL;
 }
 
+struct relocations relocations_of(const struct link_map *object) {
+    struct symbols symbols = symbols_of(object);
+    struct relocations found = {.symbols = symbols.entry, .text = symbols.text};
+    for (const ElfW(Dyn) *part = object->l_ld; part && part->d_tag != DT_NULL; part++) {
+        const void *address = address_in(object, part->d_un.d_ptr);
+        if (part->d_tag == DT_RELA) found.tables[0] = address;
+        if (part->d_tag == DT_JMPREL) found.tables[1] = address;
+        if (part->d_tag == DT_RELASZ) found.counts[0] = part->d_un.d_val / sizeof(ElfW(Rela));
+        if (part->d_tag == DT_PLTRELSZ) found.counts[1] = part->d_un.d_val / sizeof(ElfW(Rela));
+    }
+    return found;
+}
+
+const char *relocation_name(const struct relocations *relocations, const ElfW(Rela) * relocation) {
+    uint64_t number = ELF64_R_SYM(relocation->r_info);
+    return number ? relocations->text + relocations->symbols[number].st_name : "";
+}
+
 void *defined_earlier(const char *name) {
     for (const struct link_map *object = _r_debug.r_map; object && object->l_ld != _DYNAMIC;
          object = object->l_next) {

@@ -1,11 +1,15 @@
 /* What comes before us and behind us in the dynamic linker's search. Before us are the executable, and
  * libraries preloaded ahead of ours: a function that one of them defines is the one that the whole program
- * uses. */
+ * uses.
+ *
+ * The linker's list is read without its lock. That is for the start, when there is one thread or the linker
+ * is at work on this library; later only within dl_iterate_phdr. */
 #ifndef MALLOSCOPE_HOOK_EARLIER_H
 #define MALLOSCOPE_HOOK_EARLIER_H
 
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
  * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
@@ -20,5 +24,18 @@ void *defined_later(const char *name);
 
 /* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
 const ElfW(Sym) * definition_in(const struct link_map *object, const char *name);
+
+/* What an object has the linker fill in: data and calls. */
+struct relocations {
+    const ElfW(Sym) * symbols;
+    const char *text;
+    const ElfW(Rela) * tables[2];
+    size_t counts[2];
+};
+
+struct relocations relocations_of(const struct link_map *object);
+
+/* The name that is looked up for it, or "". */
+const char *relocation_name(const struct relocations *relocations, const ElfW(Rela) * relocation);
 
 #endif

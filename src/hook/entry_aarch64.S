@@ -417,6 +417,14 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	b.eq	hook_sandbox
 	cmp	x0, #SYS_prctl
 	b.eq	hook_sandbox
+	cmp	x0, #SYS_landlock_restrict_self
+	b.eq	hook_sandbox
+	cmp	x0, #SYS_pivot_root
+	b.eq	hook_sandbox
+	cmp	x0, #SYS_unshare
+	b.eq	hook_sandbox
+	cmp	x0, #SYS_setns
+	b.eq	hook_sandbox
 	cmp	x0, #SYS_clone
 	b.ne	1f
 	cbnz	x2, 1f			/* its stack */

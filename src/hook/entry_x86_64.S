@@ -394,6 +394,14 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	je	hook_sandbox
 	cmp	$SYS_prctl, %rdi
 	je	hook_sandbox
+	cmp	$SYS_landlock_restrict_self, %rdi
+	je	hook_sandbox
+	cmp	$SYS_pivot_root, %rdi
+	je	hook_sandbox
+	cmp	$SYS_unshare, %rdi
+	je	hook_sandbox
+	cmp	$SYS_setns, %rdi
+	je	hook_sandbox
 	cmp	$SYS_fork, %rdi
 	je	hook_bare_fork
 	cmp	$SYS_clone, %rdi

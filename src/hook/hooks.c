@@ -10,6 +10,7 @@
 #include "core/arena.h"
 #include "hook/filter.h"
 #include "hook/mark.h"
+#include "hook/nested.h"
 #include "hook/real.h"
 #include "hook/recorder.h"
 
@@ -168,7 +169,7 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
 
 static inline void *allocate(enum family family, size_t alignment, size_t size, caller *at) {
     if (!real_ready()) return early_allocate(alignment, size);
-    if (!recorder_take(size)) return plain(family, alignment, size);
+    if (nested_call(at) || !recorder_take(size)) return plain(family, alignment, size);
 
     /* What is aligned to pages cannot have a mark in front. */
     bool mark = recorder_marks() && alignment <= PAGE_MASK;
@@ -347,7 +348,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
         hook_free(block);
         return NULL;
     }
-    bool sampled = recorder_take(size);
+    bool sampled = !nested_call(at) && recorder_take(size);
     bool mark = distance || (sampled && recorder_marks());
     if (distance && !sampled && mark_slot(block) == LIVE_NONE && recorder_marks())
         return resize_unknown(block, distance, size);

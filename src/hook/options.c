@@ -7,11 +7,19 @@
 #include <unistd.h>
 
 extern char **environ;
+extern const uint64_t *__libc_stack_end __attribute__((weak)); /* the linker's, where it began */
 
-/* getenv without libc's state: this may run before libc's constructors. */
+/* libc's constructors set `environ`. For what runs before them, the executable's .preinit_array, there is
+ * what the kernel put on the stack: the number of arguments, the arguments, NULL, the environment. */
+static char **environment(void) {
+    if (environ || !&__libc_stack_end || !__libc_stack_end) return environ;
+    char **arguments = (char **)(__libc_stack_end + 1), **end = arguments + *__libc_stack_end;
+    return *end ? NULL : end + 1;
+}
+
 static char *variable(const char *name) {
     size_t length = strlen(name);
-    for (char **entry = environ; entry && *entry; entry++)
+    for (char **entry = environment(); entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
     return NULL;
 }
@@ -47,7 +55,7 @@ static uint64_t number(const char *name, uint64_t fallback) {
  * to ask. */
 static bool is_wanted(void) {
     static const char ours[] = "MALLOSCOPE_";
-    for (char **entry = environ; *entry; entry++)
+    for (char **entry = environment(); *entry; entry++)
         if (strncmp(*entry, ours, sizeof ours - 1) == 0) return true;
     const char *preloaded = variable("LD_PRELOAD");
     return preloaded && strstr(preloaded, "malloscope");
@@ -73,7 +81,7 @@ void options_find_program(void) {
 }
 
 bool options_read(struct options *ret_options) {
-    if (!environ) return false;
+    if (!environment()) return false;
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),

@@ -91,7 +91,8 @@ static void note(mscope_heap heap) {
     uint64_t scale = HEAP_UNITS / rate;
     rate = HEAP_UNITS / scale;
     uint32_t name = name_note(&recorder.recording, own->name);
-    own->number = heap_note(&recorder.recording, name, rate, own->enumerate != NULL);
+    enum heap_kind kind = own->enumerate ? HEAP_ENUMERATED : HEAP_REPORTED;
+    own->number = heap_note(&recorder.recording, name, rate, kind);
     bool noted = own->number != HEAP_NONE;
     if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], scale);
     atomic_store_explicit(&own->stage, noted ? HEAP_NOTED : HEAP_READY, memory_order_release);

@@ -54,13 +54,24 @@ static bool find_all(look_up *find, const struct link_map *module, struct interp
            (!is_old || found->own_thread_state) && found->evaluate_size;
 }
 
-/* dlsym, where it finds nothing, puts its error into the program's heap, where the program may be counting. */
-static bool is_anywhere(const char *name) {
-    return defined_earlier(name) || defined_later(name);
+static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_found) {
+    static const char name[] = "_PyEval_EvalFrameDefault";
+    (void)first, (void)size;
+    *(bool *)ret_found = defined_earlier(name) || defined_later(name);
+    return 1;
+}
+
+/* dlsym, where it finds nothing, puts its error into the program's heap, where the program may be counting.
+ * Within dl_iterate_phdr no module goes away: where recording begins late, other threads may be closing some.
+ */
+static bool is_anywhere(void) {
+    bool found = false;
+    dl_iterate_phdr(look_anywhere, &found);
+    return found;
 }
 
 bool python_find(struct interpreter *ret_interpreter) {
-    return is_anywhere("_PyEval_EvalFrameDefault") && find_all(by_linker, NULL, ret_interpreter);
+    return is_anywhere() && find_all(by_linker, NULL, ret_interpreter);
 }
 
 bool python_find_in(uint64_t base, struct interpreter *ret_interpreter) {

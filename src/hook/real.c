@@ -3,6 +3,7 @@
 #include "core/maps.h"
 #include "hook/earlier.h"
 #include "hook/libc_names.h"
+#include "hook/nested.h"
 #include "hook/operators.h"
 
 #include <dlfcn.h>
@@ -20,6 +21,7 @@ static struct {
     _Atomic int stage;
     char module[4096];
     struct maps_reader maps;
+    struct code_range allocator, ours;
     bool is_libc, is_whole, is_shadowed, is_late, is_versioned;
 } state;
 
@@ -64,10 +66,12 @@ static int find_module(const void *next_new, const void *next_delete) {
         if (!line.executable) continue;
         int operators = inside(&line, next_new) + inside(&line, next_delete);
         if (is_cpp_library(line.path)) by_library += operators;
+        if (inside(&line, (void *)find_module)) state.ours = (struct code_range){line.start, line.end};
         if (!inside(&line, (void *)real.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
         state.is_whole = family_is_whole(&line);
         state.is_libc = state.is_whole && inside(&line, getpid_here);
+        state.allocator = (struct code_range){line.start, line.end};
         by_allocator = operators;
     }
     maps_close(&state.maps);
@@ -124,6 +128,7 @@ static void resolve(void) {
     void *next_delete = next_new ? real_next("_ZdlPv") : NULL;
     int freeable = find_module(next_new, next_delete);
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
+    if (!state.is_libc) nested_expect(&state.allocator, &state.ours);
     state.is_shadowed = !state.is_late && is_shadowed();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN
                   : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM

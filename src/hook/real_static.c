@@ -1,6 +1,7 @@
 /* The allocator behind the hooks in a program that is linked statically. The linker puts the hooks in front
  * of it (--wrap=malloc and so on): calls of malloc arrive at __wrap_malloc, and __real_malloc is the malloc
  * that they meant. Without these options the program does not link: better than to record nothing. */
+#include "hook/nested.h"
 #include "hook/real.h"
 
 #include <malloc.h>
@@ -13,6 +14,13 @@ extern void *__libc_malloc(size_t) __attribute__((weak));
 
 #define ADDRESS(type, name, parameters) .name = __real_##name,
 struct real real = {REAL_FUNCTIONS(ADDRESS)};
+
+bool nested_are_possible; /* the linker leaves calls alone that an object file answers itself */
+
+bool nested_is_inside(const struct unwind_registers *caller) {
+    (void)caller;
+    return false;
+}
 
 bool real_ready(void) {
     return true;

@@ -1,14 +1,16 @@
-/* A program that is about to forbid itself system calls (seccomp).
+/* A program that is about to forbid itself system calls (seccomp), or files (Landlock, a file system of its
+ * own).
  *
  * It knows which calls it will make, but not those of the recorder, and may be killed for them. So while they
  * are still allowed, the recording gets space ahead; from then on the recorder makes none (system.h), goes on
  * in that space, and drops what does not fit. The strict mode, which forbids even the processor's clock, ends
- * the recording. */
+ * the recording. Where only files are out of reach, calls may fail, and space ahead is all that is needed. */
 #include "core/system.h"
 #include "hook/hooks.h"
 #include "hook/state.h"
 
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 
@@ -16,14 +18,20 @@
 
 long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 EXPORT int prctl(int option, ...);
+EXPORT int unshare(int flags);
+EXPORT int setns(int namespace, int type);
 
-enum sandbox { NO_SANDBOX, FILTER_SANDBOX, STRICT_SANDBOX };
+enum sandbox { NO_SANDBOX, FILE_SANDBOX, FILTER_SANDBOX, STRICT_SANDBOX };
 
 static enum sandbox what_begins(long number, uint64_t a, uint64_t b) {
     bool by_prctl = number == SYS_prctl && a == PR_SET_SECCOMP;
     if (by_prctl && b == SECCOMP_MODE_STRICT) return STRICT_SANDBOX;
     if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT) return STRICT_SANDBOX;
-    return by_prctl || (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER) ? FILTER_SANDBOX : NO_SANDBOX;
+    if (by_prctl || (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)) return FILTER_SANDBOX;
+    bool by_files = number == SYS_landlock_restrict_self || number == SYS_pivot_root ||
+                    (number == SYS_unshare && a & CLONE_NEWNS) ||
+                    (number == SYS_setns && (b == 0 || b & CLONE_NEWNS));
+    return by_files ? FILE_SANDBOX : NO_SANDBOX;
 }
 
 long hook_system_result(long result) {
@@ -37,6 +45,7 @@ static void enter(enum sandbox sandbox) {
         mscope_shutdown();
     else
         recorder_reserve();
+    if (sandbox == FILE_SANDBOX) return;
     /* The strongest order: before the call that closes it. A thread that asked a moment ago may still be on
      * its way into one of its own. */
     atomic_store(&system_is_closed, true);
@@ -45,15 +54,17 @@ static void enter(enum sandbox sandbox) {
 long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     enum sandbox sandbox = what_begins(number, a, b);
     bool was_closed = !system_open();
+    bool closes = sandbox >= FILTER_SANDBOX && !was_closed;
     if (sandbox != NO_SANDBOX && !was_closed) {
-        recorder.is_childs_sandbox = recorder_is_shared(); /* then it is none of ours */
-        if (!recorder.is_childs_sandbox) enter(sandbox);
+        bool is_childs = recorder_is_shared(); /* then it is none of ours */
+        if (closes) recorder.is_childs_sandbox = is_childs;
+        if (!is_childs) enter(sandbox);
     }
     long result = system_call_always(number, a, b, c, d, e, 0);
     /* Of a filter that is for all threads: one that could not take it. */
     bool refused =
         result < 0 || (result > 0 && number == SYS_seccomp && !(b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
-    if (refused && sandbox != NO_SANDBOX && !was_closed) atomic_store(&system_is_closed, false);
+    if (refused && closes) atomic_store(&system_is_closed, false);
     return hook_system_result(result);
 }
 
@@ -64,4 +75,12 @@ int prctl(int option, ...) {
     for (int i = 0; i < 4; i++) argument[i] = va_arg(given, unsigned long);
     va_end(given);
     return (int)hook_sandbox(SYS_prctl, (uint64_t)option, argument[0], argument[1], argument[2], argument[3]);
+}
+
+int unshare(int flags) {
+    return (int)hook_sandbox(SYS_unshare, (uint64_t)flags, 0, 0, 0, 0);
+}
+
+int setns(int namespace, int type) {
+    return (int)hook_sandbox(SYS_setns, (uint64_t) namespace, (uint64_t)type, 0, 0, 0);
 }

@@ -112,47 +112,27 @@ static struct {
 struct module {
     const struct dl_phdr_info *info;
     uintptr_t base, relro, relro_end;
-    const ElfW(Sym) * symbols;
-    const char *text;
-    const ElfW(Rela) * tables[2];
-    size_t sizes[2];
+    struct relocations relocations;
     bool is_unsettled;
 };
 
-/* The linker relocates these pointers in most modules, but not in the kernel's. */
-static uintptr_t address_in(const struct module *module, ElfW(Addr) pointer) {
-    return pointer < module->base ? pointer + module->base : pointer;
-}
-
-static void read_dynamic(struct module *module, const ElfW(Dyn) * part) {
-    for (; part->d_tag != DT_NULL; part++) {
-        uintptr_t address = address_in(module, part->d_un.d_ptr);
-        if (part->d_tag == DT_SYMTAB) module->symbols = (const void *)address;
-        if (part->d_tag == DT_STRTAB) module->text = (const void *)address;
-        if (part->d_tag == DT_RELA) module->tables[0] = (const void *)address;
-        if (part->d_tag == DT_JMPREL) module->tables[1] = (const void *)address;
-        if (part->d_tag == DT_RELASZ) module->sizes[0] = part->d_un.d_val / sizeof(ElfW(Rela));
-        if (part->d_tag == DT_PLTRELSZ) module->sizes[1] = part->d_un.d_val / sizeof(ElfW(Rela));
-    }
-}
-
 /* False for a module that has nothing to take over: ourselves, and the kernel's. */
 static bool read_module(const struct dl_phdr_info *info, struct module *module) {
-    const ElfW(Dyn) *dynamic = NULL;
+    ElfW(Dyn) *dynamic = NULL;
     uintptr_t page = getauxval(AT_PAGESZ);
     *module = (struct module){.info = info, .base = info->dlpi_addr};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t start = module->base + part->p_vaddr;
-        if (part->p_type == PT_DYNAMIC) dynamic = (const void *)start;
+        if (part->p_type == PT_DYNAMIC) dynamic = (void *)start;
         if (part->p_type == PT_GNU_RELRO) {
             module->relro = start & -page;
             module->relro_end = (start + part->p_memsz) & -page;
         }
     }
     if (!dynamic || dynamic == _DYNAMIC || module->base == getauxval(AT_SYSINFO_EHDR)) return false;
-    read_dynamic(module, dynamic);
-    return module->symbols && module->text;
+    module->relocations = relocations_of(&(struct link_map){.l_addr = module->base, .l_ld = dynamic});
+    return module->relocations.symbols && module->relocations.text;
 }
 
 static bool holds(const struct module *module, const void *address) {
@@ -174,16 +154,15 @@ typedef void visit_slot(
     struct module *module, _Atomic(void *) *slot, uint32_t type, bool is_import, const struct hooked *hooked);
 
 static void each_slot(struct module *module, visit_slot *visit) {
+    const struct relocations *all = &module->relocations;
     for (int table = 0; table < 2; table++) {
-        const ElfW(Rela) *at = module->tables[table], *end = at + module->sizes[table];
+        const ElfW(Rela) *at = all->tables[table], *end = at + all->counts[table];
         for (; at && at < end; at++) {
             uint32_t type = (uint32_t)ELF64_R_TYPE(at->r_info), number = (uint32_t)ELF64_R_SYM(at->r_info);
             if (type != JUMP_SLOT && type != GLOB_DAT && (type != ABSOLUTE || at->r_addend)) continue;
-            const ElfW(Sym) *symbol = &module->symbols[number];
-            const struct hooked *found = find_hooked(module->text + symbol->st_name);
-            if (found)
-                visit(module, (void *)(module->base + at->r_offset), type, symbol->st_shndx == SHN_UNDEF,
-                    found);
+            const struct hooked *found = find_hooked(relocation_name(all, at));
+            bool is_import = all->symbols[number].st_shndx == SHN_UNDEF;
+            if (found) visit(module, (void *)(module->base + at->r_offset), type, is_import, found);
         }
     }
 }

@@ -182,6 +182,14 @@ static bool add_heap(struct builder *builder, uint32_t number, const char *name,
     return true;
 }
 
+/* A heap of the program's that it calls malloc is not malloc's. */
+static const char *heap_name(const struct model *model, const struct heap_record *record) {
+    if (record->kind == HEAP_OF_MALLOC) return HEAP_MALLOC;
+    const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
+    if (!name) return "[unnamed heap]";
+    return strcmp(name, HEAP_MALLOC) == 0 ? HEAP_MALLOC " [registered]" : name;
+}
+
 static bool load_heaps(struct builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     model->processes[model->process_count - 1].first_heap = model->heap_count;
@@ -194,8 +202,7 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot,
         }
         uint64_t rate = record->rate;
         if (cursor.number == 0 || record->complete != 1 || rate == 0) continue;
-        const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
-        if (!add_heap(builder, (uint32_t)cursor.number, name ? name : "[unnamed heap]", rate)) return false;
+        if (!add_heap(builder, (uint32_t)cursor.number, heap_name(model, record), rate)) return false;
     }
     return true;
 }

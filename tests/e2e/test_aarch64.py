@@ -260,6 +260,8 @@ def test_opened_late(cross, run, folder):
     plugin = cross("plugin.c", "-shared", "-fPIC", target="plugin_aarch64.so")
     other = cross("plugin.c", "-shared", "-fPIC", "-Wl,-z,relro,-z,now", target="other_plugin_aarch64.so")
     path = folder / "late.mscope"
-    told = harness.Recording(path, run(program, LIBRARY, path, plugin, 20, other, env={"LD_BIND_NOW": 1})).ledger
+    result = run(program, LIBRARY, path, plugin, 20, other, env={"LD_BIND_NOW": 1})
+    assert result.returncode == 0, result.stderr.decode(errors="replace")
+    told = harness.Recording(path, result).ledger
     assert told["result"] == 0 and told["by_init"] == 0 and told["by_start"] > 10 and told["by_shutdown"] == 0
     assert figures_of_site(report(path)["rows"], PROGRAMS / "takeover.c", "kept")["total_objects"] == 50

@@ -112,6 +112,24 @@ def test_a_wrapper_that_calls_the_c_librarys_malloc_by_its_own_name(build, recor
         assert found["total_objects"] == without["total_objects"] and found["live_objects"] == without["live_objects"]
 
 
+@pytest.mark.parametrize("rate", ["64", "4K", "exact"])
+def test_a_block_counts_once_whatever_its_allocator_asks_of_itself(build, record, rate):
+    """One whose posix_memalign calls its aligned_alloc, and that its memalign, each by the name that is the recorder's."""
+    options = ("-D_GNU_SOURCE", "-fno-builtin", "-O2", "-shared", "-fPIC")
+    library = build(str(ROOT / "tests" / "tools" / "by_public_names.c"), *options, target="libby_public_names.so")
+    program = build("integrity.c", "-O1", "-DWITHOUT_PVALLOC")
+    plain = record(program, 4, 3000, 1, rate=rate)
+    recording = record(program, 4, 3000, 1, rate=rate, env={"LD_PRELOAD": str(library)})
+    assert recording.stdout == plain.stdout
+    assert "libby_public_names" in harness.malloscope("info", recording).stdout.decode()
+    expected, found = stats(plain)["totals"], stats(recording)["totals"]
+    assert found["exact_total_bytes"] == expected["exact_total_bytes"]
+    if rate == "exact":
+        assert (found["total_objects"], found["live_bytes"]) == (expected["total_objects"], expected["live_bytes"])
+    else:
+        assert found["samples"] == pytest.approx(expected["samples"], rel=0.1)
+
+
 @pytest.mark.parametrize("rate", ["4K", "exact"])
 def test_static_allocator_inside_a_library(folder, build, record, rate):
     """A library that allocates while the program is still being loaded."""

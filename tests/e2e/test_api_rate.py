@@ -92,3 +92,8 @@ def assert_near(whole, before, after):
     lowest = before.bytes - before.begun_freed_bytes - after.freed_bytes - after.begun_freed_bytes
     highest = after.bytes + after.begun_bytes - before.freed_bytes
     assert lowest - room <= site[0]["live_bytes"] <= highest + room
+
+
+def test_a_heap_that_is_called_malloc_is_another(build, record):
+    whole = report(record(build("api_heap_called_malloc.c", "-O1", api.INCLUDE), rate="32K"))
+    assert {heap["name"]: round(heap["live_objects"]) for heap in whole["heaps"]} == {"malloc": 7, "malloc [registered]": 5}

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import textwrap
 import zipfile
 from pathlib import Path
@@ -151,9 +152,11 @@ def test_states(python, folder):
             return names
         start, stop, shutdown = malloscope.start, malloscope.stop, malloscope.shutdown
         get_stats, get_snapshot = malloscope.get_stats, malloscope.get_snapshot
+        def set_rate():
+            malloscope.set_rate(64)
         told = {}
         assert malloscope.state() == State.UNINITIALIZED
-        told["uninitialized"] = refused(stop, get_stats, get_snapshot, shutdown)
+        told["uninitialized"] = refused(stop, set_rate, get_stats, get_snapshot, shutdown)
         try:
             start(-1)
         except ValueError:
@@ -161,26 +164,78 @@ def test_states(python, folder):
         start(64)
         assert malloscope.state() == State.ACTIVE
         told["active"] = refused(start)
-        get_stats(), get_snapshot(), stop()
+        get_stats(), get_snapshot(), set_rate(), stop()
         assert malloscope.state() == State.STOPPED
         told["stopped"] = refused(stop)
-        get_stats(), get_snapshot()
+        get_stats(), get_snapshot(), set_rate()
         start()
         assert get_stats().sampling_rate_bytes == 65536
         stop(), shutdown()
         assert malloscope.state() == State.TERMINATED
-        told["terminated"] = refused(start, stop, get_stats, get_snapshot, shutdown)
+        told["terminated"] = refused(start, stop, set_rate, get_stats, get_snapshot, shutdown)
         print(json.dumps(told))
         """,
     )
     told, _ = told_by(python, path)
     assert told == {
-        "uninitialized": ["stop", "get_stats", "get_snapshot", "shutdown"],
+        "uninitialized": ["stop", "set_rate", "get_stats", "get_snapshot", "shutdown"],
         "negative": True,
         "active": ["start"],
         "stopped": ["stop"],
-        "terminated": ["start", "stop", "get_stats", "get_snapshot", "shutdown"],
+        "terminated": ["start", "stop", "set_rate", "get_stats", "get_snapshot", "shutdown"],
     }
+
+
+@every_python
+def test_another_rate_while_it_records(python, folder):
+    """More samples from then on, and the weight of each is that of its own rate."""
+    path, lines = script(
+        folder,
+        """
+        def refused(rate):
+            try:
+                malloscope.set_rate(rate)
+            except (ValueError, malloscope.StateError) as error:
+                return type(error).__name__
+        kept = []
+        def take():
+            kept.extend(bytearray(2000) for _ in range(5000))  # @take
+        malloscope.start(256)
+        told, counts = {"wrong": [refused(rate) for rate in (0, -1, 2**60)]}, []
+        for rate in (256, 4, 256):
+            malloscope.set_rate(rate)
+            assert malloscope.get_stats().sampling_rate_bytes == rate * 1024
+            before = malloscope.get_stats().total_samples
+            take()
+            counts.append(malloscope.get_stats().total_samples - before)
+        malloscope.stop()
+        told.update(counts=counts, rows=malloscope.get_snapshot().top_allocators(3))
+        told["error"] = malloscope.get_stats().estimated_error_bytes
+        print(json.dumps(told))
+        """,
+    )
+    told, _ = told_by(python, path)
+    assert told["wrong"] == ["ValueError"] * 3
+    few, many, again = told["counts"]
+    assert few < 200 and 1500 < many < 3500 and again < 200, "of 10 MB each"
+    row = next(row for row in told["rows"] if row["line"] == lines["take"])
+    assert abs(row["estimated_bytes"] - 3 * 5000 * (2000 + besides(python))) < 5 / 1.96 * told["error"]
+
+
+def test_an_exact_recording_keeps_its_rate(folder):
+    path, _ = script(
+        folder,
+        """
+        malloscope.start(0)
+        malloscope.set_rate(0)
+        try:
+            malloscope.set_rate(64)
+        except malloscope.StateError as error:
+            print(json.dumps([str(error), malloscope.get_stats().sampling_rate_bytes]))
+        """,
+    )
+    (error, rate), _ = told_by(sys.executable, path)
+    assert "ACTIVE and records every allocation" in error and rate == 1
 
 
 @every_python

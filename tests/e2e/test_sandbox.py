@@ -1,9 +1,11 @@
 """Programs that forbid themselves system calls: they are never killed for one of the recorder's."""
 
+import platform
+
 import pytest
 
 import harness
-from harness import PROGRAMS, assert_same_outcome, malloscope, record_command, report
+from harness import PROGRAMS, assert_same_outcome, figures_of_site, malloscope, record_command, report
 
 SOURCE = PROGRAMS / "sandbox.c"
 
@@ -67,3 +69,39 @@ def test_what_does_not_fit_is_dropped_and_said(build, folder):
     whole = report(recording)
     assert whole["totals"]["drops"] > 0
     assert b"forbade itself system calls" in b" ".join(malloscope("report", recording).stdout.split())
+
+
+def confined(build, folder, how, rate):
+    """What the recordings of the program and of its child say; the program itself notices nothing."""
+    program, place = build("confined.c", "-O1", "-D_GNU_SOURCE", "-pthread"), folder / "recordings"
+    place.mkdir()
+    plain = harness.run([program, how, place], expect=None)
+    if plain.returncode == 77:
+        pytest.skip(f"the kernel does not let this user confine itself: {how}")
+    result = harness.run(record_command(place / "%p.mscope", [program, how, place], rate), expect=None)
+    assert_same_outcome(plain, result, f"confined {how} at {rate}")
+    return sorted(map(report, place.glob("*.mscope")), key=lambda whole: whole["totals"]["live_objects"])
+
+
+@pytest.mark.parametrize("rate", ["exact", "4K", "512K"])
+@pytest.mark.parametrize("how", ["landlock", "pivot", "hide", "child"])
+def test_files_out_of_reach(build, folder, how, rate):
+    """By the rules of Landlock, or in a namespace in which the recording's folder is not there."""
+    whole, *others = confined(build, folder, how, rate)
+    assert len(others) == (1 if how == "child" else 0)
+    assert whole["totals"]["drops"] == 0
+    assert whole["totals"]["drops_by_kind"]["child"] == (0 if how == "child" else 1)
+    if rate == "exact":
+        kept = figures_of_site(whole["rows"], PROGRAMS / "confined.c", "kept")
+        assert (kept["live_objects"], kept["live_bytes"]) == (600001, 600001 * 40)
+        assert whole["health"]["complete"] == 1
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the program has its own instruction for that processor alone")
+def test_what_is_lost_where_files_go_out_of_reach_unforeseen(build, folder):
+    """It is counted, to the last block."""
+    (whole,) = confined(build, folder, "unseen", "exact")
+    kept = figures_of_site(whole["rows"], PROGRAMS / "confined.c", "kept")
+    assert whole["totals"]["drops"] > 0
+    assert 600001 <= kept["live_objects"] + whole["totals"]["drops"] < 600001 + 100, "and a few of the C library's"
+    assert whole["totals"]["drops_by_kind"]["child"] == 1

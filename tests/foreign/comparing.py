@@ -35,6 +35,7 @@ class Program:
     patience: int = 600
     # From its exit status and all that it printed to {case: how it ended}.
     outcomes: Callable = None
+    results: str = None  # a file that it writes where it runs, which `outcomes` reads in place of what was printed
 
     def read(self, status, output):
         return self.outcomes(status, output) if self.outcomes else {self.name: by_status(status)}
@@ -45,6 +46,7 @@ class Run:
     outcomes: dict
     recordings: int = 0
     read: int = 0
+    unborn: int = 0  # files of processes that were killed while they began to record
     unreadable: list = field(default_factory=list)
 
 
@@ -94,16 +96,18 @@ def execute(command, folder, environment, patience):
 
 
 def read_recordings(folder):
-    """How many recordings there are, how many were read, and what is wrong with those that could not be. Of a program
-    that forks thousands of times READ_MOST are read, evenly spread."""
+    """How many recordings there are, how many were read, how many were never begun, and what is wrong with others that
+    could not be read. Of a program that forks thousands of times READ_MOST are read, evenly spread."""
     found = sorted(folder.glob("*.mscope"), key=lambda recording: recording.stat().st_mtime_ns)
     chosen = found[:: -(-len(found) // READ_MOST) or 1]
-    unreadable = []
+    unborn, unreadable = 0, []
     for recording in chosen:
         info = harness.malloscope("info", recording, expect=None)
-        if info.returncode:
+        if info.returncode and not recording.read_bytes()[:8].strip(b"\0"):
+            unborn += 1
+        elif info.returncode:
             unreadable.append(f"{recording.name}: {info.stderr.decode(errors='replace').strip()}")
-    return len(found), len(chosen), unreadable
+    return len(found), len(chosen), unborn, unreadable
 
 
 def run_program(program, mode):
@@ -118,6 +122,9 @@ def run_program(program, mode):
             command = [harness.MALLOSCOPE, "run", *options, "--", *command]
         environment = {"TMPDIR": str(inside), **program.environment}
         status, output = execute(command, program.folder or inside, environment, program.patience)
+        if program.results:
+            written = (program.folder or inside) / program.results
+            output = written.read_text() if written.exists() else ""
         outcomes = program.read(status, output) if status is not None else {program.name: "did not end"}
         return Run(outcomes, *read_recordings(folder))
     finally:

@@ -33,7 +33,7 @@ static void a_child_has_what_was_noted_behind_a_gap(void) {
     CHECK_EQUAL(table_append(parent, &parent->header->codes, 100), 1);
     CHECK_EQUAL(table_append(parent, &parent->header->heaps, 100), 1);
     CHECK_EQUAL(code_note(parent, 3, &some_code), 2);
-    CHECK_EQUAL(heap_note(parent, 0, 4096, false), 2);
+    CHECK_EQUAL(heap_note(parent, 0, 4096, HEAP_REPORTED), 2);
     struct recording *child = start();
     CHECK(heaps_inherit(child, parent) && codes_inherit(child, parent));
     CHECK_EQUAL(child->header->codes.count, 3);

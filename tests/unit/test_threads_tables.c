@@ -98,7 +98,7 @@ static void a_code_that_is_found_is_whole(void) {
 static void *note_heaps(void *argument) {
     for (uint32_t i = 0; i < HEAPS; i++) {
         uint32_t name = 1 + (uint32_t)(uintptr_t)argument * HEAPS + i;
-        uint32_t number = heap_note(shared, name, name * UINT64_C(1000), false);
+        uint32_t number = heap_note(shared, name, name * UINT64_C(1000), HEAP_REPORTED);
         wrong += number == HEAP_NONE || heap_rate(shared, number) != name * UINT64_C(1000);
     }
     return NULL;

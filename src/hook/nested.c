@@ -1,0 +1,127 @@
+#include "hook/nested.h"
+
+#include "core/counter.h"
+#include "hook/earlier.h"
+#include "hook/real.h"
+#include "hook/recorder.h"
+#include "hook/state.h"
+
+#include <string.h>
+
+bool nested_are_possible;
+
+static struct code_range allocator, ours;
+static struct real next;
+
+/* The frame of ours from which the thread entered the allocator; 0: it is not inside. */
+static __thread uint64_t entered_at;
+
+/* ---- the decision ---- */
+
+static bool holds(const struct code_range *range, uint64_t address) {
+    return address - range->start < range->end - range->start;
+}
+
+/* Ours is the caller where the allocator's function ends in a jump to another. */
+bool nested_is_inside(const struct unwind_registers *caller) {
+    if (!entered_at) return false;
+    if (caller->sp <= entered_at && (holds(&allocator, caller->pc) || holds(&ours, caller->pc))) return true;
+    entered_at = 0; /* a signal handler is at work here, or has left the allocator by a jump */
+    return false;
+}
+
+/* ---- the allocator's functions, as they are called from now on ---- */
+
+struct entrance {
+    struct thread_record *thread;
+    uint64_t countdown, interval;
+    bool is_outermost;
+};
+
+static uint64_t interval_of(struct thread_record *thread) {
+    return thread ? counter_load(&thread->interval) : 0;
+}
+
+static inline __attribute__((always_inline)) struct entrance enter(void) {
+    uint64_t here = (uintptr_t)__builtin_frame_address(0);
+    struct entrance entrance = {.is_outermost = !entered_at || here > entered_at};
+    if (!entrance.is_outermost) return entrance;
+    entrance.thread = hook_thread;
+    entrance.interval = interval_of(hook_thread);
+    entrance.countdown = hook_countdown;
+    entered_at = here;
+    return entrance;
+}
+
+/* What a signal handler has drawn in between stays. */
+static void leave(const struct entrance *entrance) {
+    if (!entrance->is_outermost) return;
+    entered_at = 0;
+    if (entrance->thread == hook_thread && entrance->interval == interval_of(hook_thread))
+        hook_countdown = entrance->countdown;
+}
+
+#define ENTER(type, name, parameters, arguments)                                                             \
+    static type enter_##name parameters {                                                                    \
+        struct entrance entrance = enter();                                                                  \
+        type result = next.name arguments;                                                                   \
+        leave(&entrance);                                                                                    \
+        return result;                                                                                       \
+    }
+
+ENTER(void *, malloc, (size_t size), (size))
+ENTER(void *, calloc, (size_t count, size_t size), (count, size))
+ENTER(void *, realloc, (void *block, size_t size), (block, size))
+ENTER(int, posix_memalign, (void **ret, size_t alignment, size_t size), (ret, alignment, size))
+ENTER(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size))
+ENTER(void *, memalign, (size_t alignment, size_t size), (alignment, size))
+ENTER(void *, valloc, (size_t size), (size))
+ENTER(void *, pvalloc, (size_t size), (size))
+
+/* ---- which allocators ---- */
+
+static const struct link_map *file_of_malloc(void) {
+    for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next) {
+        const ElfW(Sym) *symbol = definition_in(object, "malloc");
+        if (symbol && object->l_addr + symbol->st_value == (uintptr_t)real.malloc) return object;
+    }
+    return NULL;
+}
+
+static bool allocates(const char *name) {
+    static const char *const names[] = {
+        "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Names that the linker has bound within the file do not occur there. */
+static bool refers_to_names(const struct link_map *object) {
+    struct relocations relocations = relocations_of(object);
+    if (!relocations.symbols || !relocations.text) return false;
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; relocations.tables[table] && i < relocations.counts[table]; i++)
+            if (allocates(relocation_name(&relocations, &relocations.tables[table][i]))) return true;
+    return false;
+}
+
+void nested_expect(const struct code_range *allocators, const struct code_range *our_own) {
+    const struct link_map *object = file_of_malloc();
+    if (!object || !refers_to_names(object)) return;
+    allocator = *allocators;
+    ours = *our_own;
+    next = real;
+#define REPLACE(name)                                                                                        \
+    if (next.name) real.name = enter_##name;
+    REPLACE(malloc)
+    REPLACE(calloc)
+    REPLACE(realloc)
+    REPLACE(posix_memalign)
+    REPLACE(aligned_alloc)
+    REPLACE(memalign)
+    REPLACE(valloc)
+    REPLACE(pvalloc)
+#undef REPLACE
+    nested_are_possible = true;
+}
