@@ -1,3 +1,10 @@
 #include "core/system.h"
 
+#include <signal.h>
+
 _Atomic bool system_is_closed;
+
+bool system_on_signal_stack(void) {
+    stack_t stack = {.ss_flags = 0};
+    return system_call(SYS_sigaltstack, 0, (long)&stack, 0, 0, 0, 0) != 0 || (stack.ss_flags & SS_ONSTACK);
+}

@@ -73,4 +73,8 @@ static inline uint64_t thread_pointer(void) {
     return pointer;
 }
 
+/* Whether the thread may be in a handler on the stack that it has for handlers; that may be anywhere, in an
+ * array of main's too. */
+__attribute__((noinline, cold)) bool system_on_signal_stack(void);
+
 #endif

@@ -2,24 +2,25 @@
 
 #include "core/pages.h"
 #include "core/sampler.h"
+#include "core/system.h"
 #include "core/unnoticed.h"
 #include "hook/python.h"
 #include "hook/routes.h"
 #include "hook/state.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #define WAYS       4u
 #define STACKS_LOG 13 /* 32,768 stacks in 512 KiB: a recursion alone has thousands */
-#define SUMMED     4u /* words at once */
 
-/* Native frames that were seen with those of an interpreter only have no stack by themselves. */
-#define MERGED (MEMO_NONE - 1)
+/* Native frames that were seen with those of an interpreter only have no stack by themselves; nor have the
+ * words up to some page of the stack. */
+#define MERGED  (MEMO_NONE - 1)
+#define PARTIAL (MEMO_NONE - 2)
 
 struct known_stack {
     uint64_t sum;   /* 0: none */
-    uint32_t stack; /* or MERGED */
+    uint32_t stack; /* or one of these */
 };
 
 struct known_set {
@@ -50,10 +51,12 @@ static __attribute__((noinline, cold)) bool make_memory(void) {
     return true;
 }
 
-/* A handler that interrupted who is using it runs further down the stack. Who does not has found the memory
- * free, or left by a jump out of such a handler. */
+/* A handler that interrupted who is using it runs further down the stack, or on a stack of its own. Who does
+ * not has found the memory free, or left by a jump out of such a handler; until then who is further down than
+ * that goes without. */
 static struct memory *enter(uint64_t sp) {
     if ((!own && !make_memory()) || sp < own->user) return NULL;
+    if (__builtin_expect(own->user != 0, 0) && system_on_signal_stack()) return NULL;
     own->user = sp;
     atomic_signal_fence(memory_order_seq_cst);
     return own;
@@ -64,49 +67,10 @@ static void leave(struct memory *used) {
     used->user = 0;
 }
 
-/* ---- sums ---- */
-
-static uint64_t sum_around(const struct memory *memory, const struct route *route,
-    const struct unwind_registers *registers, uint64_t around) {
-    return route->salt + around + (route->uses_fp ? registers->fp * memory->of_fp : 0);
-}
-
-/* The stack is the thread's own, and was as large when the route was made: the words can be read. */
-__attribute__((no_sanitize("address"))) static uint64_t sum_stack(const struct memory *memory,
-    const struct route *route, const struct unwind_registers *registers, uint64_t around) {
-    const uint64_t *stack = (const uint64_t *)registers->sp, *factor = memory->factor;
-    const uint32_t *place = route->place, *end = place + route->count;
-    uint64_t sum = sum_around(memory, route, registers, around), other = 0;
-    for (; place < end; place += SUMMED, factor += SUMMED) {
-        sum += stack[place[0]] * factor[0] + stack[place[1]] * factor[1];
-        other += stack[place[2]] * factor[2] + stack[place[3]] * factor[3];
-    }
-    return sum + other;
-}
-
-static uint64_t sum_trace(const struct memory *memory, const struct route *route,
-    const struct unwind_trace *trace, const struct unwind_registers *registers, uint64_t around) {
-    uint64_t sum = sum_around(memory, route, registers, around);
-    for (uint32_t i = 0; i < trace->count; i++) sum += trace->word[i] * memory->factor[i];
-    return sum;
-}
-
-/* Words are summed up by so many: the last one is repeated to fill up. */
-static void fill_up(struct unwind_trace *trace) {
-    for (uint32_t count = trace->count; count % SUMMED; trace->count = ++count) {
-        trace->place[count] = trace->place[count - 1];
-        trace->word[count] = trace->word[count - 1];
-    }
-}
-
 /* ---- stacks ---- */
 
 static uint64_t mixed(uint64_t sum) {
     return ((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
-}
-
-static uint64_t with_python(const struct memo *memo) {
-    return mixed(memo->native + memo->python * memo->memory->of_python);
 }
 
 static struct known_stack *known_of(struct memory *memory, uint64_t sum) {
@@ -120,26 +84,70 @@ static uint32_t find_known(struct memory *memory, uint64_t sum) {
     return MEMO_NONE;
 }
 
+/* A handler may jump out anywhere: no sum is there with another's stack. */
 static void keep_known(struct memory *memory, uint64_t sum, uint32_t stack) {
     struct known_stack *known = known_of(memory, sum);
     uint32_t way = 0;
     while (way < WAYS && known[way].sum && known[way].sum != sum) way++;
     if (way == WAYS) way = ++memory->replaced % WAYS;
-    known[way] = (struct known_stack){sum, stack};
+    known[way].sum = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    known[way].stack = stack;
+    atomic_signal_fence(memory_order_seq_cst);
+    known[way].sum = sum;
+}
+
+/* ---- sums ---- */
+
+static uint64_t sum_around(const struct memory *memory, const struct route *route,
+    const struct unwind_registers *registers, uint64_t around) {
+    return route->salt + around + (route->uses_fp ? registers->fp * memory->of_fp : 0);
+}
+
+/* Sums up the words on a route. 0: it cannot be the one. */
+__attribute__((no_sanitize("address"))) static uint64_t sum_stack(struct memory *memory,
+    const struct route *route, const struct unwind_registers *registers, uint64_t around) {
+    const uint64_t *stack = (const uint64_t *)registers->sp, *factor = memory->factor;
+    const uint32_t *place = route->place, *end = place + route->count;
+    uint64_t sum = sum_around(memory, route, registers, around);
+    for (uint32_t turns = route->turns; place < end; turns >>= 1) {
+        if (__builtin_expect(turns & 1, 0) && find_known(memory, mixed(sum)) != PARTIAL) return 0;
+        sum += stack[place[0]] * factor[0] + stack[place[1]] * factor[1] +
+               (stack[place[2]] * factor[2] + stack[place[3]] * factor[3]);
+        place += ROUTE_GROUP;
+        factor += ROUTE_GROUP;
+    }
+    return mixed(sum);
+}
+
+/* The same for a walk that was made, of which it remembers the parts. */
+static uint64_t keep_sums(struct memory *memory, const struct route *route, const struct unwind_trace *trace,
+    const struct unwind_registers *registers, uint64_t around) {
+    uint64_t sum = sum_around(memory, route, registers, around);
+    for (uint32_t i = 0; i < trace->count; i++) {
+        bool is_turn = i % ROUTE_GROUP == 0 && route->turns >> i / ROUTE_GROUP & 1;
+        if (is_turn) keep_known(memory, mixed(sum), PARTIAL);
+        sum += trace->word[i] * memory->factor[i];
+    }
+    return mixed(sum);
+}
+
+static uint64_t with_python(const struct memo *memo) {
+    return mixed(memo->native + memo->python * memo->memory->of_python);
 }
 
 /* ---- the whole ---- */
 
 /* The sum of the native frames, and their stack. */
-static uint32_t find_native(const struct unwind_registers *registers, uint64_t top, struct memo *memo) {
+static uint32_t find_native(const struct unwind_registers *registers, struct memo *memo) {
     struct routes *routes = &memo->memory->routes;
-    struct route_set *set = routes_from(routes, registers, top);
+    struct route_set *set = routes_from(routes, registers);
     for (uint32_t i = 0; i < ROUTES_WAYS; i++) {
         uint32_t way = (set->recent - i) % ROUTES_WAYS;
         const struct route *route = route_of(routes, set, way, registers);
         if (!route) continue;
-        memo->native = mixed(sum_stack(memo->memory, route, registers, memo->around));
-        uint32_t stack = find_known(memo->memory, memo->native);
+        memo->native = sum_stack(memo->memory, route, registers, memo->around);
+        uint32_t stack = memo->native ? find_known(memo->memory, memo->native) : MEMO_NONE;
         if (stack == MEMO_NONE) continue;
         set->recent = way;
         return stack;
@@ -158,7 +166,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
     ret_memo->trace = NULL;
     ret_memo->around = around * memory->of_around + epoch * memory->of_epoch;
     ret_memo->python = 0;
-    uint32_t stack = find_native(registers, thread->stack_high, ret_memo);
+    uint32_t stack = find_native(registers, ret_memo);
     if (stack == MEMO_NONE)
         ret_memo->trace = &memory->trace;
     else if (hook_python_walk) {
@@ -171,15 +179,15 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
     return stack;
 }
 
-void memo_keep(struct memo *memo, const struct unwind_registers *registers,
-    const struct thread_record *thread, uint32_t stack) {
+void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
     struct unwind_trace *trace = memo->trace;
     struct memory *memory = memo->memory;
-    if (stack != MEMO_NONE && (!trace || (trace->whole && trace->count))) {
+    uint32_t turns;
+    bool is_known = !trace || (trace->whole && trace->count && routes_arrange(registers, trace, &turns));
+    if (stack != MEMO_NONE && is_known) {
         if (trace) {
-            fill_up(trace);
-            const struct route *route = routes_keep(&memory->routes, registers, trace, thread->stack_high);
-            memo->native = mixed(sum_trace(memory, route, trace, registers, memo->around));
+            const struct route *route = routes_keep(&memory->routes, registers, trace, turns);
+            memo->native = keep_sums(memory, route, trace, registers, memo->around);
         }
         if (memo->python) {
             if (trace) keep_known(memory, memo->native, MERGED);
@@ -194,7 +202,7 @@ void memo_free(void) {
     struct memory *former = own;
     own = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
-    /* Not what is in use still, further up the stack than a handler that forked. */
+    /* Not what is in use further up the stack, should this be a handler that forked. */
     if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) pages_give(former, sizeof *former);
     python_thread_ends();
 }

@@ -7,8 +7,8 @@
  * lines of Python come from the same native frames: the signature of the interpreter's frames is summed up
  * too.
  *
- * Each thread has its own, in memory that only it uses, and for the stack that it was made with: no other is
- * known to be there still. A signal handler that comes while the memory is in use does without. */
+ * Each thread has its own, in memory that only it uses, and for the stack that it was made with. A signal
+ * handler that comes while the memory is in use does without. */
 #ifndef MALLOSCOPE_HOOK_MEMO_H
 #define MALLOSCOPE_HOOK_MEMO_H
 
@@ -32,8 +32,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
     uint64_t around, bool is_locked, struct memo *ret_memo);
 
 /* The walk that is made then came to `stack`, which may be MEMO_NONE. */
-void memo_keep(struct memo *memo, const struct unwind_registers *registers,
-    const struct thread_record *thread, uint32_t stack);
+void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack);
 
 /* The calling thread ends. */
 void memo_free(void);

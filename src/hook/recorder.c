@@ -161,7 +161,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     struct unwind_trace *ret_trace, uint64_t *ret_python) {
     struct thread_record *thread = hook_thread;
     uint32_t buffer, depth = recorder.depth;
-    struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, &buffer)};
+    struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, caller->sp, &buffer)};
     if (!stack.frames) return UINT32_MAX;
     python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
     if (walk_python || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
@@ -199,7 +199,7 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t h
     if (stack != MEMO_NONE) return stack;
     if (!memo.memory) return walk_stack(caller, heap, NULL, NULL);
     stack = walk_stack(caller, heap, memo.trace, &memo.python);
-    memo_keep(&memo, caller, hook_thread, stack == STACK_DROPPED ? MEMO_NONE : stack);
+    memo_keep(&memo, caller, stack == STACK_DROPPED ? MEMO_NONE : stack);
     return stack;
 }
 
@@ -231,11 +231,6 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
     return sample->stack != UINT32_MAX;
 }
 
-/* Where all is recorded, the same walks come again and again; with an interpreter's frames they are long. */
-static inline bool walks_again(void) {
-    return recorder.exact || hook_python_walk;
-}
-
 inline void recorder_count(const struct sample *sample) {
     event_allocate(&recorder.recording, hook_thread, sample);
     counter_add_own(&hook_thread->samples, 1);
@@ -248,7 +243,7 @@ __attribute__((flatten)) struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     sample.heap = heap ? heap : due_heap;
-    if (is_recording() && recorder_capture(caller, walks_again(), &sample) &&
+    if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
     return sample;
@@ -323,7 +318,7 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
     sample.heap = due_heap;
     if (!is_recording()) return OUTCOME_DROPPED;
     index_prefetch(&recorder.index, address);
-    if (!recorder_capture(caller, walks_again(), &sample)) return OUTCOME_DROPPED;
+    if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;
     /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
     uint32_t former = recorder.exact ? INDEX_NONE : index_remove(&recorder.index, address);
     bool replaced = recorder_end_former(block, former, 0, sample.birth);

@@ -15,19 +15,28 @@
 
 #include "unwind/unwind.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #define ROUTES_WAYS     4u
 #define ROUTES_SETS_LOG 12         /* 256 KiB, of which only used pages become resident */
 #define ROUTES_RING     (1u << 20) /* bytes, likewise */
 
+/* Words are read by so many at once, and none from a page of the stack that is not known to be there. That of
+ * the stack pointer is. Whoever has found all words up to some place to be as in a former walk stands on the
+ * same frames as that one did: then the next frame is there, too. So a group of words does not go beyond the
+ * pages of those before it, but for the first one of a page, and `turns` has a bit for each that does. */
+#define ROUTE_GROUP 4u
+
 struct route {
     uint64_t pc, sp;
-    uint64_t salt; /* from all of this: no two routes have the same */
+    uint64_t salt; /* a hash of all of this */
     uint32_t uses_fp;
-    uint32_t count;
+    uint32_t count; /* a multiple of ROUTE_GROUP: some are there twice */
+    uint32_t turns;
     uint32_t place[TRACE_WORDS]; /* as in a trace; only `count` of them are there */
 };
+static_assert(TRACE_WORDS / ROUTE_GROUP <= 32, "a bit for each group");
 
 struct route_set {
     _Alignas(64) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
@@ -42,8 +51,8 @@ struct routes {
     _Alignas(64) unsigned char ring[ROUTES_RING + sizeof(struct route)];
 };
 
-/* Those that a walk from here may take. `top` is where the stack ends. */
-struct route_set *routes_from(struct routes *routes, const struct unwind_registers *registers, uint64_t top);
+/* Those that a walk from here may take. */
+struct route_set *routes_from(struct routes *routes, const struct unwind_registers *registers);
 
 /* One of them. NULL: it is not there, or starts elsewhere. */
 static inline const struct route *route_of(const struct routes *routes, const struct route_set *set,
@@ -54,8 +63,13 @@ static inline const struct route *route_of(const struct routes *routes, const st
     return is_there && route->pc == registers->pc && route->sp == registers->sp ? route : NULL;
 }
 
-/* The route of a walk that was made. */
+/* Puts the words of a walk into groups. False: there is no room for that. Returns in `*ret_turns` which of
+ * the groups come to another page. */
+bool routes_arrange(
+    const struct unwind_registers *registers, struct unwind_trace *trace, uint32_t *ret_turns);
+
+/* The route of a walk that was made, whose words have been arranged. */
 const struct route *routes_keep(struct routes *routes, const struct unwind_registers *registers,
-    const struct unwind_trace *trace, uint64_t top);
+    const struct unwind_trace *trace, uint32_t turns);
 
 #endif

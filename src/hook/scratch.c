@@ -1,5 +1,6 @@
 #include "hook/scratch.h"
 #include "core/pages.h"
+#include "core/system.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 static struct {
     uint64_t *memory;
     uint32_t words;
-    _Atomic uint32_t taken[BUFFERS];
+    _Atomic uint64_t holder[BUFFERS]; /* 0: free */
 } state;
 
 bool scratch_start(uint32_t words) {
@@ -20,25 +21,52 @@ bool scratch_start(uint32_t words) {
     return true;
 }
 
-/* The relaxed look spares the exchange. That acquires, and scratch_give releases: a buffer's users never
- * meet. */
-uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number) {
+#define HOLDER_SHIFT 48
+#define HOLDER_SP    ((UINT64_C(1) << HOLDER_SHIFT) - 1)
+
+/* A thread has one for a walk, and its handlers others; who jumps out of a handler may leave a walk behind
+ * that was never ended. That one began further down the stack than the thread is now, unless this is a
+ * handler on a stack of its own. */
+static bool is_left(uint64_t held, uint64_t ours) {
+    return held && held >> HOLDER_SHIFT == ours >> HOLDER_SHIFT && (held & HOLDER_SP) < (ours & HOLDER_SP);
+}
+
+static __attribute__((noinline, cold)) uint64_t *take_left(uint64_t ours, uint32_t *ret_number) {
+    if (system_on_signal_stack()) return NULL;
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        uint32_t number = (hint + i) % BUFFERS;
-        if (atomic_load_explicit(&state.taken[number], memory_order_relaxed) ||
-            atomic_exchange_explicit(&state.taken[number], 1, memory_order_acquire))
+        uint64_t held = atomic_load_explicit(&state.holder[i], memory_order_relaxed);
+        /* Acquire: as below. Another thread's is not touched, and ours nobody else takes. */
+        if (!is_left(held, ours) || !atomic_compare_exchange_strong_explicit(&state.holder[i], &held, ours,
+                                        memory_order_acquire, memory_order_relaxed))
             continue;
-        *ret_number = number;
-        return state.memory + (size_t)number * state.words;
+        *ret_number = i;
+        return state.memory + (size_t)i * state.words;
     }
     return NULL;
 }
 
+/* The relaxed look spares the exchange. That acquires, and scratch_give releases: a buffer's users never
+ * meet. */
+uint64_t *scratch_take(uint32_t thread, uint64_t sp, uint32_t *ret_number) {
+    uint64_t ours = (uint64_t)(thread + 1) << HOLDER_SHIFT | (sp & HOLDER_SP);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        uint32_t number = (thread + i) % BUFFERS;
+        uint64_t nobody = 0;
+        if (atomic_load_explicit(&state.holder[number], memory_order_relaxed) ||
+            !atomic_compare_exchange_strong_explicit(
+                &state.holder[number], &nobody, ours, memory_order_acquire, memory_order_relaxed))
+            continue;
+        *ret_number = number;
+        return state.memory + (size_t)number * state.words;
+    }
+    return take_left(ours, ret_number);
+}
+
 void scratch_give(uint32_t number) {
-    atomic_store_explicit(&state.taken[number], 0, memory_order_release);
+    atomic_store_explicit(&state.holder[number], 0, memory_order_release);
 }
 
 /* The threads that held the others are not in the child. Relaxed: there is one thread. */
 void scratch_after_fork(void) {
-    for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.taken[i], 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.holder[i], 0, memory_order_relaxed);
 }

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 bool scratch_start(uint32_t words);
-uint64_t *scratch_take(uint32_t hint, uint32_t *ret_number); /* NULL when there is none */
+/* For the thread of that number, which has come down to `sp`. NULL when there is none. */
+uint64_t *scratch_take(uint32_t thread, uint64_t sp, uint32_t *ret_number);
 void scratch_give(uint32_t number);
 void scratch_after_fork(void);
 

@@ -5,8 +5,9 @@
  * Each thread calls its way down DEPTH levels, at each to one of WIDTH functions whose frames differ in size,
  * and some of them with a frame pointer; the size of what it reports is the number of the way plus one. From
  * one place in `take`, at equal stack pointers, come walks of many routes. Meanwhile a signal interrupts
- * whatever is going on, the recorder too; its handler goes ways of its own, and now and then jumps out. The
- * blocks are those of a heap of the program's own: handlers must not call malloc. */
+ * whatever is going on, the recorder too, until it has often enough; its handler goes ways of its own, and
+ * now and then jumps out. The blocks are those of a heap of the program's own: handlers must not call malloc.
+ */
 #include <malloscope.h>
 
 #include <alloca.h>
@@ -14,11 +15,14 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define DEPTH 5
 #define WIDTH 5
+
+#define INTERRUPTIONS_LEAST 200
 
 static __thread uint64_t random_state;
 static __thread sigjmp_buf back;
@@ -26,7 +30,7 @@ static __thread volatile sig_atomic_t may_jump;
 static unsigned long blocks;
 static mscope_heap heap;
 static _Atomic uint64_t next_address = 4096;
-static _Atomic unsigned long working;
+static _Atomic unsigned long working, made_by_all, interruptions;
 
 static unsigned draw(void) {
     random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -69,6 +73,7 @@ static __attribute__((noinline)) void descend(unsigned way, unsigned level, unsi
 static void interrupted(int signal) {
     (void)signal;
     unsigned turns = draw();
+    interruptions++;
     descend(0, 1, turns);
     if (may_jump && turns % 16 == 0) siglongjmp(back, 1);
 }
@@ -77,7 +82,7 @@ static void *work(void *seed) {
     random_state = (uintptr_t)seed;
     volatile unsigned long made = 0;
     sigsetjmp(back, 1);
-    while (made < blocks) {
+    while (made < blocks || interruptions < INTERRUPTIONS_LEAST) {
         may_jump = 1;
         /* What is half recorded would be missing: only from here is it left. */
         for (volatile int i = 0; i < 20; i++) {
@@ -87,6 +92,7 @@ static void *work(void *seed) {
         descend(0, 0, made % 3 ? turns % 40 : turns);
         made++;
     }
+    made_by_all += made;
     working--;
     return NULL;
 }
@@ -107,5 +113,6 @@ int main(int argc, char **argv) {
         for (unsigned long i = 0; i < threads; i++) pthread_kill(thread[i], SIGUSR1);
     }
     for (unsigned long i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+    printf("%lu\n", made_by_all);
     return 0;
 }
