@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -12,6 +13,7 @@ from typing import Callable
 import harness
 
 READ_MOST = 40
+ROOM_MOST = 6 << 30  # bytes for the recordings of one run: exact ones of many children can take all of a machine's memory
 # In memory where that is possible: some tests fork ten thousand times, and a disk takes its time to forget that.
 MADE_IN = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 RECORDED = {"4K": ("--rate", "4K"), "exact": ("--exact",)}
@@ -70,7 +72,29 @@ def end_all(number, frame):
     os._exit(128 + number)
 
 
-def execute(command, folder, environment, patience):
+def room_taken(folder):
+    """By the recordings that are there. Some may vanish meanwhile."""
+    blocks = 0
+    for recording in folder.glob("*.mscope"):
+        try:
+            blocks += recording.stat().st_blocks
+        except FileNotFoundError:
+            continue
+    return 512 * blocks
+
+
+def wait_for(process, patience, recordings):
+    """Its status, or None if it takes too long or too much."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end and room_taken(recordings) <= ROOM_MOST:
+        try:
+            return process.wait(2)
+        except subprocess.TimeoutExpired:
+            continue
+    return None
+
+
+def execute(command, folder, environment, patience, recordings):
     """Status and output; the status is None for what did not come to an end."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -84,9 +108,7 @@ def execute(command, folder, environment, patience):
         )
         running.add(process.pid)
         try:
-            status = process.wait(patience)
-        except subprocess.TimeoutExpired:
-            status = None
+            status = wait_for(process, patience, recordings)
         finally:
             end_session(process.pid)
             process.wait()
@@ -121,11 +143,12 @@ def run_program(program, mode):
             options = ("-q", *RECORDED[mode], "-o", folder / "%e.%p.%n.mscope")
             command = [harness.MALLOSCOPE, "run", *options, "--", *command]
         environment = {"TMPDIR": str(inside), **program.environment}
-        status, output = execute(command, program.folder or inside, environment, program.patience)
+        status, output = execute(command, program.folder or inside, environment, program.patience, folder)
         if program.results:
             written = (program.folder or inside) / program.results
             output = written.read_text() if written.exists() else ""
-        outcomes = program.read(status, output) if status is not None else {program.name: "did not end"}
+        unended = "did not end, in time or in the room for recordings"
+        outcomes = program.read(status, output) if status is not None else {program.name: unended}
         return Run(outcomes, *read_recordings(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
