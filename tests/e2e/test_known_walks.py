@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import ROOT, malloscope
+from harness import ROOT, malloscope, report
 
 WIDTH = 5
 
@@ -38,3 +38,10 @@ def test_by_the_sizes(build, record, pointers, threads):
     assert in_handler > 100
     assert checked == int(recording.stdout) + in_handler
     assert whole["totals"]["drops"] == 0
+
+
+def test_a_stack_that_was_larger_before(build, record):
+    recording = record(build("coroutine_below.c", "-O2", "-fno-optimize-sibling-calls"))
+    assert recording.stdout == b"both have run\n"
+    rows = report(recording, "--filter", "take_blocks")["rows"]
+    assert sum(row["total_objects"] for row in rows) == 200
