@@ -13,9 +13,9 @@ class TooSlow(Exception):
 class Run:
     """What a run gave. Times are in nanoseconds, `peak` and `file` in bytes."""
 
-    def __init__(self, wall, user, system, peak, output, file, unpacked):
+    def __init__(self, wall, user, system, peak, output, file, unpacked, archived):
         self.wall, self.cpu, self.peak, self.output = wall, user + system, peak, output
-        self.file, self.unpacked = file, unpacked
+        self.file, self.unpacked, self.archived = file, unpacked, archived
 
 
 class Bench:
@@ -55,7 +55,7 @@ class Bench:
             if numbers[4] != 0:
                 raise RuntimeError("exit status %d" % numbers[4])
             return Run(wall or numbers[0], numbers[1], numbers[2], numbers[3] << 10, output,
-                       variant.recorded(folder), variant.unpacked(folder))
+                       variant.recorded(folder), variant.unpacked(folder), variant.archived(folder))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

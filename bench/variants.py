@@ -44,6 +44,10 @@ class Variant:
         """The same before it was compressed; None if it was not."""
         return None
 
+    def archived(self, folder):
+        """Bytes of what was recorded when it is packed, for whom that is a step of its own; None for others."""
+        return None
+
     def is_for(self, program):
         return self.only is None or program.name in self.only
 
@@ -87,6 +91,14 @@ class Malloscope(Variant):
 
     def recorded(self, folder):
         return size_on_disk(os.path.join(folder, "*.mscope"))
+
+    def archived(self, folder):
+        if self.rate != 1:
+            return None
+        archive = os.path.join(folder, "out.mscar")
+        subprocess.run([self.tool, "archive", "-q", "-o", archive, *glob.glob(os.path.join(folder, "*.mscope"))], check=True,
+                       env={**os.environ, "XDG_CACHE_HOME": os.path.dirname(folder)})
+        return os.path.getsize(archive)
 
 
 class Heaptrack(Variant):
