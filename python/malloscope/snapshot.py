@@ -296,7 +296,10 @@ class HeapSnapshot:
             raise ValueError(f"there is no format {format!r}; it is one of {', '.join(FORMATS)}")
         with unrecorded():
             if format == "mscope":
-                shutil.copyfile(self._path, path)
+                # What is there may be the recording of a program that runs: it must not become shorter.
+                whole = f"{os.fspath(path)}.{os.getpid()}.new"
+                shutil.copyfile(self._path, whole)
+                os.replace(whole, path)
             else:
                 run_command(["export", str(self._path), "--format", format, "-q", "-f", "-o", os.fspath(path)])
 

@@ -32,6 +32,7 @@ static int become_commands(char **argv) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) return message_version();
     if (argc < 2 || strcmp(argv[1], "run") != 0) return become_commands(argv);
     memory_move_large_blocks();
     terminal_choose_glyphs();

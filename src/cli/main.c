@@ -8,11 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-static int print_version(void) {
-    puts("malloscope " MALLOSCOPE_VERSION);
-    return message_finish_output();
-}
-
 int main(int argc, char **argv) {
     prctl(PR_SET_NAME, "malloscope"); /* as it was called, and is looked for among processes */
     memory_move_large_blocks();
@@ -24,7 +19,7 @@ int main(int argc, char **argv) {
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return command_help(1, (char *[]){"help", NULL});
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) return print_version();
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) return message_version();
     const struct command *command = command_find(name);
     return command ? command->run(argc - 1, argv + 1) : command_unknown(name);
 }

@@ -55,3 +55,8 @@ int message_finish_output(void) {
     return message_error(PROBLEM_FAILURE, remedy, "cannot write the output: %s",
         errno ? strerror(errno) : "an earlier write failed");
 }
+
+int message_version(void) {
+    puts("malloscope " MALLOSCOPE_VERSION);
+    return message_finish_output();
+}

@@ -21,4 +21,7 @@ void message_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
  * reader that went away (`| head`) is no failure. */
 int message_finish_output(void);
 
+/* Prints which version this is. Returns the exit code. */
+int message_version(void);
+
 #endif

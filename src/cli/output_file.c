@@ -30,7 +30,15 @@ static char *default_name(char **sources, size_t count, const char *extension) {
     return format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
 }
 
+/* What is replaced may be the recording of a program that runs on: it must not become shorter. The program
+ * keeps it, without a name. */
+static void make_way(const char *path) {
+    struct stat status;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) unlink(path);
+}
+
 static int open_output(const struct output_wishes *wishes, const char *path, FILE **ret_out) {
+    if (wishes->force) make_way(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (wishes->force ? O_TRUNC : O_EXCL), 0666);
     if (fd < 0) {
         int error = errno;

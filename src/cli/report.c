@@ -250,6 +250,8 @@ int command_report(int argc, char **argv) {
     if (report.json + report.csv + report.html > 1)
         return message_error(
             PROBLEM_USAGE, "choose one of them", "--json, --csv and --html exclude each other");
+    if (report.page.output.path && !report.html)
+        return message_error(PROBLEM_USAGE, "add --html, or redirect the output", "-o is for the page");
     if (report.html && report.by != BY_SITE)
         return message_error(PROBLEM_USAGE, "leave out --by", "the page of --html groups by site");
 

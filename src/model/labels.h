@@ -17,7 +17,7 @@ struct stack_labels model_labels(const struct model *model, const struct model_s
 
 /* Whether a program told of heaps besides malloc's. Where none did, views need not tell them apart. */
 static inline bool model_has_heaps(const struct model *model) {
-    return model->shows_heaps || model->heap_count > model->process_count;
+    return model->shows_heaps || model->heap_count > model->malloc_heap_count;
 }
 
 /* How many names there are of each kind. Names of several processes that are equal count once. */

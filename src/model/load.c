@@ -173,18 +173,21 @@ static bool load_texts(struct builder *builder, const struct snapshot *snapshot)
     return true;
 }
 
+static const char malloc_name[] = HEAP_MALLOC;
+
 static bool add_heap(struct builder *builder, uint32_t number, const char *name, uint64_t rate) {
     struct model *model = builder->model;
     if (!builder_grow(&model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
         return false;
     model->heaps[model->heap_count++] = (struct model_heap){
         .process = (uint32_t)model->process_count - 1, .number = number, .name = name, .rate = rate};
+    if (name == malloc_name) model->malloc_heap_count++;
     return true;
 }
 
 /* A heap of the program's that it calls malloc is not malloc's. */
 static const char *heap_name(const struct model *model, const struct heap_record *record) {
-    if (record->kind == HEAP_OF_MALLOC) return HEAP_MALLOC;
+    if (record->kind == HEAP_OF_MALLOC) return malloc_name;
     const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
     if (!name) return "[unnamed heap]";
     return strcmp(name, HEAP_MALLOC) == 0 ? HEAP_MALLOC " [registered]" : name;
@@ -193,7 +196,7 @@ static const char *heap_name(const struct model *model, const struct heap_record
 static bool load_heaps(struct builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     model->processes[model->process_count - 1].first_heap = model->heap_count;
-    if (!add_heap(builder, 0, HEAP_MALLOC, snapshot_header(snapshot)->rate)) return false;
+    if (!add_heap(builder, 0, malloc_name, snapshot_header(snapshot)->rate)) return false;
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
         if (cursor.number >= HEAPS_MOST) {

@@ -203,6 +203,7 @@ struct model {
     size_t module_range_count;
     struct model_heap *heaps; /* sorted by process, number; each process has malloc's */
     size_t heap_count;
+    size_t malloc_heap_count; /* of these, malloc's: one for each process and rate */
     bool shows_heaps; /* also if there are none but malloc's: it is compared with one that has others */
     struct model_code *codes;
     size_t code_count;

@@ -65,3 +65,8 @@ def test_programs_are_recorded_without_the_other_commands(incomplete, folder):
     result = harness.run([incomplete / "bin" / "malloscope", "report", folder / "a.mscope"], expect=3)
     assert b"cannot find malloscope-commands" in result.stderr and b"hint: " in result.stderr
     harness.malloscope("report", folder / "a.mscope")
+
+
+def test_the_version_without_the_other_half(incomplete):
+    result = harness.run([incomplete / "bin" / "malloscope", "--version"])
+    assert result.stdout == harness.run([BUILD / "malloscope", "--version"]).stdout != b""

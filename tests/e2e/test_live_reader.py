@@ -125,3 +125,23 @@ def test_reader_of_a_program_that_ends_meanwhile(build, start, folder):
                 harness.json.loads(result.stdout)
         assert tool.returncode == 0
         assert malloscope("report", pid, "--json", expect=3).stderr
+
+
+@pytest.mark.parametrize("command", [["export", "--format", "collapsed"], ["flame"]])
+def test_its_recording_is_replaced(build, start, folder, command):
+    """By what was read from it: the program keeps the file, and goes on."""
+    counters, recording = folder / "counters", folder / "live.mscope"
+    tool = start(
+        [*NICE, *record_command(recording, [build("busy.c", "-O1"), 2, counters, 0], "64K")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    pid = child_of(tool.pid, "busy")
+    wait_until(counters.exists, tool)
+    malloscope(*command, recording, "-f", "-o", recording)
+    assert recording.read_bytes()[:6] != b"MSCOPE"
+    before = Counters(counters)
+    wait_until(lambda: Counters(counters).objects > before.objects + 10_000, tool)
+    os.kill(pid, signal.SIGTERM)
+    output, _ = tool.communicate(timeout=harness.PATIENCE)
+    assert output == b"ended well\n"
