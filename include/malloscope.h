@@ -94,8 +94,10 @@ mscope_state_is mscope_state(void) MSCOPE_FUNCTION;
 /* Options grow at the end. `size` says which ones the caller knows; zero and NULL mean the default, which is
  * what the environment says (MALLOSCOPE_RATE and so on), or else what `malloscope run` would take. */
 struct mscope_options {
-    size_t size;        /* sizeof(struct mscope_options) */
-    const char *output; /* path of the recording, with %p %e %h %t %n as `malloscope run -o` has them */
+    size_t size; /* sizeof(struct mscope_options) */
+    /* Path of the recording, with %p %e %h %t %n as `malloscope run -o` has them. Where there is such a file,
+     * and `replace` is not set, the pid goes into the name. */
+    const char *output;
     uint64_t rate;      /* mean bytes between samples; 1 records everything */
     uint32_t depth;     /* frames kept of a stack */
     uint32_t stacks;    /* MSCOPE_STACKS_... */

@@ -79,7 +79,8 @@ def start(
 
     `sampling_rate_kb`: a sample is taken every so many KiB on average; 0 records every allocation. It is decided by
     the first start, and under `malloscope run` by that; `set_rate` changes it.
-    `output`: where the recording is to be kept; without it, it vanishes with the process.
+    `output`: where the recording is to be kept, with the pid in its name if that is taken; without it, it vanishes with
+    the process.
     """
     global _has_joined
     if sampling_rate_kb < 0:
