@@ -43,9 +43,10 @@ static __thread struct inheritance *inheritance;
 
 /* ---- in the parent ---- */
 
+/* A handler that forks may come at any time, and drops what it finds: one of the two has it. Relaxed: it is
+ * the thread's own. */
 static void drop_inheritance(void) {
-    struct inheritance *former = inheritance;
-    inheritance = NULL;
+    struct inheritance *former = __atomic_exchange_n(&inheritance, NULL, __ATOMIC_RELAXED);
     if (former) pages_give(former, former->size);
 }
 
