@@ -113,6 +113,7 @@ static struct model model = {
     .moment_count = 1,
     .heaps = heaps,
     .heap_count = 1,
+    .malloc_heap_count = 1,
     .health = {.complete = 0.5, .truncated = 10, .mean_depth = 1.75, .confidence = "low"},
     .exact = true,
     .rate = 1,
