@@ -30,7 +30,9 @@ bool nested_is_inside(const struct unwind_registers *caller) {
     return false;
 }
 
-/* ---- the allocator's functions, as they are called from now on ---- */
+/* ---- the allocator's functions, as they are called from now on ----
+ *
+ * But for malloc: it is what the others call, and what most programs call all the time. */
 
 struct entrance {
     struct thread_record *thread;
@@ -69,7 +71,6 @@ static void leave(const struct entrance *entrance) {
         return result;                                                                                       \
     }
 
-ENTER(void *, malloc, (size_t size), (size))
 ENTER(void *, calloc, (size_t count, size_t size), (count, size))
 ENTER(void *, realloc, (void *block, size_t size), (block, size))
 ENTER(int, posix_memalign, (void **ret, size_t alignment, size_t size), (ret, alignment, size))
@@ -114,7 +115,6 @@ void nested_expect(const struct code_range *allocators, const struct code_range 
     next = real;
 #define REPLACE(name)                                                                                        \
     if (next.name) real.name = enter_##name;
-    REPLACE(malloc)
     REPLACE(calloc)
     REPLACE(realloc)
     REPLACE(posix_memalign)
