@@ -89,6 +89,12 @@ static const struct link_map *file_of_malloc(void) {
     return NULL;
 }
 
+/* An allocator's operator new may call its malloc by name, as jemalloc's does: that alone says nothing. */
+static bool is_for_operators(const struct link_map *object, const char *name) {
+    return (strcmp(name, "malloc") == 0 || strcmp(name, "aligned_alloc") == 0) &&
+           definition_in(object, "_Znwm");
+}
+
 static bool allocates(const char *name) {
     static const char *const names[] = {
         "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc"};
@@ -102,8 +108,10 @@ static bool refers_to_names(const struct link_map *object) {
     struct relocations relocations = relocations_of(object);
     if (!relocations.symbols || !relocations.text) return false;
     for (int table = 0; table < 2; table++)
-        for (size_t i = 0; relocations.tables[table] && i < relocations.counts[table]; i++)
-            if (allocates(relocation_name(&relocations, &relocations.tables[table][i]))) return true;
+        for (size_t i = 0; relocations.tables[table] && i < relocations.counts[table]; i++) {
+            const char *name = relocation_name(&relocations, &relocations.tables[table][i]);
+            if (allocates(name) && !is_for_operators(object, name)) return true;
+        }
     return false;
 }
 
