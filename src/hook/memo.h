@@ -2,8 +2,8 @@
  *
  * A walk depends on the registers it starts from and on the words it reads from the stack. Where it reads
  * them, its route, is known from the walks that started at the same place. The words on the route, the
- * modules and whatever else a stack is made of (scopes, heap) are summed up to 64 bits, with a factor of its
- * own for each that nobody knows; by this sum the number of the stack is found. With an interpreter, many
+ * modules and whatever else a stack is made of (scopes, heap) are summed up to 64 bits, with a random
+ * factor for each; by this sum the number of the stack is found. With an interpreter, many
  * lines of Python come from the same native frames: the signature of the interpreter's frames is summed up
  * too.
  *

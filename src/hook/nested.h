@@ -3,8 +3,9 @@
  * the function that the program called. What an allocator asks of itself while it serves a call is its own
  * business.
  *
- * Where the allocator's file refers to such names, its functions are called through others that note from
- * which place on the stack on the thread is inside it, and put the thread's countdown back at the end. */
+ * Where the allocator's file refers to such names, its functions but malloc are called through others that
+ * note from which place on the stack on the thread is inside it, and put the thread's countdown back at the
+ * end. */
 #ifndef MALLOSCOPE_HOOK_NESTED_H
 #define MALLOSCOPE_HOOK_NESTED_H
 
