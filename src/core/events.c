@@ -25,12 +25,14 @@ static void add_real(_Atomic uint64_t *bits, double value) {
         !atomic_compare_exchange_weak_explicit(bits, &old, new, memory_order_relaxed, memory_order_relaxed));
 }
 
-/* Before a stack's live figures change: if a new global peak was set since they last did, they are those of
- * the peak, and are kept (recording.h, peak_epoch). */
-static void save_peak(struct recording_header *header, struct stack_record *stack) {
-    uint64_t epoch = counter_load(&header->peak_epoch), seen = counter_load(&stack->peak_epoch);
-    if (seen == epoch) return;
-    uint64_t bytes = counter_load(&stack->alloc_bytes) - counter_load(&stack->freed_bytes);
+static __attribute__((noinline)) void save_figures(
+    struct stack_record *stack, uint64_t epoch, _Atomic uint64_t *noted) {
+    uint64_t seen = counter_load(&stack->peak_epoch);
+    if (seen == epoch) {
+        counter_store(noted, epoch);
+        return;
+    }
+    uint64_t bytes = counter_load(&stack->alloc_bytes) - stack_freed_bytes(stack);
     uint64_t objects = counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects);
     /* Relaxed: one thread is to save, the exchange says which. A reader in another process that comes between
      * it and the stores has the figures of the peak before; it asks for the epoch before and after. */
@@ -39,6 +41,16 @@ static void save_peak(struct recording_header *header, struct stack_record *stac
         return;
     counter_store(&stack->saved_bytes, bytes);
     counter_store(&stack->saved_objects, objects);
+    counter_store(noted, epoch);
+}
+
+/* Before a stack's live figures change: if a new global peak was set since they last did, they are those of
+ * the peak, and are kept (recording.h, peak_epoch). `noted` is the epoch beside the figures that are about to
+ * change: it tells without a look at another cache line. */
+static inline void save_peak(
+    struct recording_header *header, struct stack_record *stack, _Atomic uint64_t *noted) {
+    uint64_t epoch = counter_load(&header->peak_epoch);
+    if (counter_load(noted) != epoch) save_figures(stack, epoch, noted);
 }
 
 /* What a sample stands for. */
@@ -72,14 +84,27 @@ static __attribute__((noinline)) void count_sample(
     }
 }
 
+/* Whether a stack that has allocated so much has more than ever. What had been freed at some time is often
+ * enough to see that it has not. Others may have allocated and freed since it had `bytes`: then it is not for
+ * us to tell. */
+static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool alone, uint64_t *ret_live) {
+    uint64_t peak = counter_load(&stack->peak_bytes);
+    if (!alone) {
+        if ((int64_t)(bytes - counter_load(&stack->freed_seen)) <= (int64_t)peak) return false;
+        counter_store(&stack->freed_seen, stack_freed_bytes(stack));
+    }
+    *ret_live = bytes - stack_freed_bytes(stack);
+    return (int64_t)*ret_live > (int64_t)peak;
+}
+
 /* The stack's part of an allocation. */
 static inline void stack_gains(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight, bool alone) {
-    save_peak(header, stack);
+    save_peak(header, stack, &stack->alloc_epoch);
     uint64_t objects = counter_add(alone, &stack->alloc_objects, weight->objects);
-    uint64_t bytes =
-        counter_add(alone, &stack->alloc_bytes, weight->bytes) - counter_load(&stack->freed_bytes);
-    if (counter_raise(alone, &stack->peak_bytes, bytes))
+    uint64_t bytes = counter_add(alone, &stack->alloc_bytes, weight->bytes);
+    uint64_t live;
+    if (is_own_peak(stack, bytes, alone, &live) && counter_raise(alone, &stack->peak_bytes, live))
         counter_store(&stack->peak_objects, objects - counter_load(&stack->freed_objects));
     if (!weight->exact) count_sample(stack, *sample, *weight, 1);
 }
@@ -92,14 +117,13 @@ static bool was_at_peak(struct recording_header *header, const struct sample *sa
 /* As if the block had never been allocated here. */
 static void stack_loses(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight) {
-    save_peak(header, stack);
+    save_peak(header, stack, &stack->alloc_epoch);
     if (was_at_peak(header, sample)) {
         counter_add(false, &stack->saved_bytes, -weight->bytes);
         counter_add(false, &stack->saved_objects, -weight->objects);
     }
     counter_add(false, &stack->alloc_objects, -weight->objects);
-    uint64_t live =
-        counter_add(false, &stack->alloc_bytes, -weight->bytes) - counter_load(&stack->freed_bytes);
+    uint64_t live = counter_add(false, &stack->alloc_bytes, -weight->bytes) - stack_freed_bytes(stack);
     if (counter_load(&stack->peak_bytes) == live + weight->bytes) { /* its own peak is now */
         counter_add(false, &stack->peak_bytes, -weight->bytes);
         counter_add(false, &stack->peak_objects, -weight->objects);
@@ -137,8 +161,28 @@ void event_withdraw(struct recording *recording, const struct sample *sample) {
     struct weight weight = weigh(recording, sample, stack);
     struct recording_header *header = recording->header;
     stack_loses(header, stack, sample, &weight);
-    if (was_at_peak(header, sample)) counter_add(false, &header->peak_bytes, -weight.bytes);
+    bool was_counted = was_at_peak(header, sample);
     counter_add(false, &header->live_bytes, -weight.bytes);
+    if (was_counted) counter_add(false, &header->peak_bytes, -weight.bytes);
+    heap_change(recording, 0, counter_load(&header->peak_time));
+}
+
+/* One of a pair of counters that only grow: what was there is raised to what is there now. */
+static uint64_t settle(
+    _Atomic uint64_t *allocated, uint64_t freed, _Atomic uint64_t *freed_later, uint64_t now) {
+    uint64_t live = counter_load(allocated) - freed;
+    counter_add(false, now > live ? allocated : freed_later, now > live ? now - live : live - now);
+    return now - live;
+}
+
+void event_settle(
+    struct recording *recording, uint32_t number, uint64_t objects, uint64_t bytes, uint64_t now) {
+    struct stack_record *stack = stack_table_get(recording, number);
+    save_peak(recording->header, stack, &stack->alloc_epoch);
+    settle(&stack->alloc_objects, counter_load(&stack->freed_objects), &stack->freed_objects, objects);
+    uint64_t change = settle(&stack->alloc_bytes, stack_freed_bytes(stack), &stack->lasting_bytes, bytes);
+    if (counter_raise(false, &stack->peak_bytes, bytes)) counter_store(&stack->peak_objects, objects);
+    heap_change(recording, change, now);
 }
 
 void event_inherit(struct recording *recording, const struct live_entry *entry) {
@@ -162,10 +206,10 @@ void event_free(
         timeline_note(recording, thread, now);
     else
         counter_store(&header->last_event, now);
-    save_peak(header, stack);
+    save_peak(header, stack, &stack->freed_epoch);
     counter_add(alone, &stack->freed_objects, weight.objects);
-    counter_add(alone, &stack->freed_bytes, weight.bytes);
     counter_add(alone, &stack->lifetime[lifetime], weight.objects);
-    if (lifetime < TEMPORARY_BUCKETS) counter_add(alone, &stack->temporary_bytes, weight.bytes);
+    counter_add(
+        alone, lifetime < TEMPORARY_BUCKETS ? &stack->temporary_bytes : &stack->lasting_bytes, weight.bytes);
     heap_shrink(recording, thread, weight.bytes, now, alone);
 }

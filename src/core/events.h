@@ -45,6 +45,11 @@ void event_move(struct recording *recording, const struct sample *sample, uint32
 /* The block is not to be counted: it is as if it had never been allocated. */
 void event_withdraw(struct recording *recording, const struct sample *sample);
 
+/* So much of what was allocated from this stack is live, in the units of its record: the program says so,
+ * which does not tell of single blocks. */
+void event_settle(
+    struct recording *recording, uint32_t stack, uint64_t objects, uint64_t bytes, uint64_t now);
+
 /* The block came from the parent process: it is live, but was not allocated here. */
 void event_inherit(struct recording *recording, const struct live_entry *entry);
 

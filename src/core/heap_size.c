@@ -8,9 +8,11 @@ static uint64_t changed(uint64_t word, uint64_t slack) {
     return ((word & ~SLACK_MASK) + SLACK_MASK + 1) | slack;
 }
 
-/* Two threads at the same time must not overlook a peak that only both together make. Each changes its word,
- * live_bytes or its slack, by an operation that is a full barrier, and looks at the other's afterwards: one
- * of them sees both. That is why slack is lowered so, though nobody else writes it. */
+/* Two threads at the same time must not overlook a peak that only both together make: one adds to live_bytes
+ * and finds that it is above the peak, the other lowers its slack. The one says that the times are tense, and
+ * then looks at the slack; the other looks whether they are after it has lowered it. Each step is a full
+ * barrier, so one of them sees both. That is why slack is lowered so, though nobody else writes it. To look
+ * at live_bytes itself would cost more: it changes often. */
 static bool lower_slack(struct thread_record *thread, uint64_t *seen, uint64_t slack) {
     return atomic_compare_exchange_strong(&thread->slack, seen, changed(*seen, slack));
 }
@@ -22,7 +24,11 @@ static bool raise_slack(struct thread_record *thread, uint64_t *seen, uint64_t s
 
 /* No size that is live can become a new peak out of slack. */
 static bool is_calm(struct recording_header *header) {
-    return counter_load(&header->live_bytes) <= counter_load(&header->peak_bytes);
+    return !atomic_load(&header->is_tense);
+}
+
+static void note_slack(struct recording_header *header) {
+    if (!counter_load(&header->has_slack)) counter_store(&header->has_slack, 1);
 }
 
 static bool may_have_slack(const struct thread_record *thread) {
@@ -64,44 +70,49 @@ uint64_t heap_size(struct recording *recording) {
     return size;
 }
 
+/* Whether live_bytes, which is returned, is not above the peak. Who finds that it is no more says so, and
+ * looks again: one who has raised it meanwhile may have found the times still tense, and said nothing. */
+static bool look_at_peak(struct recording_header *header, uint64_t *ret_live) {
+    for (;;) {
+        *ret_live = atomic_load(&header->live_bytes);
+        uint64_t is_tense = atomic_load(&header->is_tense);
+        bool is_above = *ret_live > counter_load(&header->peak_bytes);
+        if (is_above != is_tense) atomic_store(&header->is_tense, is_above);
+        if (is_above || !is_tense) return !is_above;
+    }
+}
+
 /* After a change of one's own. Who could not measure was disturbed by one who looks afterwards. */
 static uint64_t note_size(struct recording *recording, uint64_t now) {
     struct recording_header *header = recording->header;
     uint64_t live;
+    if (look_at_peak(header, &live)) return live;
 #if !defined(__x86_64__) /* where every such operation is a full barrier */
     atomic_thread_fence(memory_order_seq_cst);
 #endif
-    if (is_calm(header)) return counter_load(&header->live_bytes);
     if (measure(recording, &live)) heap_note_peak(header, live, now, false);
     return live;
 }
 
-/* Adds to what all share, and gives the thread's slack back: first there, then here, so that others find less
- * live in between, and not more. A signal handler that comes in between and changes the slack has found all
- * of it still there: then what was given back is taken again. */
-static void add(struct recording_header *header, struct thread_record *thread, uint64_t bytes) {
+/* Adds to what all share, and lets the thread have `slack`: what it has less is added first there, then taken
+ * here; what it has more first here, so that others find less live in between, and not more. A signal handler
+ * may come in between and change the slack: what counts is that from which it was changed in the end. */
+static void add(
+    struct recording_header *header, struct thread_record *thread, uint64_t bytes, uint64_t slack) {
     _Atomic uint64_t *all = &header->live_bytes;
     uint64_t word = may_have_slack(thread) ? counter_load(&thread->slack) : 0, given = word & SLACK_MASK;
-    atomic_fetch_add(all, bytes - given);
-    while ((word & SLACK_MASK) && !lower_slack(thread, &word, 0)) {
+    while (given < slack) {
+        if (raise_slack(thread, &word, slack)) {
+            atomic_fetch_add(all, bytes + slack - given);
+            return;
+        }
+        given = word & SLACK_MASK;
+    }
+    atomic_fetch_add(all, bytes + slack - given);
+    while ((word & SLACK_MASK) != slack && !lower_slack(thread, &word, slack)) {
         atomic_fetch_add(all, given - (word & SLACK_MASK));
         given = word & SLACK_MASK;
     }
-}
-
-uint64_t heap_grow_shared(
-    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now) {
-    struct recording_header *header = recording->header;
-    if (may_have_slack(thread) && is_calm(header)) {
-        uint64_t word = counter_load(&thread->slack), slack;
-        while ((slack = word & SLACK_MASK) >= bytes)
-            if (lower_slack(thread, &word, slack - bytes)) {
-                uint64_t live = note_size(recording, now);
-                return live > slack - bytes ? live - (slack - bytes) : 0;
-            }
-    }
-    add(header, thread, bytes);
-    return note_size(recording, now);
 }
 
 static uint64_t slack_most(struct recording_header *header) {
@@ -110,20 +121,57 @@ static uint64_t slack_most(struct recording_header *header) {
     return portion > SLACK_LEAST ? portion : SLACK_LEAST;
 }
 
+/* Half of what it may have, so that it can both allocate and free for a while; none if that might look like a
+ * new peak. */
+static uint64_t slack_in_advance(struct recording_header *header, uint64_t bytes) {
+    uint64_t wanted = slack_most(header) / 2;
+    return counter_load(&header->live_bytes) + bytes + wanted <= counter_load(&header->peak_bytes) ? wanted
+                                                                                                   : 0;
+}
+
+uint64_t heap_grow_shared(
+    struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now) {
+    struct recording_header *header = recording->header;
+    uint64_t in_advance = 0;
+    if (may_have_slack(thread) && is_calm(header)) {
+        uint64_t word = counter_load(&thread->slack), slack;
+        while ((slack = word & SLACK_MASK) >= bytes)
+            if (lower_slack(thread, &word, slack - bytes))
+                return is_calm(header) ? 0 : note_size(recording, now);
+        in_advance = slack_in_advance(header, bytes);
+        if (in_advance) note_slack(header);
+    }
+    add(header, thread, bytes, in_advance);
+    return note_size(recording, now);
+}
+
 void heap_shrink_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now) {
     struct recording_header *header = recording->header;
+    uint64_t kept = 0;
     if (may_have_slack(thread) && is_calm(header)) {
         uint64_t word = counter_load(&thread->slack), most = slack_most(header), slack;
-        if (!counter_load(&header->has_slack)) counter_store(&header->has_slack, 1);
+        note_slack(header);
         while ((slack = word & SLACK_MASK) + bytes <= most)
             if (raise_slack(thread, &word, slack + bytes)) return;
+        if (slack > most / 2) kept = most / 2;
     }
-    add(header, thread, -bytes);
+    add(header, thread, -bytes, kept);
+    note_size(recording, now);
+}
+
+uint64_t heap_reach(struct recording *recording, struct thread_record *thread, uint64_t live) {
+    uint64_t peak = counter_load(&recording->header->peak_bytes);
+    uint64_t reach = live + (counter_load(&thread->slack) & SLACK_MASK);
+    return reach < peak ? reach : live > peak ? live : peak;
+}
+
+void heap_change(struct recording *recording, uint64_t bytes, uint64_t now) {
+    add(recording->header, NULL, bytes, 0);
     note_size(recording, now);
 }
 
 void heap_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now) {
-    add(recording->header, thread, 0);
+    add(recording->header, thread, 0, 0);
     note_size(recording, now);
 }

@@ -4,7 +4,8 @@
  * frees, as its slack, and allocates from that first: the header's live_bytes is what is live plus
  * everybody's slack. That is never less than the truth, so as long as it does not exceed the peak there is no
  * new peak that a thread could miss, and nobody needs to look further. Where it does exceed the peak, slack
- * is given back, and the truth is worked out: live_bytes less the slack of all.
+ * is given back, and the truth is worked out: live_bytes less the slack of all. A thread that allocates what
+ * others free would have no slack: it takes some in advance, where the peak leaves room.
  *
  * One event after another, the peak is exact (tests/unit/test_heap_size.c). Where threads have events at the
  * very same time, what is noted may be less than the largest of the moments between them by what these events
@@ -19,12 +20,12 @@
 #define SLACK_THREADS 64
 
 /* What a thread may keep: a thousandth of the peak, and some small blocks in any case. */
-#define SLACK_LEAST   (UINT64_C(4096) * BYTE_ONE)
+#define SLACK_LEAST   (UINT64_C(16384) * BYTE_ONE)
 #define SLACK_PORTION 1024
 
 /* The heap has grown or shrunk by `bytes`, at `now`. `thread` is NULL if that has no record; `alone` as in
- * counter.h. Growing returns about what is live now, for the timeline: with the slack of other threads, but
- * where it is a peak. */
+ * counter.h. Growing returns about what is live now, for the timeline: with the slack of all threads, but
+ * where it is a peak. So it is not more where the slack is used; then it returns 0. */
 uint64_t heap_grow_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
 void heap_shrink_shared(
@@ -32,6 +33,12 @@ void heap_shrink_shared(
 
 /* What is live, exactly if nothing happens meanwhile. */
 uint64_t heap_size(struct recording *recording);
+
+/* What may be live, when `live` is, once the thread has used its slack. */
+uint64_t heap_reach(struct recording *recording, struct thread_record *thread, uint64_t live);
+
+/* The size is another by `bytes`, not by an event of some thread; or the peak has been lowered. */
+void heap_change(struct recording *recording, uint64_t bytes, uint64_t now);
 
 /* The thread ends: it keeps nothing. */
 void heap_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
-#define RECORDING_VERSION 5
+#define RECORDING_VERSION 6
 
 #define BYTE_ONE   256u  /* fixed-point one of a byte figure */
 #define OBJECT_ONE 4096u /* fixed-point one of an object figure */
@@ -134,6 +134,7 @@ struct recording_header {
     _Atomic uint64_t peak_time;
     _Atomic uint64_t peak_epoch; /* number of times a new peak was set */
     _Atomic uint64_t has_slack;  /* a thread has, or had, some */
+    _Atomic uint64_t is_tense;   /* live_bytes may be above the peak (heap_size.c) */
 
     _Alignas(64) _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
     _Atomic uint64_t drops[DROP_KINDS];
@@ -193,27 +194,33 @@ enum stack_flag {
     STACK_CUT = 1 << 1,      /* deeper than depth_max */
 };
 
-/* A distinct call stack, heap and type, and everything that is known about the allocations made from it. What
- * every event touches comes first, by cache lines: what allocations count, what frees count, lifetimes. */
+/* A distinct call stack, heap and type, and everything that is known about the allocations made from it.
+ *
+ * By cache lines: first what allocations write, then what frees write, then what hardly changes. One thread
+ * may allocate what another frees; then neither waits for the line of the other, if it need not look there.
+ */
 struct stack_record {
     _Alignas(64) _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
     _Atomic uint64_t alloc_bytes;                /* BYTE_ONE */
     _Atomic uint64_t peak_bytes;                 /* this stack's own peak */
-    _Atomic uint64_t peak_objects;
+    _Atomic uint64_t freed_seen;                 /* bytes freed by some time: not less than that now */
+    _Atomic uint64_t alloc_epoch;                /* peak_epoch at some time */
+    _Atomic uint64_t samples;        /* allocations sampled; in exact mode left at 0: alloc_objects says it */
+    _Atomic uint64_t sampled_bytes;  /* plain sizes of the samples; in exact mode left at 0 */
+    _Atomic uint64_t bytes_variance; /* bits of a double, of alloc_bytes in bytes² */
+
+    _Atomic uint64_t freed_objects;
+    _Atomic uint64_t temporary_bytes;            /* freed, of the temporary ones */
+    _Atomic uint64_t lasting_bytes;              /* freed, of the others */
+    _Atomic uint64_t freed_epoch;                /* peak_epoch at some time */
+    _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects, OBJECT_ONE */
+
     /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing
      * has changed here since that peak and the live figures are those of the peak. */
     _Atomic uint64_t peak_epoch;
     _Atomic uint64_t saved_bytes;
     _Atomic uint64_t saved_objects;
-    _Atomic uint64_t samples; /* allocations sampled; in exact mode left at 0: alloc_objects says it */
-
-    _Atomic uint64_t freed_objects;
-    _Atomic uint64_t freed_bytes;
-    _Atomic uint64_t temporary_bytes;            /* of the temporary ones */
-    _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects, OBJECT_ONE */
-
-    _Atomic uint64_t sampled_bytes;    /* plain sizes of the samples; in exact mode left at 0 */
-    _Atomic uint64_t bytes_variance;   /* bits of a double, of alloc_bytes in bytes² */
+    _Atomic uint64_t peak_objects;     /* at its own peak */
     _Atomic uint64_t objects_variance; /* bits of a double, of alloc_objects */
     uint64_t inherited_objects;        /* the part of alloc_* that a forked child took over as live */
     uint64_t inherited_bytes;
@@ -225,6 +232,12 @@ struct stack_record {
     uint32_t heap; /* number of its heap */
     uint32_t type; /* number of the type's name, 0 = not known */
 };
+
+static inline uint64_t stack_freed_bytes(const struct stack_record *stack) {
+    /* Acquire: who reads what was allocated afterwards finds no less than was freed. */
+    return atomic_load_explicit(&stack->temporary_bytes, memory_order_acquire) +
+           atomic_load_explicit(&stack->lasting_bytes, memory_order_acquire);
+}
 
 /* A frame is one word: what it is in the top 8 bits, its value in those below.
  *

@@ -42,7 +42,7 @@ static uint64_t difference(uint64_t a, uint64_t b) {
 /* In fixed point as yet. What was freed is read first, so that the difference is not negative. */
 static struct line read_line(const struct stack_record *stack) {
     /* Acquire: allocations are read after frees, so that no more was freed than allocated (events.c). */
-    uint64_t freed_bytes = atomic_load_explicit(&stack->freed_bytes, memory_order_acquire);
+    uint64_t freed_bytes = stack_freed_bytes(stack);
     uint64_t freed_objects = atomic_load_explicit(&stack->freed_objects, memory_order_acquire);
     uint64_t bytes = atomic_load_explicit(&stack->alloc_bytes, memory_order_relaxed);
     uint64_t objects = atomic_load_explicit(&stack->alloc_objects, memory_order_relaxed);

@@ -5,8 +5,7 @@
  * been allocated or freed between two readings. */
 #include "hook/own_heaps.h"
 
-#include "core/counter.h"
-#include "core/heap_size.h"
+#include "core/events.h"
 #include "core/names.h"
 #include "core/pages.h"
 #include "core/stack_table.h"
@@ -41,24 +40,6 @@ static void visit(void *given, const void *address, size_t size, size_t count, c
     listed->objects += (uint64_t)count * OBJECT_ONE;
 }
 
-/* One of a pair of counters that only grow: what was there is raised to what is there now. */
-static uint64_t settle(_Atomic uint64_t *allocated, _Atomic uint64_t *freed, uint64_t now) {
-    uint64_t live = counter_load(allocated) - counter_load(freed);
-    counter_add(false, now > live ? allocated : freed, now > live ? now - live : live - now);
-    return now - live;
-}
-
-static void set_figures(struct stack_record *stack, const struct listed *listed) {
-    struct recording_header *header = recorder.recording.header;
-    settle(&stack->alloc_objects, &stack->freed_objects, listed->objects);
-    uint64_t change = settle(&stack->alloc_bytes, &stack->freed_bytes, listed->bytes);
-    if (counter_raise(false, &stack->peak_bytes, listed->bytes))
-        counter_store(&stack->peak_objects, listed->objects);
-    counter_add(false, &header->live_bytes, change);
-    if (counter_raise(false, &header->peak_bytes, heap_size(&recorder.recording)))
-        counter_store(&header->peak_time, clock_now());
-}
-
 /* The types that were live at a former listing and are not any more. */
 static void clear_others(const struct visitor *visitor, uint32_t heap) {
     struct recording *recording = &recorder.recording;
@@ -69,7 +50,7 @@ static void clear_others(const struct visitor *visitor, uint32_t heap) {
         if (stack->heap != heap) continue;
         bool listed = false;
         for (uint32_t k = 0; k < visitor->count; k++) listed |= visitor->listed[k].type == stack->type;
-        if (!listed) set_figures(stack, &(struct listed){0});
+        if (!listed) event_settle(recording, (uint32_t)i, 0, 0, clock_now());
     }
 }
 
@@ -84,7 +65,8 @@ void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, v
         struct stack_key key = {
             .frames = &frame, .frame_count = 1, .heap = heap, .type = listed->type, .flags = STACK_COMPLETE};
         uint32_t stack = listed->objects ? stack_table_intern(&recorder.recording, &key) : STACK_DROPPED;
-        if (stack != STACK_DROPPED) set_figures(stack_table_get(&recorder.recording, stack), listed);
+        if (stack != STACK_DROPPED)
+            event_settle(&recorder.recording, stack, listed->objects, listed->bytes, clock_now());
     }
     /* What is listed without objects counts as not listed. */
     uint32_t kept = 0;

@@ -183,7 +183,7 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
     double freed_objects = 0, freed_bytes = 0, variance = 0;
     for (uint64_t i = 0; i < count; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
-        freed_bytes += (double)counter_load(&stack->freed_bytes) / BYTE_ONE;
+        freed_bytes += (double)stack_freed_bytes(stack) / BYTE_ONE;
         freed_objects += (double)counter_load(&stack->freed_objects) / OBJECT_ONE;
         stats->total_bytes += (double)(counter_load(&stack->alloc_bytes) - stack->inherited_bytes) / BYTE_ONE;
         stats->total_objects +=

@@ -48,7 +48,7 @@ static double variance_of(uint64_t bits) {
 static void read_figures(const struct recording_header *header, const struct stack_record *record,
     uint64_t rate, struct figures *figures) {
     bool exact = rate == 1;
-    uint64_t live_bytes = difference(record->alloc_bytes, record->freed_bytes);
+    uint64_t live_bytes = difference(record->alloc_bytes, stack_freed_bytes(record));
     uint64_t live_objects = difference(record->alloc_objects, record->freed_objects);
     /* Since the header was read a later peak may have been noted: its saved figures are then the nearer ones.
      */
@@ -69,7 +69,7 @@ static void read_figures(const struct recording_header *header, const struct sta
     }
     figures->live_bytes.value = bytes_of(live_bytes);
     figures->live_objects.value = objects_of(live_objects);
-    figures->freed_bytes = bytes_of(record->freed_bytes);
+    figures->freed_bytes = bytes_of(stack_freed_bytes(record));
     figures->freed_objects = objects_of(record->freed_objects);
     figures->peak_bytes = fmax(bytes_of(record->peak_bytes), figures->live_bytes.value);
     figures->peak_objects = fmax(objects_of(record->peak_objects), figures->live_objects.value);

@@ -36,7 +36,7 @@ static void sampled_figures_have_plain_units_and_variances(void) {
     record->sampled_bytes = 300;
     record->alloc_bytes = 3 * 1000 * BYTE_ONE;
     record->alloc_objects = 3 * 10 * OBJECT_ONE;
-    record->freed_bytes = 1000 * BYTE_ONE;
+    record->lasting_bytes = 500 * BYTE_ONE;
     record->freed_objects = 10 * OBJECT_ONE;
     record->temporary_bytes = 500 * BYTE_ONE;
     record->lifetime[TEMPORARY_BUCKETS - 1] = 5 * OBJECT_ONE;
@@ -211,7 +211,7 @@ static void figures_at_the_peak_follow_the_epoch(void) {
         record->samples = 4;
         record->alloc_bytes = 4000 * BYTE_ONE;
         record->alloc_objects = 4 * OBJECT_ONE;
-        record->freed_bytes = 3000 * BYTE_ONE;
+        record->lasting_bytes = 3000 * BYTE_ONE;
         record->freed_objects = 3 * OBJECT_ONE;
         record->bytes_variance = real_bits(8000);
         record->peak_epoch = i ? 5 : 4;
@@ -236,7 +236,7 @@ static void live_figures_are_never_negative(void) {
     struct stack_record *record = made_stack(&made, (uint64_t[]){0x10}, 1, STACK_COMPLETE, NULL);
     record->samples = 1;
     record->alloc_bytes = 10;
-    record->freed_bytes = 20;
+    record->lasting_bytes = 20;
     record->freed_objects = 1;
     struct model *model = load_made(&made);
     CHECK_EQUAL(model->stacks[0].figures.live_bytes.value, 0);
@@ -452,10 +452,10 @@ static void what_is_no_recording_is_refused_with_a_reason(void) {
     struct made made = made_new(4096, 0);
     made.header->version = RECORDING_VERSION - 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 4");
+    refuses(path, PROBLEM_DAMAGED, "version 5");
     made.header->version = RECORDING_VERSION + 1;
     made_write(&made, path);
-    refuses(path, PROBLEM_DAMAGED, "version 6");
+    refuses(path, PROBLEM_DAMAGED, "version 7");
     made.header->version = RECORDING_VERSION;
     made.header->header_size = 12;
     made_write(&made, path);

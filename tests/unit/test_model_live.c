@@ -207,7 +207,7 @@ static void *allocate_and_free(void *argument) {
         atomic_fetch_add(&record->alloc_objects, OBJECT_ONE);
         atomic_fetch_add(&record->alloc_bytes, 100 * BYTE_ONE);
         atomic_fetch_add(&record->freed_objects, OBJECT_ONE);
-        atomic_fetch_add(&record->freed_bytes, 100 * BYTE_ONE);
+        atomic_fetch_add(&record->lasting_bytes, 100 * BYTE_ONE);
         if (round % 100 == 0 && made->header->stacks.count < 300) append_stack(made);
     }
     return NULL;

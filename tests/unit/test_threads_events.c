@@ -112,7 +112,7 @@ static void figures_add_up(void) {
     for (uint32_t i = 0; i < header->stacks.count; i++) {
         struct stack_record *stack = stack_table_get(shared, i);
         bytes += stack->alloc_bytes;
-        freed += stack->freed_bytes;
+        freed += stack_freed_bytes(stack);
         objects += stack->alloc_objects - stack->freed_objects;
         for (int k = 0; k < LIFETIME_BUCKETS; k++) lifetimes += stack->lifetime[k];
         CHECK(stack->peak_bytes <= header->peak_bytes);
