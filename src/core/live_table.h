@@ -29,6 +29,12 @@ void live_table_start(struct recording *recording);
 /* A free slot that the caller now owns, and its entry; or LIVE_NONE when there is no room. */
 uint32_t live_take(struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry);
 
+/* The slot that the thread will be given next, if it is known; else LIVE_NONE. */
+static inline uint32_t live_spare(const struct thread_record *thread) {
+    /* Relaxed: the thread's own. The number is one more, or 0 (live_table.c). */
+    return (uint32_t)atomic_load_explicit(&thread->spare, memory_order_relaxed) - 1;
+}
+
 /* The entry of a slot. */
 static inline struct live_entry *live_at(struct recording *recording, uint32_t slot) {
     return table_mapped(

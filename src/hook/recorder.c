@@ -8,6 +8,7 @@
 #include "core/stack_table.h"
 #include "core/system.h"
 #include "core/unnoticed.h"
+#include "hook/ahead.h"
 #include "hook/mark.h"
 #include "hook/memo.h"
 #include "hook/python.h"
@@ -23,6 +24,7 @@
 
 __thread uint64_t hook_countdown;
 __thread struct thread_record *hook_thread;
+static __thread struct ahead last_stack;
 /* The heaps whose rates the interval that runs and the one before it were drawn at. */
 static __thread uint32_t drawn_heap, due_heap;
 static _Atomic uint32_t nobody;
@@ -163,6 +165,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     uint32_t buffer, depth = recorder.depth;
     struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, caller->sp, &buffer)};
     if (!stack.frames) return UINT32_MAX;
+    ahead_of_sample(&last_stack, thread);
     python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
     if (walk_python || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
     bool complete = true, in_handler = false;
@@ -187,6 +190,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
         .flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0)};
     uint32_t number = stack_table_intern(&recorder.recording, &key);
     scratch_give(buffer);
+    ahead_keep(&last_stack, number);
     return number;
 }
 

@@ -99,6 +99,33 @@ static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_
     return unknown;
 }
 
+/* ---- What the next walk needs ----
+ *
+ * Where the program has thrown all of this out of the processor's caches, a walk waits for the rule of one
+ * frame, then for the words that it names, then for the next rule. A thread's stack often is the former one
+ * but for a few frames: their rules are asked for all at once, and so is the stack. These are hints. */
+
+#define AHEAD_FRAMES 48u
+#define AHEAD_BYTES  2048u
+
+static __thread struct {
+    uint32_t count;
+    uint16_t set[AHEAD_FRAMES]; /* of rules in the cache */
+} former;
+static_assert(CACHE_SETS_LOG2 <= 16, "the number of a set fits");
+
+static void look_ahead(const struct unwind_registers *registers, struct unwind_bounds bounds) {
+    uint64_t end = bounds.proven - registers->sp < AHEAD_BYTES ? bounds.proven : registers->sp + AHEAD_BYTES;
+    for (uint64_t at = registers->sp; at < end; at += 64) __builtin_prefetch((const void *)at);
+    for (uint32_t i = 0; i < former.count; i++) __builtin_prefetch(&cache_set[former.set[i]]);
+}
+
+static inline void note_rule(uint32_t frame, uint64_t instruction) {
+    if (frame >= AHEAD_FRAMES) return;
+    former.set[frame] = (uint16_t)(cache_set_of(instruction) - cache_set);
+    former.count = frame + 1;
+}
+
 /* ---- The walk ---- */
 
 static inline void trace_add(struct unwind_trace *trace, uint64_t sp, uint64_t address, uint64_t word) {
@@ -338,6 +365,7 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         __asm__("" : "+r"(pc), "+r"(sp), "+r"(fp)); /* in general registers, not halves of a vector */
         if (pc - PC_MIN >= PC_MAX - PC_MIN) return pc == 0 && followed ? STEP_START : STEP_END;
         uint64_t instruction = pc - 1 + interrupted, word;
+        note_rule(followed, instruction);
         struct rule rule;
         if (!LIKELY(cache_find(instruction, cache_key(instruction), &rule, &word))) {
             uint64_t found; /* a variable of its own, so that `word` stays in a register */
@@ -409,6 +437,7 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
     if (bounds.proven > bounds.high - 7) bounds.proven = bounds.high - 7;
     if (bounds.proven < bounds.low) bounds.proven = bounds.low;
 
+    look_ahead(registers, bounds);
     struct walk walk;
     walk.trace = ret_trace;
     struct output output = {.frames = frames, .places = places, .max = max};
