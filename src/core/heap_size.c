@@ -2,6 +2,8 @@
 
 #include "core/threads.h"
 
+/* tests/models/heap_size.pml has every step of this: change both. */
+
 #define MEASURED_MOST 8 /* times, before it is left to others */
 
 static uint64_t changed(uint64_t word, uint64_t slack) {

@@ -7,6 +7,8 @@
  * is given back, and the truth is worked out: live_bytes less the slack of all. A thread that allocates what
  * others free would have no slack: it takes some in advance, where the peak leaves room.
  *
+ * tests/models/heap_size.pml checks this for all interleavings.
+ *
  * One event after another, the peak is exact (tests/unit/test_heap_size.c). Where threads have events at the
  * very same time, what is noted may be less than the largest of the moments between them by what these events
  * change; it is never more than was live. */
