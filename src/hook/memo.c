@@ -6,12 +6,14 @@
 #include "core/unnoticed.h"
 #include "hook/python.h"
 #include "hook/routes.h"
+#include "hook/sets.h"
 #include "hook/state.h"
 
 #include <stdatomic.h>
 
-#define WAYS       4u
-#define STACKS_LOG 13 /* 32,768 stacks in 512 KiB: a recursion alone has thousands */
+#define WAYS              4u
+#define SETS_SECOND       8192u /* 512 KiB, however few stacks there are */
+#define SETS_A_STACK_MOST 4u    /* for each stack of the recording, if they are more; 256 bytes */
 
 /* Native frames that were seen with those of an interpreter only have no stack by themselves; nor have the
  * words up to some page of the stack. */
@@ -24,16 +26,19 @@ struct known_stack {
 };
 
 struct known_set {
-    _Alignas(64) struct known_stack stack[WAYS]; /* a line of the cache */
+    _Alignas(SETS_LINE) struct known_stack stack[WAYS];
 };
+static_assert(sizeof(struct known_set) == SETS_LINE, "a set");
 
 struct memory {
-    uint64_t user; /* stack pointer of who is using it; 0: nobody */
-    uint32_t replaced;
+    uint64_t user;     /* stack pointer of who is using it; 0: nobody */
+    struct sets known; /* of struct known_set */
+    uint32_t replaced; /* sums, by others */
+    uint32_t missed;   /* walks that a larger table may have spared, since it is of its size */
     uint64_t factor[TRACE_WORDS], of_fp, of_python, of_around, of_epoch;
     struct unwind_trace trace;
     struct routes routes;
-    struct known_set known[1 << STACKS_LOG];
+    struct known_set first_known[SETS_FIRST];
 };
 
 static __thread struct memory *own;
@@ -47,6 +52,8 @@ static __attribute__((noinline, cold)) bool make_memory(void) {
     random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
     for (uint64_t *factor = made->factor; factor <= &made->of_epoch; factor++)
         *factor = (random_next(random) ^ random_next(random) >> 32) | 1;
+    sets_start(&made->known, made->first_known);
+    routes_start(&made->routes);
     own = made;
     return true;
 }
@@ -73,11 +80,11 @@ static uint64_t mixed(uint64_t sum) {
     return ((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-static struct known_stack *known_of(struct memory *memory, uint64_t sum) {
-    return memory->known[sum >> (64 - STACKS_LOG)].stack;
+static struct known_stack *known_of(const struct memory *memory, uint64_t sum) {
+    return ((struct known_set *)sets_at(&memory->known, sum))->stack;
 }
 
-static uint32_t find_known(struct memory *memory, uint64_t sum) {
+static uint32_t find_known(const struct memory *memory, uint64_t sum) {
     const struct known_stack *known = known_of(memory, sum);
     for (uint32_t i = 0; i < WAYS; i++)
         if (known[i].sum == sum) return known[i].stack;
@@ -95,6 +102,36 @@ static void keep_known(struct memory *memory, uint64_t sum, uint32_t stack) {
     known[way].stack = stack;
     atomic_signal_fence(memory_order_seq_cst);
     known[way].sum = sum;
+}
+
+static void know_more(struct memory *memory, uint64_t sets) {
+    struct sets larger;
+    if (!sets_larger(&memory->known, sets, &larger)) return;
+    const struct known_set *set = sets_at(&memory->known, 0), *end = set + sets_count(&memory->known);
+    for (; set < end; set++)
+        for (uint32_t i = 0; i < WAYS && set->stack[i].sum; i++) {
+            struct known_stack *to = ((struct known_set *)sets_at(&larger, set->stack[i].sum))->stack;
+            while (to->sum) to++;
+            *to = set->stack[i];
+        }
+    sets_replace(&memory->known, &larger);
+}
+
+/* A walk came to this stack, and its sum took the place of another's. Where the recording had the stack
+ * already, the walk may have been made for want of room alone. A set for each stack is enough where it has
+ * one sum or two; a stack that goes over many pages, or that begins at many, has more. */
+static __attribute__((noinline, cold)) void note_replaced(struct memory *memory, uint32_t stack) {
+    /* Relaxed: a size to aim at. */
+    uint64_t stacks = atomic_load_explicit(&recorder.recording.header->stacks.count, memory_order_relaxed);
+    uint64_t enough = UINT64_C(1) << (63 - __builtin_clzll(stacks)), sets = sets_count(&memory->known);
+    bool is_new = stack + UINT64_C(1) >= stacks;
+    if (is_new || ++memory->missed < sets / 4) return;
+    memory->missed = 0;
+    if (enough < SETS_SECOND) enough = SETS_SECOND;
+    if (sets < enough)
+        know_more(memory, enough);
+    else if (sets < enough * SETS_A_STACK_MOST)
+        know_more(memory, sets * 2);
 }
 
 /* ---- sums ---- */
@@ -179,10 +216,12 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
     return stack;
 }
 
-void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
+/* Not a part of recorder_sample, which is short of registers for what most allocations need. */
+__attribute__((noinline)) void memo_keep(
+    struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
     struct unwind_trace *trace = memo->trace;
     struct memory *memory = memo->memory;
-    uint32_t turns;
+    uint32_t turns, replaced = memory->replaced;
     bool is_known = !trace || (trace->whole && trace->count && routes_arrange(registers, trace, &turns));
     if (stack != MEMO_NONE && is_known) {
         if (trace) {
@@ -194,6 +233,7 @@ void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint
             keep_known(memory, with_python(memo), stack);
         } else
             keep_known(memory, memo->native, stack);
+        if (memory->replaced != replaced) note_replaced(memory, stack);
     }
     leave(memory);
 }
@@ -203,6 +243,10 @@ void memo_free(void) {
     own = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
     /* Not what is in use further up the stack, should this be a handler that forked. */
-    if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) pages_give(former, sizeof *former);
+    if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) {
+        sets_give(&former->known);
+        routes_end(&former->routes);
+        pages_give(former, sizeof *former);
+    }
     python_thread_ends();
 }

@@ -7,7 +7,8 @@
  * lines of Python come from the same native frames: the signature of the interpreter's frames is summed up
  * too.
  *
- * Each thread has its own, in memory that only it uses, and for the stack that it was made with. A signal
+ * Each thread has its own, in memory that only it uses, and for the stack that it was made with. It grows
+ * with the stacks of the recording, for as long as walks are made again for want of room (sets.h). A signal
  * handler that comes while the memory is in use does without. */
 #ifndef MALLOSCOPE_HOOK_MEMO_H
 #define MALLOSCOPE_HOOK_MEMO_H

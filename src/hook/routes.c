@@ -17,7 +17,7 @@ struct beginning {
 
 static void begin(struct beginning *beginning, struct routes *routes, uint64_t hash) {
     beginning->hash = hash;
-    beginning->set = &routes->set[hash >> (64 - ROUTES_SETS_LOG)];
+    beginning->set = sets_at(&routes->sets, hash);
 }
 
 static uint64_t page_of(const struct unwind_registers *registers, uint64_t place) {
@@ -126,6 +126,18 @@ static const struct route *make(struct routes *routes, struct route_set *set,
     return route;
 }
 
+/* Half of what the sets hold has been made. Whoever looked into a set now looks into one of several which
+ * have the same in them, until others take its place. */
+static __attribute__((noinline, cold)) void make_more_sets(struct routes *routes) {
+    struct sets larger;
+    uint64_t count = sets_count(&routes->sets);
+    routes->count = 0;
+    if (!sets_larger(&routes->sets, count * 4, &larger)) return;
+    for (uint64_t i = 0; i < sets_count(&larger); i += count)
+        memcpy(larger.first + i * SETS_LINE, routes->sets.first, count * SETS_LINE);
+    sets_replace(&routes->sets, &larger);
+}
+
 const struct route *routes_keep(struct routes *routes, const struct unwind_registers *registers,
     const struct unwind_trace *trace, uint32_t turns) {
     struct beginning beginning = beginning_of(routes, registers);
@@ -136,5 +148,16 @@ const struct route *routes_keep(struct routes *routes, const struct unwind_regis
         beginning.set->next = trace->place[beginning.callers] + 1;
         go_on(&beginning, routes, registers);
     }
-    return make(routes, beginning.set, registers, trace, turns);
+    const struct route *made = make(routes, beginning.set, registers, trace, turns);
+    uint64_t sets = sets_count(&routes->sets);
+    if (++routes->count >= sets * ROUTES_WAYS / 2 && sets < ROUTES_SETS_MOST) make_more_sets(routes);
+    return made;
+}
+
+void routes_start(struct routes *routes) {
+    sets_start(&routes->sets, routes->first_set);
+}
+
+void routes_end(const struct routes *routes) {
+    sets_give(&routes->sets);
 }

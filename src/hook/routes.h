@@ -9,18 +9,20 @@
  *     sets   start ─► [a b c d]            the routes from there, or
  *            start ─► next: word 3 ─► start + word 3 ─► [a b c d]
  *     ring   … a ... │ c .. │ b .... │     as they were made; the oldest give way
- */
+ *
+ * There are more sets where many routes are made. */
 #ifndef MALLOSCOPE_HOOK_ROUTES_H
 #define MALLOSCOPE_HOOK_ROUTES_H
 
+#include "hook/sets.h"
 #include "unwind/unwind.h"
 
 #include <assert.h>
 #include <stddef.h>
 
-#define ROUTES_WAYS     4u
-#define ROUTES_SETS_LOG 12         /* 256 KiB, of which only used pages become resident */
-#define ROUTES_RING     (1u << 20) /* bytes, likewise */
+#define ROUTES_WAYS      4u
+#define ROUTES_SETS_MOST 4096u      /* 256 KiB */
+#define ROUTES_RING      (1u << 20) /* bytes, of which only used pages become resident */
 
 /* Words are read by so many at once, and none from a page of the stack that is not known to be there. That of
  * the stack pointer is. Whoever has found all words up to some place to be as in a former walk stands on the
@@ -39,17 +41,24 @@ struct route {
 static_assert(TRACE_WORDS / ROUTE_GROUP <= 32, "a bit for each group");
 
 struct route_set {
-    _Alignas(64) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
-    uint32_t recent;                       /* which was of use last */
+    _Alignas(SETS_LINE) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
+    uint32_t recent;                              /* which was of use last */
     uint32_t next; /* where the word is that tells them apart, plus one; 0: they need not be */
 };
+static_assert(sizeof(struct route_set) == SETS_LINE, "a set");
 
-/* Zeroed memory is without any. */
 struct routes {
-    uint64_t made; /* bytes of the ring, ever */
-    struct route_set set[1 << ROUTES_SETS_LOG];
+    uint64_t made;    /* bytes of the ring, ever */
+    uint32_t count;   /* of routes, since there are as many sets */
+    struct sets sets; /* of struct route_set */
+    struct route_set first_set[SETS_FIRST];
     _Alignas(64) unsigned char ring[ROUTES_RING + sizeof(struct route)];
 };
+
+/* In zeroed memory. */
+void routes_start(struct routes *routes);
+/* Its memory is not used any more. */
+void routes_end(const struct routes *routes);
 
 /* Those that a walk from here may take. */
 struct route_set *routes_from(struct routes *routes, const struct unwind_registers *registers);

@@ -1,0 +1,50 @@
+/* Tables of sets, each a line of the cache, found by bits of a hash, and made larger by need.
+ *
+ *     hash     …0110…       ─► set 6 of 16
+ *     larger   …10110…      ─► set 22 of 32: what was in set 6 goes into 6 and 22
+ *
+ * A thread has its own. A signal handler may jump out anywhere: all that can happen then is that some of the
+ * sets are not found any more, or that a table is not given back. */
+#ifndef MALLOSCOPE_HOOK_SETS_H
+#define MALLOSCOPE_HOOK_SETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SETS_LINE  64u
+#define SETS_FIRST 1024u /* 64 KiB: each thread has those, whether of use or not */
+
+/* What all threads together may have beyond what they start with, in bytes. Who finds none left goes on with
+ * the table that it has. */
+#define SETS_ROOM ((size_t)128 << 20)
+
+/* Powers of two are as many as these. */
+struct sets {
+    unsigned char *first;
+    uint64_t mask; /* of the distance to the first, in bytes */
+};
+
+/* Bits from the fortieth on, which those below had a part in when the hash was multiplied. */
+static inline void *sets_at(const struct sets *sets, uint64_t hash) {
+    return sets->first + (hash >> 34 & sets->mask);
+}
+
+static inline uint64_t sets_count(const struct sets *sets) {
+    return sets->mask / SETS_LINE + 1;
+}
+
+/* The table to start with: zeroed lines of the caller's, which are never given back from here. */
+void sets_start(struct sets *sets, void *first);
+
+/* A zeroed table of up to `count` sets, more than there are. False: there is no room for it. The caller fills
+ * it with what is in the former one. */
+bool sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_larger);
+
+/* Uses it from now on, and gives the former one back. */
+void sets_replace(struct sets *sets, const struct sets *larger);
+
+/* The table is not used any more. */
+void sets_give(const struct sets *sets);
+
+#endif
