@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import ROOT, malloscope, report
+from harness import ROOT, malloscope, record_command, report, run
 
 WIDTH = 5
 
@@ -20,12 +20,19 @@ def way_of(names):
     return way
 
 
+@pytest.fixture(name="known_walks")
+def build_known_walks(build):
+    def build_with(*flags):
+        return build("known_walks.c", "-O2", "-fno-optimize-sibling-calls", f"-I{ROOT / 'include'}", *flags)
+
+    return build_with
+
+
+# The last one has 78,125 ways, for which the table of a thread grows several times.
 @pytest.mark.parametrize("pointers", ["-fno-omit-frame-pointer", "-fomit-frame-pointer"])
-@pytest.mark.parametrize("threads", [1, 4])
-def test_by_the_sizes(build, record, pointers, threads):
-    blocks = 120_000
-    program = build("known_walks.c", "-O2", "-fno-optimize-sibling-calls", pointers, f"-I{ROOT / 'include'}")
-    recording = record(program, threads, blocks)
+@pytest.mark.parametrize("threads, blocks, depth", [(1, 120_000, 5), (4, 120_000, 5), (2, 300_000, 7)])
+def test_by_the_sizes(known_walks, record, pointers, threads, blocks, depth):
+    recording = record(known_walks(pointers, f"-DDEPTH={depth}"), threads, blocks)
     whole = json.loads(malloscope("export", recording, "--format", "json").stdout)
     checked = in_handler = 0
     for stack in whole["stacks"]:
@@ -38,6 +45,32 @@ def test_by_the_sizes(build, record, pointers, threads):
     assert in_handler > 100
     assert checked == int(recording.stdout) + in_handler
     assert whole["totals"]["drops"] == 0
+
+
+# Where 25 ways are gone, nothing is to grow. What grows asks for large pages, which nobody else here does.
+@pytest.mark.parametrize("depth, grows", [(2, False), (7, True)])
+def test_grows_by_need(known_walks, folder, depth, grows):
+    log = folder / "strace"
+    command = record_command(folder / "grows.mscope", [known_walks(f"-DDEPTH={depth}"), 1, 500_000], "exact")
+    run(["strace", "-f", "-qq", "-o", log, "-e", "trace=madvise", "-e", "signal=none", *command])
+    lines = log.read_text().splitlines()
+    sizes = [int(line.split(",")[1]) for line in lines if "MADV_HUGEPAGE" in line]
+    assert bool(sizes) == grows, lines
+    assert not grows or max(sizes) >= 32_768 * 64  # a line of the cache for each stack, of which there are more
+
+
+def test_a_handler_jumps_out_of_the_recorder(known_walks, record):
+    """What was half recorded may be missing, but who comes next finds no stack in another's place."""
+    recording = record(known_walks("-DDEPTH=7"), 2, 200_000, "anywhere")
+    whole = json.loads(malloscope("export", recording, "--format", "json").stdout)
+    wrong = checked = 0
+    for stack in whole["stacks"]:
+        names = [whole["frames"][number]["function"] for number in stack["frames"]]
+        if "take" in names:
+            checked += stack["total_objects"]
+            wrong += stack["total_bytes"] != stack["total_objects"] * (way_of(names) + 1)
+    assert checked >= 350_000
+    assert wrong <= 10  # objects are counted before bytes: a jump may come in between
 
 
 def test_a_stack_that_was_larger_before(build, record):

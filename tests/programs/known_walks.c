@@ -1,13 +1,13 @@
 /* Blocks whose sizes tell by which calls they were made: whoever takes one stack for another is found.
  *
- *     known_walks THREADS BLOCKS
+ *     known_walks THREADS BLOCKS [anywhere]
  *
  * Each thread calls its way down DEPTH levels, at each to one of WIDTH functions whose frames differ in size,
  * and some of them with a frame pointer; the size of what it reports is the number of the way plus one. From
  * one place in `take`, at equal stack pointers, come walks of many routes. Meanwhile a signal interrupts
  * whatever is going on, the recorder too, until it has often enough; its handler goes ways of its own, and
- * now and then jumps out. The blocks are those of a heap of the program's own: handlers must not call malloc.
- */
+ * now and then jumps out; with "anywhere" of the recorder, too. The blocks are those of a heap of the
+ * program's own: handlers must not call malloc. Compiled with -DDEPTH=7 there are 78,125 ways. */
 #include <malloscope.h>
 
 #include <alloca.h>
@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifndef DEPTH
 #define DEPTH 5
+#endif
 #define WIDTH 5
 
 #define INTERRUPTIONS_LEAST 200
@@ -28,6 +30,7 @@ static __thread uint64_t random_state;
 static __thread sigjmp_buf back;
 static __thread volatile sig_atomic_t may_jump;
 static unsigned long blocks;
+static int anywhere;
 static mscope_heap heap;
 static _Atomic uint64_t next_address = 4096;
 static _Atomic unsigned long working, made_by_all, interruptions;
@@ -87,7 +90,7 @@ static void *work(void *seed) {
         /* What is half recorded would be missing: only from here is it left. */
         for (volatile int i = 0; i < 20; i++) {
         }
-        may_jump = 0;
+        may_jump = anywhere;
         unsigned turns = draw();
         descend(0, 0, made % 3 ? turns % 40 : turns);
         made++;
@@ -100,6 +103,7 @@ static void *work(void *seed) {
 int main(int argc, char **argv) {
     unsigned long threads = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
     blocks = argc > 2 ? strtoul(argv[2], NULL, 0) : 100000;
+    anywhere = argc > 3;
     pthread_t thread[64];
     if (threads > 64) return 2;
     struct mscope_heap_options options = {.size = sizeof options, .rate = 1};
