@@ -262,6 +262,7 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
+    ret_forgotten->entry = entry;
     return live_withdraw_once(entry, key);
 }
 
@@ -275,13 +276,14 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
     if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
-    live_withdraw(live_at(&recorder.recording, slot));
+    ret_forgotten->entry = live_at(&recorder.recording, slot);
+    live_withdraw(ret_forgotten->entry);
     return true;
 }
 
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
     event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
-    live_give(&recorder.recording, hook_thread, forgotten->sample.slot);
+    live_give_entry(&recorder.recording, hook_thread, forgotten->sample.slot, forgotten->entry);
 }
 
 __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
@@ -292,7 +294,7 @@ __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
 }
 
 void recorder_restore(const void *block, const struct forgotten *forgotten) {
-    live_publish(live_at(&recorder.recording, forgotten->sample.slot), (uintptr_t)block);
+    live_publish(forgotten->entry, (uintptr_t)block);
 }
 
 /* ---- blocks without marks ---- */

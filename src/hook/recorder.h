@@ -50,6 +50,7 @@ struct sample recorder_sample(
  * freed, or restored, when the allocator has done its work. False if it is not known. */
 struct forgotten {
     struct sample sample;
+    struct live_entry *entry; /* in its slot */
     uint64_t now;
 };
 
