@@ -32,6 +32,7 @@ PYTHON = [
     ("objects-exact", "exact, with objects", "#6b7fa8", "dot"),
     ("memray", "memray", "#e06c00", "ring"),
     ("memray-objects", "memray, with objects", "#ffb066", "ring"),
+    ("memray-objects-native", "memray, objects, native frames", "#b5121b", "ring"),
     ("tracemalloc", "tracemalloc", "#2a8f3c", "ring"),
     ("scalene", "Scalene", "#8d3bbd", "ring"),
 ]

@@ -98,13 +98,14 @@ class Row:
 class Table:
     def __init__(self, variants, colour):
         self.variants, self.colour = variants, colour
+        self.column = max(COLUMN, *(len(variant.column) + 1 for variant in variants))
 
     def header(self, group):
-        line = "%-*s" % (TITLE, group) + "".join("%*s" % (COLUMN, variant.column) for variant in self.variants)
+        line = "%-*s" % (TITLE, group) + "".join("%*s" % (self.column, variant.column) for variant in self.variants)
         return ["", line, "─" * len(line)]
 
     def line(self, title, cells):
-        return ("%-*s" % (TITLE, title) + "".join("%*s" % (COLUMN, cell) for cell in cells)).rstrip()
+        return ("%-*s" % (TITLE, title) + "".join("%*s" % (self.column, cell) for cell in cells)).rstrip()
 
     def lines(self, row):
         lines = [self.line(row.title, ["—" if v.missing else row.by_least(v.key) for v in self.variants])]

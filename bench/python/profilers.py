@@ -89,6 +89,8 @@ def install_peers(environment):
 
 def all_profilers(build, workloads, environment):
     every = "memray, every allocation of malloc"
+    objects = every + " and of the interpreter's allocator"
+    native = ", with native frames as malloscope has them"
     return [
         Variant("plain"),
         Malloscope("512K", "512 KiB", 512 << 10, build),
@@ -98,8 +100,10 @@ def all_profilers(build, workloads, environment):
         Malloscope("exact", "exact", 1, build),
         MalloscopeObjects("objects-exact", "exact+obj", 1, build),
         Memray("memray", "memray", every, environment, []),
-        Memray("memray-objects", "memray+obj", every + " and of the interpreter's allocator", environment,
-               ["--trace-python-allocators"]),
+        Memray("memray-native", "memray -n", every + native, environment, ["--native"]),
+        Memray("memray-objects", "memray+obj", objects, environment, ["--trace-python-allocators"]),
+        Memray("memray-objects-native", "memray+obj -n", objects + native, environment,
+               ["--native", "--trace-python-allocators"]),
         Tracemalloc("tracemalloc"),
         Scalene("scalene", environment),
     ]

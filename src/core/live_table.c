@@ -148,8 +148,9 @@ __attribute__((noinline)) void live_give_all(struct recording *recording, struct
     thread->spare_count = 0;
 }
 
-void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot) {
-    struct links *links = links_at(recording, slot + 1);
+void live_give_entry(
+    struct recording *recording, struct thread_record *thread, uint32_t slot, struct live_entry *entry) {
+    struct links *links = links_of(entry);
     if (!thread) {
         link_slot(links, 0);
         pool_give(recording, slot + 1, 1);

@@ -100,7 +100,11 @@ static inline bool live_withdraw_once(struct live_entry *entry, uint64_t key) {
 }
 
 /* Gives back a slot whose entry is withdrawn. `thread` is the caller's record, NULL if it has none. */
-void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot);
+void live_give_entry(
+    struct recording *recording, struct thread_record *thread, uint32_t slot, struct live_entry *entry);
+static inline void live_give(struct recording *recording, struct thread_record *thread, uint32_t slot) {
+    live_give_entry(recording, thread, slot, live_at(recording, slot));
+}
 
 /* Gives the thread's whole list to the pool: it ends. */
 void live_give_all(struct recording *recording, struct thread_record *thread);

@@ -30,11 +30,14 @@ struct known_set {
 };
 static_assert(sizeof(struct known_set) == SETS_LINE, "a set");
 
+#define PASSED_LOG 8
+
 struct memory {
-    uint64_t user;     /* stack pointer of who is using it; 0: nobody */
-    struct sets known; /* of struct known_set */
-    uint32_t replaced; /* sums, by others */
-    uint32_t missed;   /* walks that a larger table may have spared, since it is of its size */
+    uint64_t user;                    /* stack pointer of who is using it; 0: nobody */
+    struct sets known;                /* of struct known_set */
+    uint32_t replaced;                /* sums, by others */
+    uint32_t missed;                  /* walks that a larger table may have spared, since it is of its size */
+    uint64_t passed[1 << PASSED_LOG]; /* sums that were found to be PARTIAL of late */
     uint64_t factor[TRACE_WORDS], of_fp, of_python, of_around, of_epoch;
     struct unwind_trace trace;
     struct routes routes;
@@ -141,6 +144,15 @@ static uint64_t sum_around(const struct memory *memory, const struct route *rout
     return route->salt + around + (route->uses_fp ? registers->fp * memory->of_fp : 0);
 }
 
+/* Whether a former walk, with this sum up to here, went on to the next page of the stack. */
+static inline bool goes_on(struct memory *memory, uint64_t sum) {
+    uint64_t *passed = &memory->passed[sum >> (64 - PASSED_LOG)];
+    if (*passed == sum) return true;
+    if (find_known(memory, mixed(sum)) != PARTIAL) return false;
+    *passed = sum;
+    return true;
+}
+
 /* Sums up the words on a route. 0: it cannot be the one. */
 __attribute__((no_sanitize("address"))) static uint64_t sum_stack(struct memory *memory,
     const struct route *route, const struct unwind_registers *registers, uint64_t around) {
@@ -148,13 +160,13 @@ __attribute__((no_sanitize("address"))) static uint64_t sum_stack(struct memory 
     const uint32_t *place = route->place, *end = place + route->count;
     uint64_t sum = sum_around(memory, route, registers, around);
     for (uint32_t turns = route->turns; place < end; turns >>= 1) {
-        if (__builtin_expect(turns & 1, 0) && find_known(memory, mixed(sum)) != PARTIAL) return 0;
+        if (__builtin_expect(turns & 1, 0) && !goes_on(memory, sum)) return 0;
         sum += stack[place[0]] * factor[0] + stack[place[1]] * factor[1] +
                (stack[place[2]] * factor[2] + stack[place[3]] * factor[3]);
         place += ROUTE_GROUP;
         factor += ROUTE_GROUP;
     }
-    return mixed(sum);
+    return sum;
 }
 
 /* The same for a walk that was made, of which it remembers the parts. */
@@ -166,7 +178,7 @@ static uint64_t keep_sums(struct memory *memory, const struct route *route, cons
         if (is_turn) keep_known(memory, mixed(sum), PARTIAL);
         sum += trace->word[i] * memory->factor[i];
     }
-    return mixed(sum);
+    return sum;
 }
 
 static uint64_t with_python(const struct memo *memo) {
@@ -175,21 +187,44 @@ static uint64_t with_python(const struct memo *memo) {
 
 /* ---- the whole ---- */
 
-/* The sum of the native frames, and their stack. */
-static uint32_t find_native(const struct unwind_registers *registers, struct memo *memo) {
-    struct routes *routes = &memo->memory->routes;
-    struct route_set *set = routes_from(routes, registers);
+/* The sum of the native frames, and the stack: of them alone, or with Python's, whose signature is known. */
+static inline uint32_t find_stack(
+    const struct unwind_registers *registers, bool is_merged, struct memo *memo) {
+    struct memory *memory = memo->memory;
+    struct route_set *set = routes_from(&memory->routes, registers);
+    if (is_merged) {
+        /* Most likely the words are those of the last time: what is known of the stack comes into the cache
+         * while they are summed up. */
+        memo->native = set->sum;
+        __builtin_prefetch(known_of(memory, with_python(memo)));
+    }
     for (uint32_t i = 0; i < ROUTES_WAYS; i++) {
         uint32_t way = (set->recent - i) % ROUTES_WAYS;
-        const struct route *route = route_of(routes, set, way, registers);
+        const struct route *route = route_of(&memory->routes, set, way, registers);
         if (!route) continue;
-        memo->native = sum_stack(memo->memory, route, registers, memo->around);
-        uint32_t stack = memo->native ? find_known(memo->memory, memo->native) : MEMO_NONE;
+        memo->native = sum_stack(memory, route, registers, memo->around);
+        if (!memo->native) continue;
+        uint32_t stack = find_known(memory, is_merged ? with_python(memo) : mixed(memo->native));
         if (stack == MEMO_NONE) continue;
         set->recent = way;
+        if (is_merged) set->sum = memo->native;
         return stack;
     }
     return MEMO_NONE;
+}
+
+/* The stack of the native frames decides whether Python's can be read: that it is known tells that the walk
+ * comes through no signal frame. */
+static uint32_t find_in_turn(const struct unwind_registers *registers, bool is_locked, struct memo *memo) {
+    memo->python = 0;
+    uint32_t stack = find_stack(registers, false, memo);
+    if (stack == MEMO_NONE)
+        memo->trace = &memo->memory->trace;
+    else if (hook_python_walk) {
+        memo->python = hook_python_sign(is_locked);
+        if (memo->python) stack = find_known(memo->memory, with_python(memo));
+    }
+    return stack == MERGED ? MEMO_NONE : stack;
 }
 
 uint32_t memo_stack(const struct unwind_registers *registers, const struct thread_record *thread,
@@ -202,16 +237,14 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
     ret_memo->memory = memory;
     ret_memo->trace = NULL;
     ret_memo->around = around * memory->of_around + epoch * memory->of_epoch;
-    ret_memo->python = 0;
-    uint32_t stack = find_native(registers, ret_memo);
-    if (stack == MEMO_NONE)
-        ret_memo->trace = &memory->trace;
-    else if (hook_python_walk) {
-        /* The walk is known by now to come through no signal frame, so that these can be read. */
-        ret_memo->python = hook_python_sign(is_locked);
-        if (ret_memo->python) stack = find_known(memory, with_python(ret_memo));
+    uint32_t stack = MEMO_NONE;
+    if (is_locked && hook_python_walk) {
+        /* The interpreter does not allocate objects in signal handlers: who does so can read its frames. */
+        ret_memo->python = hook_python_sign(true);
+        if (ret_memo->python) stack = find_stack(registers, true, ret_memo);
     }
-    if (stack == MEMO_NONE || stack == MERGED) return MEMO_NONE;
+    if (stack == MEMO_NONE) stack = find_in_turn(registers, is_locked, ret_memo);
+    if (stack == MEMO_NONE) return MEMO_NONE;
     leave(memory);
     return stack;
 }
@@ -229,10 +262,10 @@ __attribute__((noinline)) void memo_keep(
             memo->native = keep_sums(memory, route, trace, registers, memo->around);
         }
         if (memo->python) {
-            if (trace) keep_known(memory, memo->native, MERGED);
+            if (trace) keep_known(memory, mixed(memo->native), MERGED);
             keep_known(memory, with_python(memo), stack);
         } else
-            keep_known(memory, memo->native, stack);
+            keep_known(memory, mixed(memo->native), stack);
         if (memory->replaced != replaced) note_replaced(memory, stack);
     }
     leave(memory);

@@ -23,7 +23,7 @@ struct memo {
     struct memory *memory;      /* NULL: there is none, and nothing to be kept */
     struct unwind_trace *trace; /* to be filled by the walk; NULL: the native frames are known */
     uint64_t around;            /* what the walk depends on besides the stack */
-    uint64_t native;            /* the sum, if the native frames are known */
+    uint64_t native;            /* the sum of the native frames, if they are known */
     uint64_t python;            /* signature of the interpreter's frames (python.h); 0: none */
 };
 

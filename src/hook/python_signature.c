@@ -20,11 +20,11 @@
 #define FEW        24u   /* frames that are not worth a chain */
 #define CHAIN_MOST 8191u /* deeper stacks are signed frame by frame */
 #define PLACES     4096u
+#define AHEAD      24 /* links between the frames that are compared and those that are fetched */
 
 struct link {
     const void *frame;
     const void *instruction;
-    uint64_t signature; /* of this frame and its callers */
 };
 
 struct chain {
@@ -33,7 +33,8 @@ struct chain {
     bool is_busy;
     uint16_t place[PLACES]; /* by a frame's address, which link it may be */
     struct link link[CHAIN_MOST + 1];
-    const void *fresh[CHAIN_MOST]; /* frames that are not in the chain yet, the innermost first */
+    uint64_t signature[CHAIN_MOST + 1]; /* of a link's frame and its callers: apart from what is compared */
+    const void *fresh[CHAIN_MOST];      /* frames that are not in the chain yet, the innermost first */
 };
 
 static __thread struct chain *own_chain;
@@ -71,7 +72,7 @@ void python_watch_no_deaths(void) {
 /* ---- frame by frame ---- */
 
 static uint64_t mix(uint64_t signature, uint64_t at) {
-    return (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    return (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* Multiplied, so as not to be mistaken for a difference of addresses. */
@@ -90,14 +91,16 @@ static uint64_t sign_objects(const void *frame, uint64_t signature) {
     return signature;
 }
 
-/* At most `most` frames: those behind them begin at `*frame` then. */
+/* At most `most` frames, a multiple of four: those behind them begin at `*frame` then. */
 static inline uint64_t sign_each(const void **frame, uint32_t most, uint64_t signature) {
     uint16_t previous = python.layout.frame.previous, instruction = python.layout.frame.instruction;
     const void *at = *frame;
-    for (; at && most; most--) {
-        signature = mix(signature, (uintptr_t)pointer_at(at, instruction));
-        at = pointer_at(at, previous);
-    }
+    for (; at && most; most -= 4)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4 && at; i++) {
+            signature = mix(signature, (uintptr_t)pointer_at(at, instruction));
+            at = pointer_at(at, previous);
+        }
     *frame = at;
     return signature;
 }
@@ -119,6 +122,25 @@ static inline bool is_same(const struct link *link, uint16_t instruction, uint16
     return pointer_at(link->frame, instruction) == link->instruction &&
            pointer_at(link->frame, previous) == link[-1].frame;
 }
+static inline bool are_four_same(const struct link *link, uint16_t instruction, uint16_t previous) {
+    return is_same(link, instruction, previous) && is_same(link - 1, instruction, previous) &&
+           is_same(link - 2, instruction, previous) && is_same(link - 3, instruction, previous);
+}
+
+/* Goes on to the callers for as long as four at once are as they were. Returns the first link that is to be
+ * looked at by itself. */
+static inline uint32_t pass_same(
+    const struct chain *chain, uint32_t at, uint16_t instruction, uint16_t previous) {
+    const struct link *link = &chain->link[at], *first = chain->link;
+    while (link - first >= AHEAD + 4 && are_four_same(link, instruction, previous)) {
+        /* The frames of a deep recursion do not fit into the nearest cache. */
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) __builtin_prefetch((const char *)link[-AHEAD - i].frame + instruction);
+        link -= 4;
+    }
+    while (link - first > 4 && are_four_same(link, instruction, previous)) link -= 4;
+    return (uint32_t)(link - first);
+}
 
 /* Whether the callers of the frame of link `number`, which is there, are still those of the links before it.
  * A link's frame is looked at once its callee has told that it is there. Fills in the outermost link whose
@@ -126,27 +148,23 @@ static inline bool is_same(const struct link *link, uint16_t instruction, uint16
  * where it does not fit. */
 static bool has_same_callers(struct chain *chain, uint32_t number, uint32_t *ret_changed) {
     uint16_t previous = python.layout.frame.previous, instruction = python.layout.frame.instruction;
-    uint32_t at = number;
     *ret_changed = number + 1;
-    for (;; at--) {
+    for (uint32_t at = pass_same(chain, number, instruction, previous); at;
+         at = pass_same(chain, at - 1, instruction, previous)) {
         const struct link *link = &chain->link[at];
-        /* By four: most of them are as they were. */
-        for (; at > 4 && is_same(link, instruction, previous) && is_same(link - 1, instruction, previous) &&
-               is_same(link - 2, instruction, previous) && is_same(link - 3, instruction, previous);
-             at -= 4)
-            link -= 4;
-        if (at == 0) return true;
         if (pointer_at(link->frame, instruction) != link->instruction) *ret_changed = at;
         if (pointer_at(link->frame, previous) != link[-1].frame) {
             chain->count = at - 1;
             return false;
         }
     }
+    return true;
 }
 
-static void sign_link(struct link *link) {
+static void sign_link(struct chain *chain, uint32_t number) {
+    struct link *link = &chain->link[number];
     link->instruction = pointer_at(link->frame, python.layout.frame.instruction);
-    link->signature = mix(link[-1].signature, (uintptr_t)link->instruction);
+    chain->signature[number] = mix(chain->signature[number - 1], (uintptr_t)link->instruction);
 }
 
 /* 0: the stack is too deep for it. */
@@ -160,15 +178,15 @@ static uint64_t sign_chain(struct chain *chain, const void *frame) {
         chain->fresh[fresh++] = frame;
     }
     if (number + fresh > CHAIN_MOST) return 0;
-    for (uint32_t i = changed; i <= number; i++) sign_link(&chain->link[i]);
+    for (uint32_t i = changed; i <= number; i++) sign_link(chain, i);
     while (fresh) {
-        struct link *link = &chain->link[++number];
-        link->frame = chain->fresh[--fresh];
-        *place_of(chain, link->frame) = (uint16_t)number;
-        sign_link(link);
+        const void *added = chain->fresh[--fresh];
+        chain->link[++number].frame = added;
+        *place_of(chain, added) = (uint16_t)number;
+        sign_link(chain, number);
     }
     chain->count = number;
-    return chain->link[number].signature;
+    return chain->signature[number];
 }
 
 static __attribute__((noinline, cold)) struct chain *make_chain(void) {
@@ -192,27 +210,34 @@ static __attribute__((noinline)) uint64_t sign_many(const void *top, uint64_t de
         atomic_signal_fence(memory_order_seq_cst);
         if (chain->deaths != deaths) chain->count = 0;
         chain->deaths = deaths;
-        chain->link[0].signature = first;
+        chain->signature[0] = first;
         signature = sign_chain(chain, top);
         if (!signature) chain->count = 0;
         atomic_signal_fence(memory_order_seq_cst);
         chain->is_busy = false;
     }
-    return signature ? signature : sign_each(&top, FRAMES_WALKED, first);
+    return (signature ? signature : sign_each(&top, FRAMES_WALKED, first)) | 1;
+}
+
+/* One kind of signature for each stack, whatever came before it. */
+static uint64_t sign_few(const void *top, uint64_t deaths) {
+    const void *rest = top;
+    uint64_t signature = sign_each(&rest, FEW, first_signature(deaths));
+    return __builtin_expect(rest != NULL, 0) ? sign_many(top, deaths) : signature | 1;
+}
+
+static __attribute__((noinline)) uint64_t sign_as_many(const void *top, uint64_t deaths) {
+    uint64_t signature = sign_many(top, deaths);
+    return own_chain->count > FEW ? signature : sign_few(top, deaths);
 }
 
 uint64_t python_sign_frames(bool is_locked) {
     const void *thread = is_locked ? python.interpreter.thread_state() : python_thread();
     if (!thread) return 0;
-    const void *top = python_top(thread), *rest = top;
+    const void *top = python_top(thread);
     uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
-    if (python.layout.shape < SHAPE_ENTRIES) return sign_objects(top, first_signature(deaths)) | 1;
-    /* One kind of signature for each stack, whatever came before it. */
+    if (__builtin_expect(python.layout.shape < SHAPE_ENTRIES, 0))
+        return sign_objects(top, first_signature(deaths)) | 1;
     bool were_many = own_chain && own_chain->count > FEW;
-    if (were_many) {
-        uint64_t signature = sign_many(top, deaths);
-        if (own_chain->count > FEW) return signature | 1;
-    }
-    uint64_t signature = sign_each(&rest, FEW, first_signature(deaths));
-    return (rest ? sign_many(top, deaths) : signature) | 1;
+    return were_many ? sign_as_many(top, deaths) : sign_few(top, deaths);
 }

@@ -194,11 +194,9 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     return number;
 }
 
-static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap) {
+static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
     struct memo memo;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    /* Of the interpreter's objects only who holds its lock may allocate one. */
-    bool is_locked = heap && heap == recorder.objects;
     uint32_t stack = memo_stack(caller, hook_thread, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
     if (!memo.memory) return walk_stack(caller, heap, NULL, NULL);
@@ -223,16 +221,21 @@ inline bool recorder_insert(const void *block, struct sample *sample) {
     return true;
 }
 
-inline bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample) {
+static inline bool capture(
+    const struct unwind_registers *caller, bool again, bool is_locked, struct sample *sample) {
     sample->birth = clock_now();
     scopes_prepare();
     again &= recorder.walks;
-    sample->stack =
-        again ? remember_stack(caller, sample->heap) : walk_stack(caller, sample->heap, NULL, NULL);
+    sample->stack = again ? remember_stack(caller, sample->heap, is_locked)
+                          : walk_stack(caller, sample->heap, NULL, NULL);
     if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
     /* What has no stack of its own is weighed at the rate of the start, when it is freed, too. */
     if (sample->stack == STACK_DROPPED && sample->heap == due_heap) sample->heap = 0;
     return sample->stack != UINT32_MAX;
+}
+
+inline bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample) {
+    return capture(caller, again, false, sample);
 }
 
 inline void recorder_count(const struct sample *sample) {
@@ -247,7 +250,9 @@ __attribute__((flatten)) struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     sample.heap = heap ? heap : due_heap;
-    if (is_recording() && recorder_capture(caller, recorder.exact, &sample) &&
+    /* Of the interpreter's objects only who holds its lock may allocate one. */
+    bool is_locked = heap != 0;
+    if (is_recording() && capture(caller, recorder.exact, is_locked, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
     return sample;
@@ -262,6 +267,7 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
+    ret_forgotten->entry = entry;
     return live_withdraw_once(entry, key);
 }
 
@@ -275,13 +281,14 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
     if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
-    live_withdraw(live_at(&recorder.recording, slot));
+    ret_forgotten->entry = live_at(&recorder.recording, slot);
+    live_withdraw(ret_forgotten->entry);
     return true;
 }
 
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
     event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
-    live_give(&recorder.recording, hook_thread, forgotten->sample.slot);
+    live_give_entry(&recorder.recording, hook_thread, forgotten->sample.slot, forgotten->entry);
 }
 
 __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
@@ -292,7 +299,7 @@ __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
 }
 
 void recorder_restore(const void *block, const struct forgotten *forgotten) {
-    live_publish(live_at(&recorder.recording, forgotten->sample.slot), (uintptr_t)block);
+    live_publish(forgotten->entry, (uintptr_t)block);
 }
 
 /* ---- blocks without marks ---- */

@@ -41,8 +41,9 @@ void recorder_refund(size_t size);
 /* An allocation that recorder_take chose cannot be recorded. */
 void recorder_drop(void);
 
-/* Records the block of `size` bytes that was allocated by the code at `caller` in a heap of the recording, 0:
- * malloc's. The result is to be kept in the block's mark; its slot is LIVE_NONE if the sample was dropped. */
+/* Records the block of `size` bytes that was allocated by the code at `caller` in a heap of the recording: 0,
+ * malloc's, or that of an interpreter's objects. The result is to be kept in the block's mark; its slot is
+ * LIVE_NONE if the sample was dropped. */
 struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller);
 
@@ -50,6 +51,7 @@ struct sample recorder_sample(
  * freed, or restored, when the allocator has done its work. False if it is not known. */
 struct forgotten {
     struct sample sample;
+    struct live_entry *entry; /* in its slot */
     uint64_t now;
 };
 

@@ -44,6 +44,7 @@ struct route_set {
     _Alignas(SETS_LINE) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
     uint32_t recent;                              /* which was of use last */
     uint32_t next; /* where the word is that tells them apart, plus one; 0: they need not be */
+    uint64_t sum;  /* what the words on it came to then (memo.c) */
 };
 static_assert(sizeof(struct route_set) == SETS_LINE, "a set");
 

@@ -139,6 +139,46 @@ def test_objects(python, tmp_path):
     assert not [row for row in few["rows"] if row["line"] == 5 and row["live_objects"] > 1000]
 
 
+PATHS = """
+import json, os, random
+class Node:
+    __slots__ = ("value",)
+def step(way, left, at):
+    if left == 0:
+        kept[at] = Node()
+    elif way & 1:
+        step(way >> 1, left - 1, at)
+    else:
+        step(way >> 1, left - 1, at)
+chance = random.Random(1)
+first = chance.getrandbits(60)
+ways = [first] + [first ^ 1 << turn for turn in range(60)]
+walked = [chance.choice(ways) for _ in range(6000)]
+kept = [None] * len(walked)
+for at, way in enumerate(walked):
+    step(way, 60, at)
+print(json.dumps({way: walked.count(way) for way in ways}), flush=True)
+os._exit(0)
+"""
+
+
+def test_calls_that_differ_in_one_of_many_frames(python, tmp_path):
+    """At any depth, again and again: each object counts for the calls that led to it."""
+    (tmp_path / "paths.py").write_text(PATHS)
+    told = record(python, tmp_path / "x.mscope", tmp_path / "paths.py", options=("--exact", "--python-objects"))
+    lines = PATHS.splitlines()
+    made, odd = lines.index("        kept[at] = Node()") + 1, lines.index("    elif way & 1:") + 2
+    dump = exported(tmp_path / "x.mscope")
+    found = {}
+    for stack in dump["stacks"]:
+        frames = [line for function, _, line in python_frames(dump, stack) if function == "step"]
+        if frames and frames[0] == made and stack["heap"] == "python objects":
+            assert len(frames) == 61
+            way = sum(1 << turn for turn, line in enumerate(reversed(frames[1:])) if line == odd)
+            found[way] = found.get(way, 0) + stack["live_objects"]
+    assert found == {int(way): count for way, count in json.loads(told.stdout).items()}
+
+
 def test_objects_are_freed(python, tmp_path):
     """Resized, freed by other threads, and by the interpreter's end: little is left."""
     (tmp_path / "churn.py").write_text(
