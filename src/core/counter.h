@@ -25,15 +25,22 @@ static inline bool counter_alone(void) {
     return __libc_single_threaded;
 }
 
-/* Returns the new value. Subtract by adding the negative. */
-static inline uint64_t counter_add(bool alone, _Atomic uint64_t *counter, uint64_t value) {
+/* Subtract by adding the negative. */
+static inline void counter_add(bool alone, _Atomic uint64_t *counter, uint64_t value) {
 #if defined(__x86_64__)
     if (alone) {
         __asm__ volatile("addq %1, %0" : "+m"(*counter) : "re"(value) : "cc");
-        return counter_load(counter);
+        return;
     }
 #endif
-    return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+/* The same. Returns the new value. */
+static inline uint64_t counter_sum(bool alone, _Atomic uint64_t *counter, uint64_t value) {
+    if (!alone) return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
+    counter_add(true, counter, value);
+    return counter_load(counter);
 }
 
 /* Compare and swap on a word that only one thread and its signal handlers write. */

@@ -101,8 +101,8 @@ static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool 
 static inline void stack_gains(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight, bool alone) {
     save_peak(header, stack, &stack->alloc_epoch);
-    uint64_t objects = counter_add(alone, &stack->alloc_objects, weight->objects);
-    uint64_t bytes = counter_add(alone, &stack->alloc_bytes, weight->bytes);
+    uint64_t objects = counter_sum(alone, &stack->alloc_objects, weight->objects);
+    uint64_t bytes = counter_sum(alone, &stack->alloc_bytes, weight->bytes);
     uint64_t live;
     if (is_own_peak(stack, bytes, alone, &live) && counter_raise(alone, &stack->peak_bytes, live))
         counter_store(&stack->peak_objects, objects - counter_load(&stack->freed_objects));
@@ -123,7 +123,7 @@ static void stack_loses(struct recording_header *header, struct stack_record *st
         counter_add(false, &stack->saved_objects, -weight->objects);
     }
     counter_add(false, &stack->alloc_objects, -weight->objects);
-    uint64_t live = counter_add(false, &stack->alloc_bytes, -weight->bytes) - stack_freed_bytes(stack);
+    uint64_t live = counter_sum(false, &stack->alloc_bytes, -weight->bytes) - stack_freed_bytes(stack);
     if (counter_load(&stack->peak_bytes) == live + weight->bytes) { /* its own peak is now */
         counter_add(false, &stack->peak_bytes, -weight->bytes);
         counter_add(false, &stack->peak_objects, -weight->objects);

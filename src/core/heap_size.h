@@ -60,7 +60,7 @@ static inline uint64_t heap_grow(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
     struct recording_header *header = recording->header;
     if (!heap_is_mine(header, alone)) return heap_grow_shared(recording, thread, bytes, now);
-    uint64_t live = counter_add(true, &header->live_bytes, bytes);
+    uint64_t live = counter_sum(true, &header->live_bytes, bytes);
     heap_note_peak(header, live, now, true);
     return live;
 }
