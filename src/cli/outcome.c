@@ -47,6 +47,7 @@ void outcome_print(const char *recording, double seconds, const char *more) {
     if (more) fprintf(stderr, "  %s\n", more);
     bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
     const char *second = leaks ? "leaks" : "tree";
-    fprintf(stderr, "  next: malloscope report %s\n        malloscope %s %s\n", path, second, path);
+    cleanup_text char *word = text_shell_word(path);
+    fprintf(stderr, "  next: malloscope report %s\n        malloscope %s %s\n", word, second, word);
     model_free(model);
 }

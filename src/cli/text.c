@@ -70,6 +70,21 @@ static size_t step(const char *text, size_t *ret_length) {
     return width < 0 ? 1 : (size_t)width;
 }
 
+char *text_shell_word(const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
+    size_t length = strlen(text);
+    if (length && strspn(text, plain) == length) return format_text("%s", text);
+    char *word = allocate(4 * length + 3), *end = word; /* each may be a quote */
+    *end++ = '\'';
+    for (; *text; text++)
+        if (*text == '\'')
+            end = stpcpy(end, "'\\''");
+        else
+            *end++ = *text;
+    strcpy(end, "'");
+    return word;
+}
+
 size_t text_width(const char *text) {
     size_t width = 0, length;
     for (; *text; text += length) width += step(text, &length);

@@ -11,6 +11,9 @@
  * UTF-8, so does everything beyond ASCII. The caller frees it. NULL gives an empty text. */
 char *text_clean(const char *text);
 
+/* A clean text as one word of a shell's command line: quoted if need be. The caller frees it. */
+char *text_shell_word(const char *text);
+
 /* Columns that a clean text takes. */
 size_t text_width(const char *text);
 

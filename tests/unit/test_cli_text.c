@@ -102,6 +102,20 @@ static void check_shortened(const char *text, size_t width, const char *expected
     free(shortened);
 }
 
+static void check_word(const char *text, const char *expected) {
+    char *word = text_shell_word(text);
+    CHECK_TEXT(word, expected);
+    free(word);
+}
+
+static void commands_can_be_copied(void) {
+    check_word("app.1234.mscope", "app.1234.mscope");
+    check_word("my app.mscope", "'my app.mscope'");
+    check_word("it's.mscope", "'it'\\''s.mscope'");
+    check_word("$HOME;reboot", "'$HOME;reboot'");
+    check_word("", "''");
+}
+
 static void long_names_lose_their_middle(void) {
     check_shortened("abcdefghij", 10, "abcdefghij");
     check_shortened("abcdefghij", 9, "abcd…ghij");
@@ -234,6 +248,7 @@ int main(void) {
     counts_percents_and_times_are_short();
     sizes_are_read_strictly();
     escapes_of_a_terminal_are_harmless();
+    commands_can_be_copied();
     long_names_lose_their_middle();
     help_wraps_where_the_terminal_is_narrow();
     only_an_address_says_its_module();
