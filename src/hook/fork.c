@@ -24,6 +24,7 @@
 #include "hook/recorder.h"
 #include "hook/scopes.h"
 #include "hook/scratch.h"
+#include "hook/sets.h"
 #include "hook/state.h"
 
 #include <errno.h>
@@ -157,7 +158,9 @@ void process_begin_child(void) {
     unwind_forked();
     clock_after_fork();
     memo_free(); /* it speaks of the parent's stacks */
+    sets_after_fork();
     recorder.is_child = true;
+    recorder.generation++;
     hook_thread = NULL;
     hook_countdown = 0;
 

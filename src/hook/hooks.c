@@ -331,8 +331,8 @@ static void *resize_unknown(void *block, uint64_t distance, size_t size) {
 /* The allocator could not resize: all is as before. */
 static void restore(void *block, uint64_t distance, const struct forgotten *old) {
     if (distance) {
-        if (old) recorder_restore(block, old);
-        mark_set(block, distance, old ? &old->sample : &(struct sample){.slot = LIVE_NONE});
+        bool restored = old && recorder_restore(block, old);
+        mark_set(block, distance, restored ? &old->sample : &(struct sample){.slot = LIVE_NONE});
     } else if (old) {
         recorder_restore_unmarked(without_tag(block), old);
         note_unmarked(block);

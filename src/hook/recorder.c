@@ -244,6 +244,12 @@ inline void recorder_count(const struct sample *sample) {
     if (__builtin_expect(triggers_watch, 0)) triggers_note(*sample);
 }
 
+/* The thread that chose this allocation has no record any more if a signal handler forked meanwhile, and this
+ * is the child. */
+static inline bool can_record(void) {
+    return is_recording() && __builtin_expect(hook_thread != NULL, 1);
+}
+
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
  * costs. */
 __attribute__((flatten)) struct sample recorder_sample(
@@ -252,7 +258,7 @@ __attribute__((flatten)) struct sample recorder_sample(
     sample.heap = heap ? heap : due_heap;
     /* Of the interpreter's objects only who holds its lock may allocate one. */
     bool is_locked = heap != 0;
-    if (is_recording() && capture(caller, recorder.exact, is_locked, &sample) &&
+    if (can_record() && capture(caller, recorder.exact, is_locked, &sample) &&
         recorder_insert(block, &sample))
         recorder_count(&sample);
     return sample;
@@ -268,6 +274,7 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
     ret_forgotten->entry = entry;
+    ret_forgotten->generation = recorder.generation;
     return live_withdraw_once(entry, key);
 }
 
@@ -282,11 +289,19 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
      * at: it may be far from the cache. */
     if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
     ret_forgotten->entry = live_at(&recorder.recording, slot);
+    ret_forgotten->generation = recorder.generation;
     live_withdraw(ret_forgotten->entry);
     return true;
 }
 
+/* A signal handler may fork while the allocator is at work, and its child return from it: the child's
+ * recording was made when the block was not live any more, and its slot is free there. */
+static bool is_of_parent(const struct forgotten *forgotten) {
+    return __builtin_expect(forgotten->generation != recorder.generation, 0);
+}
+
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
+    if (is_of_parent(forgotten)) return;
     event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
     live_give_entry(&recorder.recording, hook_thread, forgotten->sample.slot, forgotten->entry);
 }
@@ -298,8 +313,10 @@ __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
     recorder_freed(&forgotten);
 }
 
-void recorder_restore(const void *block, const struct forgotten *forgotten) {
+bool recorder_restore(const void *block, const struct forgotten *forgotten) {
+    if (is_of_parent(forgotten)) return false;
     live_publish(forgotten->entry, (uintptr_t)block);
+    return true;
 }
 
 /* ---- blocks without marks ---- */
@@ -327,7 +344,7 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     uint64_t address = (uintptr_t)block;
     sample.heap = due_heap;
-    if (!is_recording()) return OUTCOME_DROPPED;
+    if (!can_record()) return OUTCOME_DROPPED;
     index_prefetch(&recorder.index, address);
     if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;
     /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
@@ -356,8 +373,8 @@ bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten
 
 void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten) {
     uint32_t former;
-    recorder_restore(block, forgotten);
-    if (!index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
+    if (recorder_restore(block, forgotten) &&
+        !index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
         drop(DROP_LIVE_TABLE);
 }
 

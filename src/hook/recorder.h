@@ -52,12 +52,14 @@ struct sample recorder_sample(
 struct forgotten {
     struct sample sample;
     struct live_entry *entry; /* in its slot */
+    uint32_t generation;      /* of the recording that it was in */
     uint64_t now;
 };
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten);
 void recorder_freed(const struct forgotten *forgotten);
-void recorder_restore(const void *block, const struct forgotten *forgotten);
+/* False: there is nothing to restore it in. */
+bool recorder_restore(const void *block, const struct forgotten *forgotten);
 /* Both steps at once, where nothing comes in between. */
 void recorder_end(const void *block, uint32_t heap);
 

@@ -25,6 +25,10 @@ static void room_give(size_t size) {
     atomic_fetch_sub_explicit(&room_taken, size, memory_order_relaxed);
 }
 
+void sets_after_fork(void) {
+    atomic_store_explicit(&room_taken, 0, memory_order_relaxed); /* there is one thread */
+}
+
 static struct sets sets_of(void *first, uint64_t count) {
     return (struct sets){first, (count - 1) * SETS_LINE};
 }

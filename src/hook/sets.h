@@ -25,9 +25,10 @@ struct sets {
     uint64_t mask; /* of the distance to the first, in bytes */
 };
 
-/* Bits from the fortieth on, which those below had a part in when the hash was multiplied. */
+/* By the bits from the fortieth on, which those below had a part in when the hash was multiplied; six of them
+ * are for the bytes of a set. */
 static inline void *sets_at(const struct sets *sets, uint64_t hash) {
-    return sets->first + (hash >> 34 & sets->mask);
+    return sets->first + (hash >> (40 - 6) & sets->mask);
 }
 
 static inline uint64_t sets_count(const struct sets *sets) {
@@ -43,6 +44,9 @@ bool sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_large
 
 /* Uses it from now on, and gives the former one back. */
 void sets_replace(struct sets *sets, const struct sets *larger);
+
+/* In a forked child the other threads' tables are nobody's. */
+void sets_after_fork(void);
 
 /* The table is not used any more. */
 void sets_give(const struct sets *sets);

@@ -36,6 +36,7 @@ struct recorder {
      * begin a recording of its own. */
     _Atomic(_Atomic uint32_t *) owner;
     pthread_key_t thread_key; /* its destructor tells us of a thread's end */
+    uint32_t generation;      /* one more with each fork from a recording process to one that records */
     bool has_thread_key;
     bool is_childs_sandbox; /* system calls were forbidden in a child that shares this memory: sandbox.c */
     char pattern[RECORDING_PATH_MAX]; /* of the recording's name, for children */

@@ -100,3 +100,10 @@ def test_read_only_file_system(program, folder):
     assert b"Read-only file system" in result.stderr
     assert (result.returncode, result.stdout) == (4, b""), "said before the program begins"
     assert b"hint: choose another place" in result.stderr
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_a_child_goes_on_with_what_its_parent_had_begun(build, tmp_path, rate):
+    program = build("fork_in_realloc.c", "-O1")
+    command = record_command(tmp_path / "%p.mscope", [program], rate)
+    assert harness.run(command).stdout == b"0 of 20 children failed\n"
