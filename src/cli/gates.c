@@ -244,9 +244,9 @@ static int print_judged(const struct judged *judged, const struct gated_run *run
         if (one->details) print_lines(one->details);
     }
     if (failed && run->recording) {
-        cleanup_text char *path = outcome_path(run->recording),
-                          *hint = format_text(
-                              "'malloscope leaks %s' and 'malloscope report %s' tell more", path, path);
+        cleanup_text char *path = outcome_path(run->recording), *word = text_shell_word(path);
+        cleanup_text char *hint =
+            format_text("malloscope leaks %s, or malloscope report %s, tells more", word, word);
         message_hint(hint);
     }
     if (failed && run->status) message_note("the program failed by itself, so its own status is passed on");

@@ -73,6 +73,10 @@ static size_t step(const char *text, size_t *ret_length) {
 char *text_shell_word(const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
     size_t length = strlen(text);
+    if (*text == '-') { /* not an option */
+        cleanup_text char *path = format_text("./%s", text);
+        return text_shell_word(path);
+    }
     if (length && strspn(text, plain) == length) return format_text("%s", text);
     char *word = allocate(4 * length + 3), *end = word; /* each may be a quote */
     *end++ = '\'';

@@ -167,12 +167,14 @@ void event_withdraw(struct recording *recording, const struct sample *sample) {
     heap_change(recording, 0, counter_load(&header->peak_time));
 }
 
-/* One of a pair of counters that only grow: what was there is raised to what is there now. */
+/* One of a pair of counters that only grow: what was live becomes what is `wanted`. Returns the difference.
+ */
 static uint64_t settle(
-    _Atomic uint64_t *allocated, uint64_t freed, _Atomic uint64_t *freed_later, uint64_t now) {
+    _Atomic uint64_t *allocated, uint64_t freed, _Atomic uint64_t *freed_later, uint64_t wanted) {
     uint64_t live = counter_load(allocated) - freed;
-    counter_add(false, now > live ? allocated : freed_later, now > live ? now - live : live - now);
-    return now - live;
+    bool grows = wanted > live;
+    counter_add(false, grows ? allocated : freed_later, grows ? wanted - live : live - wanted);
+    return wanted - live;
 }
 
 void event_settle(

@@ -60,7 +60,7 @@ static bool measure(struct recording *recording, uint64_t *ret_size) {
         /* Acquire: the sum that follows is read after it; the loads of the sum before likewise. */
         uint64_t live = atomic_load_explicit(&recording->header->live_bytes, memory_order_acquire);
         slack_of_all(recording, &after);
-        *ret_size = live > slack ? live - slack : 0;
+        *ret_size = (int64_t)(live - slack) > 0 ? live - slack : 0;
         if (before == after) return true;
         if (tries == MEASURED_MOST) return false;
     }
@@ -78,7 +78,9 @@ static bool look_at_peak(struct recording_header *header, uint64_t *ret_live) {
     for (;;) {
         *ret_live = atomic_load(&header->live_bytes);
         uint64_t is_tense = atomic_load(&header->is_tense);
-        bool is_above = *ret_live > counter_load(&header->peak_bytes);
+        /* Signed: after a jump out of a handler in the middle of `add` it may be a little less than nothing.
+         */
+        bool is_above = (int64_t)*ret_live > (int64_t)counter_load(&header->peak_bytes);
         if (is_above != is_tense) atomic_store(&header->is_tense, is_above);
         if (is_above || !is_tense) return !is_above;
     }

@@ -51,7 +51,7 @@ static inline void heap_note_peak(struct recording_header *header, uint64_t live
     counter_add(alone, &header->peak_epoch, 1);
 }
 
-/* Nobody else has slack: no other thread has ever been. */
+/* There is one thread, and nobody has ever had slack. */
 static inline bool heap_is_mine(struct recording_header *header, bool alone) {
     return alone && !counter_load(&header->has_slack);
 }

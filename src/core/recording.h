@@ -203,7 +203,7 @@ struct stack_record {
     _Alignas(64) _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
     _Atomic uint64_t alloc_bytes;                /* BYTE_ONE */
     _Atomic uint64_t peak_bytes;                 /* this stack's own peak */
-    _Atomic uint64_t freed_seen;                 /* bytes freed by some time: not less than that now */
+    _Atomic uint64_t freed_seen;                 /* bytes that were freed by some time: never more than now */
     _Atomic uint64_t alloc_epoch;                /* peak_epoch at some time */
     _Atomic uint64_t samples;        /* allocations sampled; in exact mode left at 0: alloc_objects says it */
     _Atomic uint64_t sampled_bytes;  /* plain sizes of the samples; in exact mode left at 0 */

@@ -113,6 +113,7 @@ static void commands_can_be_copied(void) {
     check_word("my app.mscope", "'my app.mscope'");
     check_word("it's.mscope", "'it'\\''s.mscope'");
     check_word("$HOME;reboot", "'$HOME;reboot'");
+    check_word("-q.mscope", "./-q.mscope");
     check_word("", "''");
 }
 
