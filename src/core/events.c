@@ -85,15 +85,16 @@ static __attribute__((noinline)) void count_sample(
 }
 
 /* Whether a stack that has allocated so much has more than ever. What had been freed at some time is often
- * enough to see that it has not. Others may have allocated and freed since it had `bytes`: then it is not for
- * us to tell. */
+ * enough to see that it has not; it is noted where that will do for a while. Others may have allocated and
+ * freed since it had `bytes`: then it is not for us to tell. */
 static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool alone, uint64_t *ret_live) {
     uint64_t peak = counter_load(&stack->peak_bytes);
     if (!alone) {
         if ((int64_t)(bytes - counter_load(&stack->freed_seen)) <= (int64_t)peak) return false;
-        counter_store(&stack->freed_seen, stack_freed_bytes(stack));
     }
-    *ret_live = bytes - stack_freed_bytes(stack);
+    uint64_t freed = stack_freed_bytes(stack);
+    *ret_live = bytes - freed;
+    if (!alone && (int64_t)(peak - *ret_live) > (int64_t)(peak / 2)) counter_store(&stack->freed_seen, freed);
     return (int64_t)*ret_live > (int64_t)peak;
 }
 
