@@ -89,9 +89,7 @@ static __attribute__((noinline)) void count_sample(
  * freed since it had `bytes`: then it is not for us to tell. */
 static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool alone, uint64_t *ret_live) {
     uint64_t peak = counter_load(&stack->peak_bytes);
-    if (!alone) {
-        if ((int64_t)(bytes - counter_load(&stack->freed_seen)) <= (int64_t)peak) return false;
-    }
+    if (!alone && (int64_t)(bytes - counter_load(&stack->freed_seen)) <= (int64_t)peak) return false;
     uint64_t freed = stack_freed_bytes(stack);
     *ret_live = bytes - freed;
     if (!alone && (int64_t)(peak - *ret_live) > (int64_t)(peak / 2)) counter_store(&stack->freed_seen, freed);
