@@ -29,7 +29,6 @@ int main(int argc, char **argv) {
     if (bits > DEPTH) return 2;
     uint64_t paths = UINT64_C(1) << bits, state = 88172645463325252u;
     static struct meter meter;
-    meter_start(&meter, milliseconds);
     /* From one place, so that they are the same stacks each time: volatile, or the compiler makes two loops of it. The
      * turns near the leaf, which come last, are those that differ. */
     volatile uint64_t warm = 2 * paths;
