@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "../../tests/unit/test_unwind.h"
+#include "attach/remote/remote.h"
 #include "descend.h"
-#include "remote/remote.h"
 
 #ifdef HAVE_LIBUNWIND
 #define UNW_LOCAL_ONLY

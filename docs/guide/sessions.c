@@ -18,8 +18,8 @@ static char **languages; /* read once, and kept until the end */
 
 static char *describe_browser(int visitor) {
     char text[600];
-    snprintf(text, sizeof text, "Mozilla/5.0 (X11; Linux x86_64; rv:%d.0) Gecko/20100101 %0*d", 90 + visitor % 40,
-        500, visitor);
+    snprintf(text, sizeof text, "Mozilla/5.0 (X11; Linux x86_64; rv:%d.0) Gecko/20100101 %0*d",
+        90 + visitor % 40, 500, visitor);
     return strdup(text);
 }
 

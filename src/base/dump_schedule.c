@@ -1,4 +1,4 @@
-#include "core/dump_when.h"
+#include "base/dump_schedule.h"
 
 #include <signal.h>
 #include <string.h>

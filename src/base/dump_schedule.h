@@ -1,6 +1,6 @@
 /* When a program writes dumps of itself, as people say it: "exit,10s,100M". */
-#ifndef MALLOSCOPE_CORE_DUMP_WHEN_H
-#define MALLOSCOPE_CORE_DUMP_WHEN_H
+#ifndef MALLOSCOPE_BASE_DUMP_SCHEDULE_H
+#define MALLOSCOPE_BASE_DUMP_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

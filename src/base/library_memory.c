@@ -3,7 +3,7 @@
  * The tool's own code notices that there is no memory, and says what it was about to do. Some libraries crash
  * instead: libdw asserts that its hash tables grow, and reads through pointers that it got from malloc. So
  * what they ask for passes here, and the command ends with a message where there is none. */
-#include "cli/memory.h"
+#include "base/memory.h"
 
 #include <dlfcn.h>
 #include <errno.h>

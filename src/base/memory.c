@@ -1,6 +1,6 @@
-#include "cli/memory.h"
+#include "base/memory.h"
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <malloc.h>
 #include <stdarg.h>

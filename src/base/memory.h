@@ -1,6 +1,6 @@
 /* Memory for the command, which ends with a message when there is none. */
-#ifndef MALLOSCOPE_CLI_MEMORY_H
-#define MALLOSCOPE_CLI_MEMORY_H
+#ifndef MALLOSCOPE_BASE_MEMORY_H
+#define MALLOSCOPE_BASE_MEMORY_H
 
 #include <stddef.h>
 

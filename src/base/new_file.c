@@ -1,6 +1,6 @@
-#include "model/new_file.h"
+#include "base/new_file.h"
 
-#include "model/unfinished.h"
+#include "base/unfinished_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

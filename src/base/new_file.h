@@ -1,8 +1,8 @@
 /* A file that appears whole or not at all: written under another name in the same folder, then renamed. */
-#ifndef MALLOSCOPE_MODEL_NEW_FILE_H
-#define MALLOSCOPE_MODEL_NEW_FILE_H
+#ifndef MALLOSCOPE_BASE_NEW_FILE_H
+#define MALLOSCOPE_BASE_NEW_FILE_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "symbol/rooted.h"
+#include "base/open_in_root.h"
 
 #include <errno.h>
 #include <fcntl.h>

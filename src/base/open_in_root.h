@@ -1,7 +1,7 @@
 /* Opening files as a program with another root folder sees them: one in a container or a chroot, or on
  * another machine whose files lie in a folder here. */
-#ifndef MALLOSCOPE_SYMBOL_ROOTED_H
-#define MALLOSCOPE_SYMBOL_ROOTED_H
+#ifndef MALLOSCOPE_BASE_OPEN_IN_ROOT_H
+#define MALLOSCOPE_BASE_OPEN_IN_ROOT_H
 
 /* Opens the file `path` for reading, with `root` as "/": also symbolic links that begin with a slash stay
  * below it. `flags` are more of those of open(2). Does not wait for what is a pipe. Returns a descriptor or a

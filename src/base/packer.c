@@ -1,4 +1,4 @@
-#include "model/packed.h"
+#include "base/packer.h"
 
 #include <errno.h>
 #include <stdbool.h>

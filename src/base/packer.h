@@ -1,6 +1,6 @@
 /* Compressed parts of files: written and read as streams, with a checksum (zstd). */
-#ifndef MALLOSCOPE_MODEL_PACKED_H
-#define MALLOSCOPE_MODEL_PACKED_H
+#ifndef MALLOSCOPE_BASE_PACKER_H
+#define MALLOSCOPE_BASE_PACKER_H
 
 #include <stddef.h>
 #include <stdint.h>

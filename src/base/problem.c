@@ -1,4 +1,4 @@
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <errno.h>
 #include <stdarg.h>

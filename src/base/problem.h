@@ -3,8 +3,8 @@
  * Functions of the tool that can fail return 0 or a negative `enum problem_kind`, leave their `ret_`
  * arguments untouched on failure, and describe the failure in the `struct problem` they were given. Only cli/
  * prints. */
-#ifndef MALLOSCOPE_MODEL_PROBLEM_H
-#define MALLOSCOPE_MODEL_PROBLEM_H
+#ifndef MALLOSCOPE_BASE_PROBLEM_H
+#define MALLOSCOPE_BASE_PROBLEM_H
 
 /* The kinds are the tool's exit codes. */
 enum problem_kind {

@@ -1,4 +1,4 @@
-#include "model/unfinished.h"
+#include "base/unfinished_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,11 +3,11 @@
  * A program that is recorded waits for this to start, so it is small and needs few libraries. Those for
  * names, formats, probes and the screen are needed by the other commands alone, and load with
  * malloscope-commands, which this becomes for them. */
-#include "cli/installed.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/run.h"
-#include "cli/terminal.h"
+#include "base/memory.h"
+#include "cli/run/installed.h"
+#include "cli/run/run.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* `malloscope-commands`: all commands. `malloscope` becomes it, but for most runs (front.c). */
-#include "cli/command.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/terminal.h"
+/* `malloscope-commands`: all commands. `malloscope` becomes it, but for most runs (malloscope.c). */
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdio.h>
 #include <string.h>

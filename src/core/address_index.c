@@ -1,7 +1,7 @@
 #include "core/address_index.h"
 
-#include "core/pages.h"
-#include "core/unnoticed.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
 
 #include <assert.h>
 #include <stddef.h>

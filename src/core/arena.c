@@ -1,6 +1,6 @@
 #include "core/arena.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
+#include "platform/caller_state.h"
+#include "platform/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "core/codes.h"
+#include "core/code_table.h"
 
 #include "core/table.h"
 

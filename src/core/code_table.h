@@ -1,7 +1,7 @@
 /* Functions of interpreted languages: their names and files, copied when they are first met, so that frames
  * hold no pointer into the program. */
-#ifndef MALLOSCOPE_CORE_CODES_H
-#define MALLOSCOPE_CORE_CODES_H
+#ifndef MALLOSCOPE_CORE_CODE_TABLE_H
+#define MALLOSCOPE_CORE_CODE_TABLE_H
 
 #include "core/arena.h"
 

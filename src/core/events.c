@@ -1,11 +1,11 @@
 #include "core/events.h"
 
-#include "core/counter.h"
 #include "core/heap_size.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
 #include "core/timeline.h"
+#include "platform/counter.h"
 
 #include <string.h>
 

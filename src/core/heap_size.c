@@ -1,6 +1,6 @@
 #include "core/heap_size.h"
 
-#include "core/threads.h"
+#include "core/thread_table.h"
 
 /* tests/models/heap_size.pml has every step of this: change both. */
 

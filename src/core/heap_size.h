@@ -16,7 +16,7 @@
 #define MALLOSCOPE_CORE_HEAP_SIZE_H
 
 #include "core/arena.h"
-#include "core/counter.h"
+#include "platform/counter.h"
 
 /* Threads with a lower number may have slack: the sum over them must not take long. */
 #define SLACK_THREADS 64

@@ -1,4 +1,4 @@
-#include "core/heaps.h"
+#include "core/heap_table.h"
 
 bool heaps_start(struct recording *recording) {
     table_start(&recording->header->heaps, sizeof(struct heap_record), HEAPS_FIRST);

@@ -1,6 +1,6 @@
 /* The heaps: malloc's, which is number 0, and those that the program manages itself and tells us about. */
-#ifndef MALLOSCOPE_CORE_HEAPS_H
-#define MALLOSCOPE_CORE_HEAPS_H
+#ifndef MALLOSCOPE_CORE_HEAP_TABLE_H
+#define MALLOSCOPE_CORE_HEAP_TABLE_H
 
 #include "core/arena.h"
 #include "core/table.h"

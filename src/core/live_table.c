@@ -1,6 +1,6 @@
 #include "core/live_table.h"
 
-#include "core/counter.h"
+#include "platform/counter.h"
 
 #include <assert.h>
 #include <stddef.h>

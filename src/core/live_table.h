@@ -1,6 +1,6 @@
 /* The live table: the sampled blocks that are allocated now, a slot for each.
  *
- * A block's slot is known by its number: it stands in the mark in front of the block (hook/mark.h), or is
+ * A block's slot is known by its number: it stands in the mark in front of the block (record/sample/mark.h), or is
  * found by the block's address (address_index.h). So to insert or to remove a block is to write one entry;
  * nothing is searched for.
  *

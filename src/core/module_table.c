@@ -1,7 +1,7 @@
-#include "core/modules.h"
+#include "core/module_table.h"
 
-#include "core/memory.h"
 #include "core/table.h"
+#include "platform/safe_read.h"
 
 #include <elf.h>
 #include <string.h>

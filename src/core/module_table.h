@@ -1,12 +1,12 @@
 /* The modules: which files' code the recorded addresses lie in.
  *
- * They are noted when the capture of stacks first comes to know them (unwind/modules.c), before it stores any
+ * They are noted when the capture of stacks first comes to know them (unwind/mapping_list.c), before it stores any
  * frame in them, so none is missing and one that is closed later is still known. Nobody waits for anybody. */
-#ifndef MALLOSCOPE_CORE_MODULES_H
-#define MALLOSCOPE_CORE_MODULES_H
+#ifndef MALLOSCOPE_CORE_MODULE_TABLE_H
+#define MALLOSCOPE_CORE_MODULE_TABLE_H
 
 #include "core/arena.h"
-#include "core/maps.h"
+#include "platform/maps.h"
 
 void modules_start(struct recording *recording);
 

@@ -1,4 +1,4 @@
-#include "core/names.h"
+#include "core/name_table.h"
 
 #include "core/table.h"
 

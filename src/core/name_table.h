@@ -1,8 +1,8 @@
 /* Names that the program gives: of its scopes, types, threads and heaps. Each is kept once and known by a
  * number, so that frames and records hold no text and the program may forget its own. Nobody waits for
  * anybody. */
-#ifndef MALLOSCOPE_CORE_NAMES_H
-#define MALLOSCOPE_CORE_NAMES_H
+#ifndef MALLOSCOPE_CORE_NAME_TABLE_H
+#define MALLOSCOPE_CORE_NAME_TABLE_H
 
 #include "core/arena.h"
 

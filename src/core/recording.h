@@ -303,7 +303,7 @@ enum heap_kind {
 };
 
 /* A heap: malloc's, or one that the program manages itself and tells us about. Where malloc is sampled at
- * another rate later, that is one more heap of malloc's kind (hook/rate.c). */
+ * another rate later, that is one more heap of malloc's kind (record/api/rate.c). */
 struct heap_record {
     uint32_t name; /* none if it is malloc's */
     uint32_t kind; /* enum heap_kind */

@@ -1,12 +1,12 @@
-#include "core/beginning.h"
+#include "core/recording_begin.h"
 
-#include "core/codes.h"
-#include "core/heaps.h"
+#include "core/code_table.h"
+#include "core/heap_table.h"
 #include "core/live_table.h"
-#include "core/modules.h"
-#include "core/names.h"
+#include "core/module_table.h"
+#include "core/name_table.h"
 #include "core/stack_table.h"
-#include "core/threads.h"
+#include "core/thread_table.h"
 #include "core/timeline.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The beginning of a recording, by whoever writes it: the recorder in the program, or a collector that looks
  * at the program from outside. */
-#ifndef MALLOSCOPE_CORE_BEGINNING_H
-#define MALLOSCOPE_CORE_BEGINNING_H
+#ifndef MALLOSCOPE_CORE_RECORDING_BEGIN_H
+#define MALLOSCOPE_CORE_RECORDING_BEGIN_H
 
 #include "core/arena.h"
 

@@ -1,4 +1,4 @@
-#include "core/threads.h"
+#include "core/thread_table.h"
 
 #include "core/heap_size.h"
 #include "core/table.h"
@@ -17,7 +17,7 @@
  * never meet. A reader that sees RUNNING, by acquire, sees the record cleared: what its owner adds afterwards
  * (name, address of the countdown) counts only from its first interval on. What is read may be another
  * owner's by then; a reader compares what it read before and after (copy_thread in model/snapshot.c and
- * hook/dump_recording.c). */
+ * record/dump/dump_recording.c). */
 
 void threads_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);

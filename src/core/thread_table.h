@@ -1,8 +1,8 @@
 /* The threads of the recorded program. A record is given out when a thread is first asked about by the
  * sampler, and taken again for another thread once its owner has ended: those that never had a sample at
  * once, the others when many have gathered. What they allocated then goes into the header's orphan_bytes. */
-#ifndef MALLOSCOPE_CORE_THREADS_H
-#define MALLOSCOPE_CORE_THREADS_H
+#ifndef MALLOSCOPE_CORE_THREAD_TABLE_H
+#define MALLOSCOPE_CORE_THREAD_TABLE_H
 
 #include "core/arena.h"
 

@@ -1,14 +1,14 @@
 #include "core/timeline.h"
 
-#include "core/counter.h"
 #include "core/heap_size.h"
+#include "platform/counter.h"
 
 #define FIRST_SHIFT 20 /* the first buckets are a millisecond wide: half a second in all */
 
 /* The buckets are sums and maxima, relaxed (counter.h). What must hold together is their merging: `sequence`
  * is odd while it lasts, as in a sequence lock. A reader acquires an even number, copies, and after an
  * acquire fence finds the same number, or copies again (copy_timeline in model/snapshot.c and
- * hook/dump_recording.c). Threads that note an event meanwhile do not wait: their point may go into a bucket
+ * record/dump/dump_recording.c). Threads that note an event meanwhile do not wait: their point may go into a bucket
  * that has just moved. */
 
 bool timeline_start(struct recording *recording) {

@@ -7,7 +7,7 @@
 #define MALLOSCOPE_CORE_TIMELINE_H
 
 #include "core/arena.h"
-#include "core/counter.h"
+#include "platform/counter.h"
 
 bool timeline_start(struct recording *recording);
 

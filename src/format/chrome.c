@@ -10,7 +10,7 @@
  * since the first process began. */
 #include "format/chrome_heaps.h"
 #include "format/chrome_memory.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Collapsed stacks: `root;…;leaf VALUE`, equal lines merged, lines of value zero left out. */
 #include "format/intern.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
 #include "view/frames.h"
 

@@ -1,4 +1,4 @@
-#include "format/contract.h"
+#include "format/machine_output.h"
 #include "format/writers.h"
 
 static enum view_sort sort_for(enum value_kind value) {

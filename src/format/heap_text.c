@@ -13,7 +13,7 @@
  * Stacks that differ in nothing else are one line. */
 #include "format/intern.h"
 #include "format/rescale.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 #include "format/json.h"
-#include "format/text.h"
+#include "format/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

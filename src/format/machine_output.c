@@ -1,6 +1,6 @@
-#include "format/contract.h"
-#include "format/text.h"
-#include "model/labels.h"
+#include "format/machine_output.h"
+#include "format/utf8.h"
+#include "model/stack_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * `report --json`, `report --csv`, `stats --json` and the formats json and csv all write their totals, health
  * and rows through these functions. Estimates are written with all their digits, exact figures as whole
  * numbers; `…_error` is half the width of the 95 % interval. */
-#ifndef MALLOSCOPE_FORMAT_CONTRACT_H
-#define MALLOSCOPE_FORMAT_CONTRACT_H
+#ifndef MALLOSCOPE_FORMAT_MACHINE_OUTPUT_H
+#define MALLOSCOPE_FORMAT_MACHINE_OUTPUT_H
 
 #include "format/json.h"
 #include "model/model.h"

@@ -1,11 +1,11 @@
 #include "format/page_data.h"
 
-#include "format/contract.h"
 #include "format/intern.h"
+#include "format/machine_output.h"
 #include "format/page_tree.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
-#include "model/labels.h"
+#include "model/stack_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

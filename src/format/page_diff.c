@@ -1,7 +1,7 @@
 #include "format/page_diff.h"
 #include "format/page_tree.h"
 #include "format/writers.h"
-#include "model/labels.h"
+#include "model/stack_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

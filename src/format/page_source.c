@@ -1,6 +1,6 @@
 #include "format/page_source.h"
 
-#include "symbol/rooted.h"
+#include "base/open_in_root.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "format/page_tree.h"
-#include "format/contract.h"
+#include "format/machine_output.h"
 #include "format/page_source.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "view/short_name.h"
 
 #include <stdlib.h>

@@ -11,9 +11,9 @@
 #include "format/gzip.h"
 #include "format/intern.h"
 #include "format/profile.pb-c.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
-#include "model/labels.h"
+#include "model/stack_labels.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * sample is a stack, root first, and its weight the figure. */
 #include "format/intern.h"
 #include "format/json.h"
-#include "format/text.h"
+#include "format/utf8.h"
 #include "format/writers.h"
 #include "view/frames.h"
 

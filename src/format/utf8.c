@@ -1,4 +1,4 @@
-#include "format/text.h"
+#include "format/utf8.h"
 
 #include <stdint.h>
 #include <stdlib.h>

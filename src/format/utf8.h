@@ -1,6 +1,6 @@
 /* Text from programs and debug information: any bytes, made fit for formats that want UTF-8 on one line. */
-#ifndef MALLOSCOPE_FORMAT_TEXT_H
-#define MALLOSCOPE_FORMAT_TEXT_H
+#ifndef MALLOSCOPE_FORMAT_UTF8_H
+#define MALLOSCOPE_FORMAT_UTF8_H
 
 #include <stddef.h>
 

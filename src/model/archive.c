@@ -1,7 +1,7 @@
 #include "model/archive.h"
 
+#include "base/packer.h"
 #include "model/archive_format.h"
-#include "model/packed.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -12,8 +12,8 @@
 #ifndef MALLOSCOPE_MODEL_ARCHIVE_H
 #define MALLOSCOPE_MODEL_ARCHIVE_H
 
-#include "model/new_file.h"
-#include "model/problem.h"
+#include "base/new_file.h"
+#include "base/problem.h"
 #include "model/snapshot.h"
 #include "model/source.h"
 

@@ -1,7 +1,7 @@
+#include "base/packer.h"
 #include "model/archive.h"
 #include "model/archive_format.h"
-#include "model/essence.h"
-#include "model/packed.h"
+#include "model/reader_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

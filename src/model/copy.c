@@ -1,6 +1,6 @@
+#include "base/new_file.h"
 #include "model/archive.h"
 #include "model/model.h"
-#include "model/new_file.h"
 #include "model/snapshot.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "model/copies.h"
+#include "model/duplicate_dumps.h"
 
 #include "core/recording.h"
 

@@ -1,6 +1,6 @@
 /* Copies of one recording among others: dumps that a program made of itself, beside its recording. */
-#ifndef MALLOSCOPE_MODEL_COPIES_H
-#define MALLOSCOPE_MODEL_COPIES_H
+#ifndef MALLOSCOPE_MODEL_DUPLICATE_DUMPS_H
+#define MALLOSCOPE_MODEL_DUPLICATE_DUMPS_H
 
 #include <stddef.h>
 

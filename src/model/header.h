@@ -2,8 +2,8 @@
 #ifndef MALLOSCOPE_MODEL_HEADER_H
 #define MALLOSCOPE_MODEL_HEADER_H
 
+#include "base/problem.h"
 #include "core/recording.h"
-#include "model/problem.h"
 
 #include <sys/types.h>
 

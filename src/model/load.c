@@ -1,6 +1,6 @@
 #include "model/load.h"
 
-#include "core/heaps.h"
+#include "core/heap_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>

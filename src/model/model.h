@@ -10,8 +10,8 @@
 #ifndef MALLOSCOPE_MODEL_MODEL_H
 #define MALLOSCOPE_MODEL_MODEL_H
 
+#include "base/problem.h"
 #include "core/recording.h"
-#include "model/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "model/essence.h"
+#include "model/reader_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

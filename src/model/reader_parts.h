@@ -2,8 +2,8 @@
  * that were outgrown, hashes) and is random enough to take a third of an archive.
  *
  * Everything stays where it is; what is left out is zero. */
-#ifndef MALLOSCOPE_MODEL_ESSENCE_H
-#define MALLOSCOPE_MODEL_ESSENCE_H
+#ifndef MALLOSCOPE_MODEL_READER_PARTS_H
+#define MALLOSCOPE_MODEL_READER_PARTS_H
 
 #include "model/snapshot.h"
 

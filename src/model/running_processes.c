@@ -1,4 +1,4 @@
-#include "model/running.h"
+#include "model/running_processes.h"
 
 #include "model/model.h"
 

@@ -2,8 +2,8 @@
  *
  * To learn what a process has mapped costs far more than to see that it is there. So a process is asked when
  * it is new, and then after 1, 2, 4, ... seconds: it may have become another program meanwhile. */
-#ifndef MALLOSCOPE_MODEL_RUNNING_H
-#define MALLOSCOPE_MODEL_RUNNING_H
+#ifndef MALLOSCOPE_MODEL_RUNNING_PROCESSES_H
+#define MALLOSCOPE_MODEL_RUNNING_PROCESSES_H
 
 #include <stdbool.h>
 #include <stddef.h>

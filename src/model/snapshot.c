@@ -16,7 +16,7 @@
 #include "core/live_table.h"
 #include "model/header.h"
 #include "model/mapped_file.h"
-#include "model/process.h"
+#include "model/writer_process.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -13,10 +13,10 @@
 #ifndef MALLOSCOPE_MODEL_SNAPSHOT_H
 #define MALLOSCOPE_MODEL_SNAPSHOT_H
 
+#include "base/problem.h"
 #include "core/recording.h"
 #include "model/mapped_file.h"
 #include "model/model.h"
-#include "model/problem.h"
 #include "model/source.h"
 
 #define HEADER_SPAN 4096u /* the arena begins here */

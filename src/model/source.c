@@ -1,8 +1,8 @@
 #include "model/source.h"
-#include "model/copies.h"
+#include "model/duplicate_dumps.h"
 
 #include "model/model.h"
-#include "model/process.h"
+#include "model/writer_process.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_MODEL_SOURCE_H
 #define MALLOSCOPE_MODEL_SOURCE_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

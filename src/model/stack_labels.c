@@ -1,4 +1,4 @@
-#include "model/labels.h"
+#include "model/stack_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What is known of a stack besides its calls, by the names that the program gave (include/malloscope.h). */
-#ifndef MALLOSCOPE_MODEL_LABELS_H
-#define MALLOSCOPE_MODEL_LABELS_H
+#ifndef MALLOSCOPE_MODEL_STACK_LABELS_H
+#define MALLOSCOPE_MODEL_STACK_LABELS_H
 
 #include "model/model.h"
 

@@ -1,4 +1,4 @@
-#include "model/process.h"
+#include "model/writer_process.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* What /proc tells about the process that writes a recording: which it is, and what it spends on it. */
-#ifndef MALLOSCOPE_MODEL_PROCESS_H
-#define MALLOSCOPE_MODEL_PROCESS_H
+#ifndef MALLOSCOPE_MODEL_WRITER_PROCESS_H
+#define MALLOSCOPE_MODEL_WRITER_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

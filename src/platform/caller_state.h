@@ -2,8 +2,8 @@
  * no cancellation point (a thread that is cancelled there would leave the program's locks locked), and leaves
  * errno alone when it succeeds. The rest of the enclosing block runs without cancellation, and errno is
  * restored. */
-#ifndef MALLOSCOPE_CORE_UNNOTICED_H
-#define MALLOSCOPE_CORE_UNNOTICED_H
+#ifndef MALLOSCOPE_PLATFORM_CALLER_STATE_H
+#define MALLOSCOPE_PLATFORM_CALLER_STATE_H
 
 #include <errno.h>
 #include <pthread.h>

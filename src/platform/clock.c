@@ -1,4 +1,4 @@
-#include "hook/clock.h"
+#include "platform/clock.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -5,8 +5,8 @@
  * clock: it is asked again when the time since the last question reaches an eighth of the time measured over,
  * and at least once a second. The error stays below the few hundred nanoseconds that the question itself
  * takes. */
-#ifndef MALLOSCOPE_HOOK_CLOCK_H
-#define MALLOSCOPE_HOOK_CLOCK_H
+#ifndef MALLOSCOPE_PLATFORM_CLOCK_H
+#define MALLOSCOPE_PLATFORM_CLOCK_H
 
 #include <stdint.h>
 

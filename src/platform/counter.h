@@ -4,8 +4,8 @@
  * signal handlers, the only other writers. libc says whether there ever was a second thread. A thread made by
  * a bare clone() is not noticed: such a program may lose counts. All are relaxed: the counters are sums that
  * nobody orders anything by. */
-#ifndef MALLOSCOPE_CORE_COUNTER_H
-#define MALLOSCOPE_CORE_COUNTER_H
+#ifndef MALLOSCOPE_PLATFORM_COUNTER_H
+#define MALLOSCOPE_PLATFORM_COUNTER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
-#include "core/maps.h"
+#include "platform/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "core/system.h"
+#include "platform/system.h"
 
 bool maps_open(struct maps_reader *reader) {
     uint64_t path = (uint64_t) "/proc/self/maps";

@@ -1,6 +1,6 @@
 /* The lines of /proc/self/maps, read with plain system calls into a buffer of the caller's. */
-#ifndef MALLOSCOPE_CORE_MAPS_H
-#define MALLOSCOPE_CORE_MAPS_H
+#ifndef MALLOSCOPE_PLATFORM_MAPS_H
+#define MALLOSCOPE_PLATFORM_MAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

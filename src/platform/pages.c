@@ -1,6 +1,6 @@
-#include "core/pages.h"
+#include "platform/pages.h"
 
-#include "core/system.h"
+#include "platform/system.h"
 
 #include <sys/mman.h>
 

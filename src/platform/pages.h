@@ -1,6 +1,6 @@
 /* Zeroed memory of the recorder's own, straight from the kernel. */
-#ifndef MALLOSCOPE_CORE_PAGES_H
-#define MALLOSCOPE_CORE_PAGES_H
+#ifndef MALLOSCOPE_PLATFORM_PAGES_H
+#define MALLOSCOPE_PLATFORM_PAGES_H
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
-#include "core/memory.h"
+#include "platform/safe_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/uio.h>
 
-#include "core/system.h"
+#include "platform/system.h"
 
 /* rt_sigprocmask reads the new mask before it looks at what is to be done with it. With an operation that
  * does not exist it has no effect but to say EFAULT if the mask cannot be read and EINVAL if it can. Unlike

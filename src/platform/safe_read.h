@@ -1,6 +1,6 @@
 /* Memory reads that cannot fault, whatever the address. */
-#ifndef MALLOSCOPE_CORE_MEMORY_H
-#define MALLOSCOPE_CORE_MEMORY_H
+#ifndef MALLOSCOPE_PLATFORM_SAFE_READ_H
+#define MALLOSCOPE_PLATFORM_SAFE_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* System calls without libc's wrappers: they leave errno alone and work before libc is set up. */
-#ifndef MALLOSCOPE_CORE_SYSTEM_H
-#define MALLOSCOPE_CORE_SYSTEM_H
+#ifndef MALLOSCOPE_PLATFORM_SYSTEM_H
+#define MALLOSCOPE_PLATFORM_SYSTEM_H
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 #include "symbol/jit_names.h"
 
+#include "base/open_in_root.h"
 #include "symbol/demangle.h"
 #include "symbol/jit_map.h"
-#include "symbol/rooted.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "symbol/batch.h"
+#include "symbol/lookup_batch.h"
 
 #include <libiberty/libiberty.h>
 #include <stdlib.h>

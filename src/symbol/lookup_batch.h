@@ -1,9 +1,9 @@
 /* The addresses of one object that are wanted, looked up all at once: in the cache first, then in the object.
  */
-#ifndef MALLOSCOPE_SYMBOL_BATCH_H
-#define MALLOSCOPE_SYMBOL_BATCH_H
+#ifndef MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
+#define MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
 
-#include "symbol/find_many.h"
+#include "symbol/parallel_lookup.h"
 #include "symbol/symbol_cache.h"
 
 struct wanted {

@@ -1,6 +1,6 @@
 #include "symbol/object_search.h"
 
-#include "symbol/rooted.h"
+#include "base/open_in_root.h"
 #include "symbol/vdso.h"
 
 #include <errno.h>

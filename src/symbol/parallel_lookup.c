@@ -1,4 +1,4 @@
-#include "symbol/find_many.h"
+#include "symbol/parallel_lookup.h"
 
 #include <libiberty/libiberty.h>
 #include <pthread.h>

@@ -3,8 +3,8 @@
  * Each helper reads the debug info on its own, so that nothing is shared and nothing waits. What is expensive
  * is to read a unit, and units lie one after the other: a helper works through neighbouring addresses, and
  * one that has finished takes over the farther half of what another has left. */
-#ifndef MALLOSCOPE_SYMBOL_FIND_MANY_H
-#define MALLOSCOPE_SYMBOL_FIND_MANY_H
+#ifndef MALLOSCOPE_SYMBOL_PARALLEL_LOOKUP_H
+#define MALLOSCOPE_SYMBOL_PARALLEL_LOOKUP_H
 
 #include "symbol/object.h"
 

@@ -1,6 +1,6 @@
 #include "symbol/symbol_cache.h"
 
-#include "model/packed.h"
+#include "base/packer.h"
 #include "symbol/symbol_store.h"
 
 #include <dirent.h>

@@ -4,14 +4,14 @@
  *
  * It ends: the stack pointer grows with every frame and stays within the bounds; only a signal frame may lead
  * to another stack, and only a few times. */
-#include "core/memory.h"
 #include "core/recording.h"
-#include "unwind/cache.h"
+#include "platform/safe_read.h"
 #include "unwind/epilogue.h"
-#include "unwind/modules.h"
-#include "unwind/output.h"
+#include "unwind/frame_output.h"
+#include "unwind/mapping_list.h"
 #include "unwind/return_address.h"
 #include "unwind/rule.h"
+#include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 
 #define WALK_MAX      (1u << 18) /* frames followed, stored or not: a few milliseconds */

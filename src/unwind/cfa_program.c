@@ -1,4 +1,4 @@
-#include "unwind/program.h"
+#include "unwind/cfa_program.h"
 
 #include "unwind/expression.h"
 

@@ -1,6 +1,6 @@
 /* The call frame instructions of .eh_frame, run up to one pc. */
-#ifndef MALLOSCOPE_UNWIND_PROGRAM_H
-#define MALLOSCOPE_UNWIND_PROGRAM_H
+#ifndef MALLOSCOPE_UNWIND_CFA_PROGRAM_H
+#define MALLOSCOPE_UNWIND_CFA_PROGRAM_H
 
 #include "unwind/cursor.h"
 #include "unwind/rule.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "unwind/module.h"
+#include "unwind/mapping.h"
 
 struct cursor {
     const struct module *module;

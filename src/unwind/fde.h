@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_UNWIND_FDE_H
 #define MALLOSCOPE_UNWIND_FDE_H
 
-#include "unwind/module.h"
+#include "unwind/mapping.h"
 
 enum fde_result {
     FDE_FOUND, /* the last entry that begins at or before the pc; it may end before the pc too */

@@ -1,7 +1,7 @@
 /* Where a walk puts its frames. Once `frames` is full its upper half becomes a ring, which holds the frames
  * nearest to the root; the word before it says that frames are missing there. */
-#ifndef MALLOSCOPE_UNWIND_OUTPUT_H
-#define MALLOSCOPE_UNWIND_OUTPUT_H
+#ifndef MALLOSCOPE_UNWIND_FRAME_OUTPUT_H
+#define MALLOSCOPE_UNWIND_FRAME_OUTPUT_H
 
 #include "core/recording.h"
 

@@ -2,7 +2,7 @@
  * fails where a load would fault. It costs a microsecond, so modules that cannot go away are read directly:
  * the program itself, libc, the dynamic linker, the vdso and everything that was loaded when the program
  * started (the loader never unmaps what the program depends on). */
-#include "unwind/module.h"
+#include "unwind/mapping.h"
 
 #include <elf.h>
 #include <string.h>

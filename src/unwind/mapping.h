@@ -1,11 +1,11 @@
 /* One executable mapping and where its unwind information lies. */
-#ifndef MALLOSCOPE_UNWIND_MODULE_H
-#define MALLOSCOPE_UNWIND_MODULE_H
+#ifndef MALLOSCOPE_UNWIND_MAPPING_H
+#define MALLOSCOPE_UNWIND_MAPPING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/memory.h"
+#include "platform/safe_read.h"
 
 /* All fields are words: a reader copies them one by one while they may be changing. */
 struct module {

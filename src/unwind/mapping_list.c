@@ -1,11 +1,11 @@
-#include "unwind/modules.h"
+#include "unwind/mapping_list.h"
 
 #include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
 
-#include "core/maps.h"
-#include "core/system.h"
+#include "platform/maps.h"
+#include "platform/system.h"
 #include "unwind/unwind.h"
 
 #define SNAPSHOTS           8  /* one is published, the others can be filled at the same time */

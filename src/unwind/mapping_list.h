@@ -11,14 +11,14 @@
  *                   snapshot 3   being filled by thread B: of A and B, the first to end publishes
  *
  * Mappings beyond MODULES_MAX are not known: stacks end there and count as incomplete. */
-#ifndef MALLOSCOPE_UNWIND_MODULES_H
-#define MALLOSCOPE_UNWIND_MODULES_H
+#ifndef MALLOSCOPE_UNWIND_MAPPING_LIST_H
+#define MALLOSCOPE_UNWIND_MAPPING_LIST_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "unwind/module.h"
+#include "unwind/mapping.h"
 
 #define MODULES_MAX 4096
 

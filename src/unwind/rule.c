@@ -2,11 +2,11 @@
 
 #include <string.h>
 
+#include "unwind/cfa_program.h"
 #include "unwind/cursor.h"
 #include "unwind/epilogue.h"
 #include "unwind/expression.h"
 #include "unwind/fde.h"
-#include "unwind/program.h"
 
 #if defined(__x86_64__)
 #define RETURN_REGISTER  16

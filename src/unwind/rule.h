@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "unwind/module.h"
+#include "unwind/mapping.h"
 
 enum rule_kind {
     RULE_OUTSIDE,   /* no executable memory: this is not a return address */

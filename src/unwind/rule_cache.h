@@ -4,12 +4,12 @@
  * all of it. Entries are written without any order; a reader that catches one half written finds that the
  * check word does not fit and takes it for a miss. The key holds the generation of the module's surroundings:
  * when a module comes or goes there, all that was derived from it is missed from then on. */
-#ifndef MALLOSCOPE_UNWIND_CACHE_H
-#define MALLOSCOPE_UNWIND_CACHE_H
+#ifndef MALLOSCOPE_UNWIND_RULE_CACHE_H
+#define MALLOSCOPE_UNWIND_RULE_CACHE_H
 
 #include <stdatomic.h>
 
-#include "unwind/modules.h"
+#include "unwind/mapping_list.h"
 #include "unwind/rule.h"
 
 #define CACHE_SETS_LOG2 13 /* 16384 entries in 512 KiB, of which only used pages become resident */

@@ -9,8 +9,8 @@
  * them is remembered, and each page is tried when the walk comes to it. */
 #include <sys/auxv.h>
 
-#include "core/memory.h"
-#include "core/system.h"
+#include "platform/safe_read.h"
+#include "platform/system.h"
 #include "unwind/unwind.h"
 
 #define STACK_SIZE_MAX      (UINT64_C(4) << 30)

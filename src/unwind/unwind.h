@@ -5,12 +5,12 @@
  * reads only the thread's stack and known modules, and ends cleanly on anything it does not understand. It
  * may be entered again from a signal handler, and leaves errno alone.
  *
- *     bounds.c    which memory is this thread's stack
+ *     stack_bounds.c    which memory is this thread's stack
  *     capture.c   the walk: look up the rule of a pc, apply it, repeat
- *     cache.h     pc → rule, lock-free
+ *     rule_cache.h     pc → rule, lock-free
  *     rule.c      the rule of a pc, from the module's .eh_frame (cold)
  *     epilogue.c  the way out of generated code that is about to return
- *     modules.c   which module covers a pc, from /proc/self/maps (colder)
+ *     mapping_list.c   which module covers a pc, from /proc/self/maps (colder)
  *     memory.c    reads that cannot fault */
 #ifndef MALLOSCOPE_UNWIND_UNWIND_H
 #define MALLOSCOPE_UNWIND_UNWIND_H
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The registers of a frame that survive calls, as saved by the hooks' entry code (hook/entry_*.S). `pc` is
+/* The registers of a frame that survive calls, as saved by the hooks' entry code (record/intercept/entry_*.S). `pc` is
  * the return address of the hooked call and `sp` the stack pointer after that return. */
 struct unwind_registers {
     uint64_t pc, sp, fp; /* rip, rsp, rbp | x30, sp, x29 */
@@ -73,7 +73,7 @@ uint64_t unwind_frame_word(uint64_t address);
  * threads at once. */
 #define UNWIND_BY_ADDRESS (UINT32_MAX - 1) /* frames are plain addresses */
 #define UNWIND_NOT_NOTED  UINT32_MAX       /* the same, and it is to be told again */
-struct mapped_code;                        /* core/maps.h */
+struct mapped_code;                        /* platform/maps.h */
 typedef uint32_t unwind_note(const struct mapped_code *code);
 
 /* To be called once. `early`: in the first hooked call of malloc and no later: dlopen allocates before it

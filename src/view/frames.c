@@ -1,5 +1,5 @@
 #include "view/frames.h"
-#include "model/labels.h"
+#include "model/stack_labels.h"
 #include "view/plumbing.h"
 
 #include <stdlib.h>

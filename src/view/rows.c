@@ -1,4 +1,4 @@
-#include "model/labels.h"
+#include "model/stack_labels.h"
 #include "view/frames.h"
 #include "view/names.h"
 #include "view/view.h"

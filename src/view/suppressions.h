@@ -5,7 +5,7 @@
 #ifndef MALLOSCOPE_VIEW_SUPPRESSIONS_H
 #define MALLOSCOPE_VIEW_SUPPRESSIONS_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 #include "view/frames.h"
 
 struct suppression {

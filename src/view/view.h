@@ -41,7 +41,7 @@ struct view_query {
 struct view_row {
     const char *function, *file, *module;
     int line;
-    const char *heap, *type, *scope; /* names that the program gave (model/labels.h), NULL = none */
+    const char *heap, *type, *scope; /* names that the program gave (model/stack_labels.h), NULL = none */
     struct figures figures;
     const struct model_stack *largest; /* the stack that contributes most to what is sorted by, or NULL */
 };

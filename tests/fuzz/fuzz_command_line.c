@@ -7,12 +7,12 @@
 #include "fuzz.h"
 
 #include "../unit/test_model_recording.h"
-#include "cli/command.h"
-#include "cli/options.h"
-#include "cli/units.h"
-#include "core/dump_when.h"
-#include "hook/options.h"
-#include "model/problem.h"
+#include "base/dump_schedule.h"
+#include "base/problem.h"
+#include "cli/command/command.h"
+#include "cli/options/options.h"
+#include "cli/terminal/units.h"
+#include "record/life/options.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -10,12 +10,12 @@
  * fuzz_symbols' part, and would be this machine's here. */
 #include "fuzz.h"
 
-#include "cli/command.h"
+#include "base/packer.h"
+#include "cli/command/command.h"
 #include "core/recording.h"
 #include "format/format.h"
 #include "model/archive_format.h"
 #include "model/model.h"
-#include "model/packed.h"
 #include "symbol/object_search.h"
 #include "view/leaks.h"
 #include "view/view.h"

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 #include "core/recording.h"
-#include "unwind/modules.h"
+#include "unwind/mapping_list.h"
 #include "unwind/rule.h"
 #include "unwind/unwind.h"
 

@@ -1,4 +1,4 @@
-/* The live table (src/core/live_table.[ch]), its users in src/hook/recorder.c and its reader, live_copy
+/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c and its reader, live_copy
  * and copy_stack in src/model/snapshot.c: what several threads may do to it, every interleaving of it.
  *
  * Inline names are those of the functions in C; a step here is one access to memory that others change there.

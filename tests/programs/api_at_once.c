@@ -68,14 +68,15 @@ static void freed_twice(void) {
     long unknown = 0;
     for (uintptr_t i = 1; i < 1000; i++) mscope_heap_alloc(heap, place(i), 100);
     for (uintptr_t i = 1; i < 1000; i++) unknown += mscope_heap_free(heap, place(i)) != MSCOPE_OK;
-    printf("{\"frees\": %ld, \"unknown\": %ld, \"live\": %.0f}\n", mine + theirs, unknown, stats_now().live_bytes);
+    printf("{\"frees\": %ld, \"unknown\": %ld, \"live\": %.0f}\n", mine + theirs, unknown,
+        stats_now().live_bytes);
 }
 
 /* ---- a signal after each instruction ---- */
 
 #if defined(__x86_64__)
 
-#define TRACE_FLAG 0x100
+#define TRACE_FLAG  0x100
 #define STEPS_BEGIN __asm__ volatile("pushfq; orl %0, (%%rsp); popfq" ::"i"(TRACE_FLAG) : "memory", "cc")
 #define STEPS_END   __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" ::"i"(~TRACE_FLAG) : "memory", "cc")
 

@@ -1,4 +1,4 @@
-/* Attaches to a process and prints what the kernel tells, one JSON object a line: for the tests of src/bpf.
+/* Attaches to a process and prints what the kernel tells, one JSON object a line: for the tests of src/attach/bpf.
  *
  *     attach_events [OPTION...] PID       until standard input is closed or the process ends
  *     attach_events --plan PID            the probe plan, for people
@@ -6,7 +6,7 @@
  *     attach_events --check               whether it can work here
  *
  * It always closes with the line of kind "totals". */
-#include "bpf/probe.h"
+#include "attach/bpf/probe.h"
 #include "core/sampler.h"
 
 #include <errno.h>

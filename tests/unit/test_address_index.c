@@ -4,7 +4,7 @@
 #include "check.h"
 #include "core/address_index.h"
 #include "core/sampler.h"
-#include "core/system.h"
+#include "platform/system.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* The arena: never hands out what is not reserved, says no instead of failing later. */
 #include "address_space.h"
 #include "check.h"
-#include "core/system.h"
+#include "platform/system.h"
 #include "recording_fixture.h"
 
 #include <errno.h>

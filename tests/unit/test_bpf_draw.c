@@ -1,5 +1,5 @@
 /* The kernel's sampler computes in whole numbers; it must be the same as the real one. */
-#include "bpf/draw.h"
+#include "attach/bpf/draw.h"
 #include "check.h"
 #include "core/sampler.h"
 

@@ -1,5 +1,5 @@
 /* Instructions: how long they are, where they lead, what they change. */
-#include "bpf/instruction.h"
+#include "attach/bpf/instruction.h"
 #include "check.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The probe plan of running programs, starting with this one. */
-#include "bpf/cookie.h"
-#include "bpf/plan.h"
-#include "bpf/rust_arguments.h"
+#include "attach/bpf/cookie.h"
+#include "attach/bpf/plan.h"
+#include "attach/bpf/rust_arguments.h"
 #include "check.h"
 
 #include <dlfcn.h>

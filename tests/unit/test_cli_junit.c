@@ -1,6 +1,6 @@
 /* The JUnit file is whole XML, whatever the names in it. */
 #include "check.h"
-#include "cli/junit.h"
+#include "cli/run/junit.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Command lines. What is wrong is told on stderr, which these tests send away. */
 #include "check.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <fcntl.h>
 #include <stdint.h>

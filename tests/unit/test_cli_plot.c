@@ -1,7 +1,7 @@
 /* The plot of a heap over time. */
 #include "check.h"
-#include "cli/plot.h"
-#include "cli/terminal.h"
+#include "cli/terminal/plot.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Programs are judged before they run. These are compiled here, by the compiler that builds malloscope. */
 #include "check.h"
-#include "cli/program.h"
+#include "cli/run/program.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* What `run` does around the program: the name of the recording, LD_PRELOAD, starting, waiting, finding the
  * result. */
 #include "check.h"
-#include "cli/launch.h"
-#include "cli/library.h"
-#include "cli/output_pattern.h"
+#include "cli/run/launch.h"
+#include "cli/run/output_pattern.h"
+#include "cli/run/recorder_library.h"
 #include "core/recording.h"
 
 #include <fcntl.h>

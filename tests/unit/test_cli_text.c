@@ -1,11 +1,11 @@
 /* Numbers and names as the command prints them. */
 #include "check.h"
-#include "cli/options.h"
-#include "cli/sheet.h"
-#include "cli/site_text.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "cli/options/options.h"
+#include "cli/terminal/sheet.h"
+#include "cli/terminal/site_text.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <stdint.h>
 #include <stdlib.h>

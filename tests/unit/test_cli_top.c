@@ -1,9 +1,9 @@
 /* What the live screen makes of readings and keys, without a terminal. */
+#include "base/memory.h"
 #include "check.h"
-#include "cli/memory.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/top_screen.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/top/top_screen.h"
 
 #include <stdlib.h>
 

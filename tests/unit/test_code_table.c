@@ -1,8 +1,8 @@
 /* The tables of code and heaps: what is full takes nothing more, and a child has all numbers of its parent. */
 #include "check.h"
-#include "core/codes.h"
-#include "core/heaps.h"
-#include "core/names.h"
+#include "core/code_table.h"
+#include "core/heap_table.h"
+#include "core/name_table.h"
 #include "recording_fixture.h"
 
 #define MANY 33000u
@@ -18,7 +18,8 @@ static struct recording *start(void) {
 static void a_full_table_takes_no_more_room(void) {
     struct recording *recording = start();
     uint32_t found = 0;
-    for (uint64_t key = 1; key <= MANY; key++) found += code_note(recording, 2 * key + 1, &some_code) != CODE_NONE;
+    for (uint64_t key = 1; key <= MANY; key++)
+        found += code_note(recording, 2 * key + 1, &some_code) != CODE_NONE;
     CHECK(found > 30000 && found < MANY);
     uint64_t used = recording->header->arena_used, drops = recording->header->drops[DROP_NAME];
     CHECK(code_note(recording, 2 * MANY + 3, &some_code) == CODE_NONE);

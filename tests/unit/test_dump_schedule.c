@@ -1,6 +1,6 @@
 /* When dumps are made, and on which signal, as people write it. */
+#include "base/dump_schedule.h"
 #include "check.h"
-#include "core/dump_when.h"
 
 #include <signal.h>
 #include <stdlib.h>

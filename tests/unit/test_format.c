@@ -1,7 +1,7 @@
 /* The export formats on a model made by hand, with names made by hand: the resolver is this file's own. */
 #include "check.h"
-#include "format/contract.h"
 #include "format/format.h"
+#include "format/machine_output.h"
 #include "format/profile.pb-c.h"
 #include "model/module_map.h"
 #include "no_labels.h"

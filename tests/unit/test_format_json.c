@@ -2,7 +2,7 @@
 #include "check.h"
 #include "format/intern.h"
 #include "format/json.h"
-#include "format/text.h"
+#include "format/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "core/heap_size.h"
 #include "core/sampler.h"
-#include "core/threads.h"
+#include "core/thread_table.h"
 #include "recording_fixture.h"
 
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /* Recordings come out of an archive as they went in; archives that are cut, damaged or made to do harm give
  * what is left, or nothing. */
+#include "base/packer.h"
 #include "check.h"
 #include "model/archive.h"
 #include "model/archive_format.h"
 #include "model/model.h"
-#include "model/packed.h"
 #include "test_model_recording.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Which processes there are, whose children they are, and what they record. */
 #include "check.h"
 #include "model/model.h"
-#include "model/running.h"
+#include "model/running_processes.h"
 #include "recording_fixture.h"
 
 #include <signal.h>

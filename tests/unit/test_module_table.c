@@ -1,6 +1,6 @@
 /* Which modules are one and the same, and what a forked child's recording has of them. */
 #include "check.h"
-#include "core/modules.h"
+#include "core/module_table.h"
 #include "core/table.h"
 #include "recording_fixture.h"
 

@@ -1,6 +1,6 @@
 /* The recorder's clock agrees with the kernel's, and does not run backwards by more than its error. */
 #include "check.h"
-#include "hook/clock.h"
+#include "platform/clock.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -329,7 +329,8 @@ int main(void) {
     check_changes_by_visit();
     check_threads();
     check_capacity_with_threads();
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* which need address space themselves   \
+#if !defined(__SANITIZE_THREAD__) &&                                                                         \
+    !defined(__SANITIZE_ADDRESS__) /* which need address space themselves   \
                                                                      */
     check_no_memory();
 #endif

@@ -1,8 +1,8 @@
 /* The early heap: blocks are zeroed, aligned, apart from each other and marked, in its own room and beyond.
  */
 #include "check.h"
-#include "hook/mark.h"
-#include "hook/real.h"
+#include "record/intercept/real_allocator.h"
+#include "record/sample/mark.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 /* Dumps of a recording that other threads are writing: read by the tool's model, they make sense. */
 #include "check.h"
-#include "core/beginning.h"
 #include "core/events.h"
 #include "core/live_table.h"
-#include "core/modules.h"
+#include "core/module_table.h"
+#include "core/recording_begin.h"
 #include "core/stack_table.h"
-#include "core/threads.h"
-#include "hook/dump.h"
+#include "core/thread_table.h"
 #include "model/model.h"
+#include "record/dump/dump.h"
 #include "recording_fixture.h"
 
 #include <elf.h>

@@ -2,7 +2,7 @@
  * together keep to their room. */
 #include "check.h"
 #include "core/sampler.h"
-#include "hook/sets.h"
+#include "record/walkcache/growing_sets.h"
 
 #define TABLES 64
 

@@ -1,6 +1,6 @@
 /* Names of recordings, as the recorder makes them from a pattern. */
 #include "check.h"
-#include "hook/options.h"
+#include "record/life/options.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ int main(void) {
     CHECK_TEXT(path_of("/tmp/a.mscope", 1), "/tmp/a.77.mscope");
     CHECK_TEXT(path_of("/tmp/a.mscope", 2), "/tmp/a.77.2.mscope");
     CHECK_TEXT(path_of("/tmp/a", 1), "/tmp/a.77");
-    CHECK_TEXT(path_of("/tmp/%p-%e-100%%.mscope", 0), "/tmp/77-test_hook_options-100%.mscope");
+    CHECK_TEXT(path_of("/tmp/%p-%e-100%%.mscope", 0), "/tmp/77-test_record_options-100%.mscope");
     CHECK_TEXT(path_of("/tmp/%n.mscope", 0), "/tmp/1.mscope");
     CHECK_TEXT(path_of("/tmp/%n.mscope", 4), "/tmp/5.mscope");
     CHECK_TEXT(path_of("/tmp/100%%n.mscope", 1), "/tmp/100%n.77.mscope");

@@ -1,6 +1,6 @@
 /* Which layouts of CPython are known, and how its own table is read. */
 #include "check.h"
-#include "hook/python_layout.h"
+#include "record/python/python_layout.h"
 
 #include <stdint.h>
 #include <string.h>

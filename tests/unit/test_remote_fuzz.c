@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "attach/remote/remote.h"
 #include "core/recording.h"
-#include "remote/remote.h"
 
 #define STACK_SIZE  (16 * 4096)
 #define READS_STACK __attribute__((no_sanitize("address"), noinline))

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/remote/module_bytes.h"
+#include "attach/remote/remote.h"
 #include "core/recording.h"
-#include "remote/image.h"
-#include "remote/remote.h"
 
 #define CUT        ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 #define STACK_ROOM (1 << 20)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/remote.h"
+#include "attach/remote/remote.h"
 
 #define FRAMES_MAX 4096
 

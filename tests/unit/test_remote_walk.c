@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/remote/remote.h"
 #include "core/recording.h"
-#include "remote/remote.h"
 
 #define CUT        ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 #define SKIPPED    77 /* for meson */

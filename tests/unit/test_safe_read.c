@@ -1,7 +1,7 @@
 /* Reads that cannot fault: what can be read is copied whole, what cannot is refused, also where a sandbox
  * does not allow the system call that they are made for. */
 #include "check.h"
-#include "core/memory.h"
+#include "platform/safe_read.h"
 
 #include <errno.h>
 #include <linux/filter.h>

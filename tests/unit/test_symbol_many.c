@@ -1,6 +1,6 @@
 /* Addresses that are looked up all at once, on several processors, give what they give one by one. */
 #include "check.h"
-#include "symbol/find_many.h"
+#include "symbol/parallel_lookup.h"
 #include "test_symbol_world.h"
 
 #include <sched.h>

@@ -3,11 +3,11 @@
  * ./dev check --thread watches every access of this. */
 #include "check.h"
 #include "core/events.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
-#include "core/threads.h"
+#include "core/thread_table.h"
 #include "core/timeline.h"
 #include "recording_fixture.h"
 

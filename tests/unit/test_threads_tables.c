@@ -1,10 +1,10 @@
 /* Tables that threads add to at once: each name, code and heap is whole as soon as its number is known, and a
  * record of a thread belongs to one at a time. ./dev check --thread watches every access of this. */
 #include "check.h"
-#include "core/codes.h"
-#include "core/heaps.h"
-#include "core/names.h"
-#include "core/threads.h"
+#include "core/code_table.h"
+#include "core/heap_table.h"
+#include "core/name_table.h"
+#include "core/thread_table.h"
 #include "recording_fixture.h"
 
 #include <pthread.h>

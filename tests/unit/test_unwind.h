@@ -72,7 +72,7 @@ static _Unwind_Reason_Code reference_add(struct _Unwind_Context *context, void *
     return _URC_NO_REASON;
 }
 
-static uint64_t test_low, test_high; /* of the main thread */
+static uint64_t test_low, test_high;      /* of the main thread */
 static volatile uint64_t compared_stacks; /* also by signal handlers */
 static uint64_t compared_frames;
 static bool in_coroutine; /* whose outermost frame is where makecontext has it return to, by no call */

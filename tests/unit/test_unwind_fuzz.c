@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/recording.h"
-#include "unwind/modules.h"
+#include "unwind/mapping_list.h"
 #include "unwind/rule.h"
 
 static uint64_t random_state = 1;

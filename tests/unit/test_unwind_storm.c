@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/maps.h"
-#include "core/memory.h"
 #include "core/recording.h"
+#include "platform/maps.h"
+#include "platform/safe_read.h"
 
 #define THREADS   4
 #define COPIES    16 /* of each library, under names of their own: dlopen takes each for another */

@@ -1,7 +1,7 @@
 /* Heaps, types, scopes and threads among the rows and in the tree. */
 #include "check.h"
 #include "labelled_recording.h"
-#include "model/labels.h"
+#include "model/stack_labels.h"
 #include "view/frames.h"
 #include "view/view.h"
 

@@ -1,4 +1,4 @@
-#include "bpf/argument_places.h"
+#include "attach/bpf/argument_places.h"
 
 const signed char argument_registers[ARGUMENT_REGISTERS] = {7, 6, 2, 1, 8, 9};
 

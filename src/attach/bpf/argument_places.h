@@ -1,9 +1,9 @@
 /* Where a function's arguments are while its code runs: in which registers, followed from copy to copy. */
-#ifndef MALLOSCOPE_BPF_ARGUMENT_PLACES_H
-#define MALLOSCOPE_BPF_ARGUMENT_PLACES_H
+#ifndef MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
+#define MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
 
-#include "bpf/functions.h"
-#include "bpf/instruction.h"
+#include "attach/bpf/functions.h"
+#include "attach/bpf/instruction.h"
 
 #include <stdbool.h>
 #include <stdint.h>

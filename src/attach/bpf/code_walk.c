@@ -1,11 +1,11 @@
-#include "bpf/code_walk.h"
+#include "attach/bpf/code_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/libiberty.h>
 
-#include "bpf/instruction.h"
+#include "attach/bpf/instruction.h"
 
 /* Enough for any allocator's fast paths; what lies further is taken for a way out. */
 #define INSTRUCTIONS_MAX 20000

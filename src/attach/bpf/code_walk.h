@@ -4,10 +4,10 @@
  * an allocator. Does every way through `operator delete` lead to `free`? Then a probe on `free` sees it all,
  * and one on both would count twice. Can a way through `realloc` lead to `malloc`? Then that inner call is to
  * be ignored. What the walk cannot see (jumps through registers) it takes for a way out. */
-#ifndef MALLOSCOPE_BPF_CODE_WALK_H
-#define MALLOSCOPE_BPF_CODE_WALK_H
+#ifndef MALLOSCOPE_ATTACH_BPF_CODE_WALK_H
+#define MALLOSCOPE_ATTACH_BPF_CODE_WALK_H
 
-#include "bpf/image.h"
+#include "attach/bpf/elf_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

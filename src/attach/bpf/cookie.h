@@ -12,8 +12,8 @@
  *          44–63  ┘ frees called from there are its own business
  *
  * A register is named by its place in the kernel's struct pt_regs. */
-#ifndef MALLOSCOPE_BPF_COOKIE_H
-#define MALLOSCOPE_BPF_COOKIE_H
+#ifndef MALLOSCOPE_ATTACH_BPF_COOKIE_H
+#define MALLOSCOPE_ATTACH_BPF_COOKIE_H
 
 #include <linux/types.h>
 

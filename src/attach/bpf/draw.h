@@ -5,8 +5,8 @@
  * s⁵/5 + …) and s = (f - 1) / (f + 1), |s| < 0.172. All in fixed point with 32 bits behind the point. Five
  * terms leave an error below 1e-9, which is 0.0005 bytes at a rate of 512 KiB; the mean of all draws is right
  * to 1e-9 (tests/unit/test_bpf_draw.c). */
-#ifndef MALLOSCOPE_BPF_DRAW_H
-#define MALLOSCOPE_BPF_DRAW_H
+#ifndef MALLOSCOPE_ATTACH_BPF_DRAW_H
+#define MALLOSCOPE_ATTACH_BPF_DRAW_H
 
 #include <linux/types.h>
 

@@ -1,4 +1,4 @@
-#include "bpf/image.h"
+#include "attach/bpf/elf_code.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>

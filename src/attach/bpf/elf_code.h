@@ -1,9 +1,9 @@
 /* An ELF file as code: its functions by name and address, its bytes, and what its calls through slots mean.
  */
-#ifndef MALLOSCOPE_BPF_IMAGE_H
-#define MALLOSCOPE_BPF_IMAGE_H
+#ifndef MALLOSCOPE_ATTACH_BPF_ELF_CODE_H
+#define MALLOSCOPE_ATTACH_BPF_ELF_CODE_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 #include "symbol/dwarf_units.h"
 
 #include <stdbool.h>

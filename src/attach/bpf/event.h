@@ -17,8 +17,8 @@
  *
  * All times are nanoseconds of CLOCK_MONOTONIC, process and thread numbers those that the tool's own /proc
  * shows. */
-#ifndef MALLOSCOPE_BPF_EVENT_H
-#define MALLOSCOPE_BPF_EVENT_H
+#ifndef MALLOSCOPE_ATTACH_BPF_EVENT_H
+#define MALLOSCOPE_ATTACH_BPF_EVENT_H
 
 #include <linux/types.h>
 

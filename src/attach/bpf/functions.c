@@ -1,4 +1,4 @@
-#include "bpf/functions.h"
+#include "attach/bpf/functions.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The functions of the allocators that attach knows, and where their arguments are. */
-#ifndef MALLOSCOPE_BPF_FUNCTIONS_H
-#define MALLOSCOPE_BPF_FUNCTIONS_H
+#ifndef MALLOSCOPE_ATTACH_BPF_FUNCTIONS_H
+#define MALLOSCOPE_ATTACH_BPF_FUNCTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "bpf/instruction.h"
+#include "attach/bpf/instruction.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * The kernel puts a breakpoint over the first byte. A few instructions it then emulates; all others it copies
  * elsewhere and executes in single steps, which costs a second trap (25 times as much in a virtual machine).
  */
-#ifndef MALLOSCOPE_BPF_INSTRUCTION_H
-#define MALLOSCOPE_BPF_INSTRUCTION_H
+#ifndef MALLOSCOPE_ATTACH_BPF_INSTRUCTION_H
+#define MALLOSCOPE_ATTACH_BPF_INSTRUCTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

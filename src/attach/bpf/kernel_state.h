@@ -1,6 +1,6 @@
 /* What the kernel side remembers. The tool looks into it too. */
-#ifndef MALLOSCOPE_BPF_STATE_H
-#define MALLOSCOPE_BPF_STATE_H
+#ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_STATE_H
+#define MALLOSCOPE_ATTACH_BPF_KERNEL_STATE_H
 
 #include "event.h"
 

@@ -1,4 +1,4 @@
-#include "bpf/kernel_support.h"
+#include "attach/bpf/kernel_support.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -1,8 +1,8 @@
 /* What the running kernel can do, and why it cannot. */
-#ifndef MALLOSCOPE_BPF_KERNEL_SUPPORT_H
-#define MALLOSCOPE_BPF_KERNEL_SUPPORT_H
+#ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_SUPPORT_H
+#define MALLOSCOPE_ATTACH_BPF_KERNEL_SUPPORT_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "bpf/links.h"
+#include "attach/bpf/links.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * The kernel lets go of one only when no processor can be inside of it any more: that takes some 10 ms each.
  * So many are closed side by side, and those of processes that have ended behind the scenes, since the next
  * child may be waiting to be followed. */
-#ifndef MALLOSCOPE_BPF_LINKS_H
-#define MALLOSCOPE_BPF_LINKS_H
+#ifndef MALLOSCOPE_ATTACH_BPF_LINKS_H
+#define MALLOSCOPE_ATTACH_BPF_LINKS_H
 
 #include <bpf/libbpf.h>
 #include <pthread.h>

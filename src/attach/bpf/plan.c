@@ -1,4 +1,4 @@
-#include "bpf/plan.h"
+#include "attach/bpf/plan.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 
-#include "bpf/cookie.h"
-#include "bpf/plan_builder.h"
+#include "attach/bpf/cookie.h"
+#include "attach/bpf/plan_steps.h"
 
 char *text_format(const char *format, ...) {
     char *result = NULL;

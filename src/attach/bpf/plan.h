@@ -5,12 +5,12 @@
  * use, leaves out those that do nothing but call another one of them, and says which ones may call another
  * one now and then. It is made from the mapped files' symbol tables, their code, and the addresses that the
  * dynamic linker has filled in. Nothing in the program is changed. */
-#ifndef MALLOSCOPE_BPF_PLAN_H
-#define MALLOSCOPE_BPF_PLAN_H
+#ifndef MALLOSCOPE_ATTACH_BPF_PLAN_H
+#define MALLOSCOPE_ATTACH_BPF_PLAN_H
 
-#include "bpf/functions.h"
-#include "bpf/probe_point.h"
-#include "model/problem.h"
+#include "attach/bpf/functions.h"
+#include "attach/bpf/probe_point.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "bpf/plan_builder.h"
+#include "attach/bpf/plan_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 
-#include "bpf/code_walk.h"
-#include "bpf/rust_arguments.h"
+#include "attach/bpf/code_walk.h"
+#include "attach/bpf/rust_arguments.h"
 
 /* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
  * an allocator three times), and that it may do so in the end. Further down there are only the ways that end

@@ -1,4 +1,4 @@
-#include "bpf/plan_builder.h"
+#include "attach/bpf/plan_steps.h"
 
 #include <stdlib.h>
 #include <string.h>

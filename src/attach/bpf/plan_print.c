@@ -1,4 +1,4 @@
-#include "bpf/plan.h"
+#include "attach/bpf/plan.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,12 +5,12 @@
  *     plan.c               layers and probes
  *     plan_warnings.c      what will not be seen
  */
-#ifndef MALLOSCOPE_BPF_PLAN_BUILDER_H
-#define MALLOSCOPE_BPF_PLAN_BUILDER_H
+#ifndef MALLOSCOPE_ATTACH_BPF_PLAN_STEPS_H
+#define MALLOSCOPE_ATTACH_BPF_PLAN_STEPS_H
 
-#include "bpf/image.h"
-#include "bpf/plan.h"
-#include "bpf/target.h"
+#include "attach/bpf/elf_code.h"
+#include "attach/bpf/plan.h"
+#include "attach/bpf/target.h"
 
 struct module {
     const struct target_file *file;

@@ -1,4 +1,4 @@
-#include "bpf/plan_builder.h"
+#include "attach/bpf/plan_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 
-#include "bpf/instruction.h"
-#include "bpf/rust_inlined.h"
+#include "attach/bpf/instruction.h"
+#include "attach/bpf/rust_inlined.h"
 
 static const struct module *find_program(const struct builder *builder) {
     for (size_t i = 0; i < builder->module_count; i++)

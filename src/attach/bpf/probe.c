@@ -1,4 +1,4 @@
-#include "bpf/probe.h"
+#include "attach/bpf/probe.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -12,12 +12,12 @@
 
 #include <libiberty/libiberty.h>
 
-#include "bpf/cookie.h"
-#include "bpf/draw.h"
-#include "bpf/exception.skel.h"
-#include "bpf/heap.skel.h"
-#include "bpf/links.h"
-#include "bpf/state.h"
+#include "attach/bpf/cookie.h"
+#include "attach/bpf/draw.h"
+#include "attach/bpf/exception.skel.h"
+#include "attach/bpf/heap.skel.h"
+#include "attach/bpf/kernel_state.h"
+#include "attach/bpf/links.h"
 
 const struct probe_options probe_options_default = {
     .rate = 512 << 10,

@@ -5,13 +5,13 @@
  *
  * One set serves several processes: attach the plan of each. Events of all come through one ring. A set
  * belongs to one thread. event.h describes the events and the counters. */
-#ifndef MALLOSCOPE_BPF_PROBE_H
-#define MALLOSCOPE_BPF_PROBE_H
+#ifndef MALLOSCOPE_ATTACH_BPF_PROBE_H
+#define MALLOSCOPE_ATTACH_BPF_PROBE_H
 
-#include "bpf/event.h"
-#include "bpf/kernel_support.h"
-#include "bpf/plan.h"
-#include "model/problem.h"
+#include "attach/bpf/event.h"
+#include "attach/bpf/kernel_support.h"
+#include "attach/bpf/plan.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct probe_options {
     enum probe_method method; /* METHOD_BEST, or one to be used whatever the kernel could do better */
 };
 
-/* rate 512 KiB, 16 KiB of stack, 1 M blocks, 1 MiB ring (the command asks for more: cli/attach.c). */
+/* rate 512 KiB, 16 KiB of stack, 1 M blocks, 1 MiB ring (the command asks for more: cli/command/attach.c). */
 extern const struct probe_options probe_options_default;
 
 /* Loads the kernel side. `*ret_trouble` says which kind of failure it was. */

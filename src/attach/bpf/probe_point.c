@@ -1,12 +1,12 @@
-#include "bpf/probe_point.h"
+#include "attach/bpf/probe_point.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "bpf/argument_places.h"
-#include "bpf/code_walk.h"
-#include "bpf/instruction.h"
+#include "attach/bpf/argument_places.h"
+#include "attach/bpf/code_walk.h"
+#include "attach/bpf/instruction.h"
 
 #define INSTRUCTIONS_MAX 16
 

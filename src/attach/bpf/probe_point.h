@@ -9,11 +9,11 @@
  * The walk goes straight on from the entry. It follows the arguments when they are copied to other registers,
  * and ends where one is lost, where control leaves, or, if the return is to be caught, where the stack
  * pointer moves. */
-#ifndef MALLOSCOPE_BPF_PROBE_POINT_H
-#define MALLOSCOPE_BPF_PROBE_POINT_H
+#ifndef MALLOSCOPE_ATTACH_BPF_PROBE_POINT_H
+#define MALLOSCOPE_ATTACH_BPF_PROBE_POINT_H
 
-#include "bpf/functions.h"
-#include "bpf/image.h"
+#include "attach/bpf/elf_code.h"
+#include "attach/bpf/functions.h"
 
 #include <stdbool.h>
 #include <stdint.h>

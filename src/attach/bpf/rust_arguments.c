@@ -1,10 +1,10 @@
-#include "bpf/rust_arguments.h"
+#include "attach/bpf/rust_arguments.h"
 
 #include <dwarf.h>
 #include <string.h>
 
-#include "bpf/argument_places.h"
-#include "bpf/instruction.h"
+#include "attach/bpf/argument_places.h"
+#include "attach/bpf/instruction.h"
 
 /* ---- by debug information ---- */
 

@@ -8,11 +8,11 @@
  *                    mov %rsi,%rdi
  *                    mov %rax,%rsi
  *                    jmp alloc          so alloc finds it in rsi */
-#ifndef MALLOSCOPE_BPF_RUST_ARGUMENTS_H
-#define MALLOSCOPE_BPF_RUST_ARGUMENTS_H
+#ifndef MALLOSCOPE_ATTACH_BPF_RUST_ARGUMENTS_H
+#define MALLOSCOPE_ATTACH_BPF_RUST_ARGUMENTS_H
 
-#include "bpf/functions.h"
-#include "bpf/image.h"
+#include "attach/bpf/elf_code.h"
+#include "attach/bpf/functions.h"
 
 /* Changes the numbers of the arguments in `kind` from those in the source to those of the registers. False if
  * the debug information does not tell them all; then `kind` is as it was. */

@@ -1,4 +1,4 @@
-#include "bpf/rust_inlined.h"
+#include "attach/bpf/rust_inlined.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "bpf/functions.h"
+#include "attach/bpf/functions.h"
 
 /* The name of a function of an allocator that has a description for its inlined calls to refer to, or NULL.
  */

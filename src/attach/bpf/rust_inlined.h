@@ -1,9 +1,9 @@
 /* Which functions of a Rust allocator the compiler has put inline somewhere, by the debug information. Such
  * calls have no beginning and no end that a probe could be put on: docs/architecture.md. */
-#ifndef MALLOSCOPE_BPF_RUST_INLINED_H
-#define MALLOSCOPE_BPF_RUST_INLINED_H
+#ifndef MALLOSCOPE_ATTACH_BPF_RUST_INLINED_H
+#define MALLOSCOPE_ATTACH_BPF_RUST_INLINED_H
 
-#include "bpf/image.h"
+#include "attach/bpf/elf_code.h"
 
 struct rust_inlined {
     const char **names; /* linker's names, owned by the image */

@@ -1,6 +1,6 @@
 /* The stack of an allocation, into its event. */
-#ifndef MALLOSCOPE_BPF_STACK_BPF_H
-#define MALLOSCOPE_BPF_STACK_BPF_H
+#ifndef MALLOSCOPE_ATTACH_BPF_STACK_BPF_H
+#define MALLOSCOPE_ATTACH_BPF_STACK_BPF_H
 
 #include "threads.bpf.h"
 

@@ -1,4 +1,4 @@
-#include "bpf/target.h"
+#include "attach/bpf/target.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* A running program, seen through /proc: which files are mapped into it, where, and its memory. */
-#ifndef MALLOSCOPE_BPF_TARGET_H
-#define MALLOSCOPE_BPF_TARGET_H
+#ifndef MALLOSCOPE_ATTACH_BPF_TARGET_H
+#define MALLOSCOPE_ATTACH_BPF_TARGET_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* What the programs in the kernel share: threads and their calls, and counters. */
-#ifndef MALLOSCOPE_BPF_THREADS_BPF_H
-#define MALLOSCOPE_BPF_THREADS_BPF_H
+#ifndef MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
+#define MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
 
 #include "kernel.h"
-#include "state.h"
+#include "kernel_state.h"
 
 #define THREADS_MAX 65536
 

@@ -1,4 +1,4 @@
-#include "remote/space.h"
+#include "attach/remote/address_space.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
  *
  * One that was unmapped stays known until something else takes its place: stacks that were copied before are
  * still to be walked, and reports are to name what was closed. */
-#ifndef MALLOSCOPE_REMOTE_SPACE_H
-#define MALLOSCOPE_REMOTE_SPACE_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
+#define MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
 
-#include "remote/image.h"
-#include "remote/rules.h"
+#include "attach/remote/known_rules.h"
+#include "attach/remote/module_bytes.h"
 
 struct space_entry {
     struct remote_module module;

@@ -4,7 +4,7 @@
  *     address of .eh_frame          4        (nobody asks)
  *     number of entries             4
  *     begin of code, entry          4 + 4    for each, sorted, both relative to the table's start */
-#include "remote/frame_index.h"
+#include "attach/remote/frame_index.h"
 
 #include <stdlib.h>
 #include <string.h>

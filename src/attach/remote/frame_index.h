@@ -1,9 +1,9 @@
 /* A search table for an image whose file has .eh_frame but no .eh_frame_hdr: linkers make none for statically
  * linked programs. */
-#ifndef MALLOSCOPE_REMOTE_FRAME_INDEX_H
-#define MALLOSCOPE_REMOTE_FRAME_INDEX_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_FRAME_INDEX_H
+#define MALLOSCOPE_ATTACH_REMOTE_FRAME_INDEX_H
 
-#include "remote/image.h"
+#include "attach/remote/module_bytes.h"
 
 /* `elf` is the file's header, `bias` what is added to its addresses, `free_address` one above all that is
  * loaded: the table is given the addresses from there on. Leaves the image as it is if there is nothing to

@@ -1,9 +1,9 @@
 /* pc → rule, of one process. Of fixed size: a set is one cache line with two rules, of which the newer stays.
  *
  * Addresses that no module covers are not kept here, so a new module makes nothing wrong; one that goes takes
- * its rules with it (space.c). */
-#ifndef MALLOSCOPE_REMOTE_RULES_H
-#define MALLOSCOPE_REMOTE_RULES_H
+ * its rules with it (address_space.c). */
+#ifndef MALLOSCOPE_ATTACH_REMOTE_KNOWN_RULES_H
+#define MALLOSCOPE_ATTACH_REMOTE_KNOWN_RULES_H
 
 #include "unwind/rule.h"
 

@@ -1,4 +1,4 @@
-#include "remote/image.h"
+#include "attach/remote/module_bytes.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "core/memory.h"
-#include "remote/frame_index.h"
+#include "attach/remote/frame_index.h"
+#include "platform/safe_read.h"
 
 #define PROGRAM_HEADERS_MAX 128                 /* files have about a dozen */
 #define NOTES_SIZE_MAX      8192                /* of one segment of notes, from its start */
@@ -234,8 +234,8 @@ static void find_unwind_header(struct image *image, const struct headers *header
     }
 }
 
-void remote_image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
-    uint64_t base, struct remote_module *module) {
+void remote_image_open(struct image *image, const struct remote_process *process,
+    const struct maps_line *line, uint64_t base, struct remote_module *module) {
     *image = (struct image){.process = process,
         .module = {.start = line->start,
             .end = line->end,

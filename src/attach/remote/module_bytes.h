@@ -4,14 +4,14 @@
  * that fails where a load would fault: the file may be cut short at any time. What is in no file (the vdso,
  * generated code) or in none that can be opened is read from the process's memory for as long as there is
  * one. */
-#ifndef MALLOSCOPE_REMOTE_IMAGE_H
-#define MALLOSCOPE_REMOTE_IMAGE_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_MODULE_BYTES_H
+#define MALLOSCOPE_ATTACH_REMOTE_MODULE_BYTES_H
 
 #include <elf.h>
 
-#include "core/maps.h"
-#include "remote/remote.h"
-#include "unwind/module.h"
+#include "attach/remote/remote.h"
+#include "platform/maps.h"
+#include "unwind/mapping.h"
 
 /* Where to read another process: descriptors, -1 = not available. */
 struct remote_process {
@@ -41,8 +41,8 @@ struct image {
 
 /* `base` is where the file's first page is mapped, 0 = nowhere. Fills in the build-id of `module` too. An
  * image of which nothing can be read is one without unwind information. It must stay where it is. */
-void remote_image_open(struct image *image, const struct remote_process *process, const struct maps_line *line,
-    uint64_t base, struct remote_module *module);
+void remote_image_open(struct image *image, const struct remote_process *process,
+    const struct maps_line *line, uint64_t base, struct remote_module *module);
 void remote_image_close(struct image *image);
 
 /* Gives a part `size` bytes of private memory for the addresses from `low` on. NULL if there is none. */

@@ -1,4 +1,4 @@
-#include "remote/remote.h"
+#include "attach/remote/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "remote/state.h"
+#include "attach/remote/remote_state.h"
 
 #define VAIN_MAX     32 /* refreshes that may find nothing new in a row, for one reason ... */
 #define VAIN_PERIOD  50 /* ... and after how many milliseconds one more is granted */

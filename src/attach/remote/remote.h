@@ -6,16 +6,16 @@
  * ended.
  *
  *     remote.c        the process: opened, its modules kept up to date
- *     walk.c          the walk: look up the rule of a pc, apply it, repeat
- *     rules.h         pc → rule, of this process
- *     space.c         which modules there are, from /proc/PID/maps
- *     image.c         the bytes of one module: from its file, or from the process's memory
+ *     remote_walk.c          the walk: look up the rule of a pc, apply it, repeat
+ *     known_rules.h         pc → rule, of this process
+ *     address_space.c         which modules there are, from /proc/PID/maps
+ *     module_bytes.c         the bytes of one module: from its file, or from the process's memory
  *     frame_index.c   a search table for files that come without one (statically linked ones)
  *
  * Files, memory and stacks are untrusted: they may be damaged, cut short or changed at any moment. What makes
  * no sense ends a walk. A `struct remote` is used by one thread at a time. */
-#ifndef MALLOSCOPE_REMOTE_REMOTE_H
-#define MALLOSCOPE_REMOTE_REMOTE_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_H
+#define MALLOSCOPE_ATTACH_REMOTE_REMOTE_H
 
 #include <stdbool.h>
 #include <stdint.h>

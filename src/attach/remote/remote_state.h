@@ -1,10 +1,10 @@
 /* A process whose stacks are walked. */
-#ifndef MALLOSCOPE_REMOTE_STATE_H
-#define MALLOSCOPE_REMOTE_STATE_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_STATE_H
+#define MALLOSCOPE_ATTACH_REMOTE_REMOTE_STATE_H
 
-#include "remote/remote.h"
-#include "remote/rules.h"
-#include "remote/space.h"
+#include "attach/remote/address_space.h"
+#include "attach/remote/known_rules.h"
+#include "attach/remote/remote.h"
 
 struct remote {
     struct rules *rules;

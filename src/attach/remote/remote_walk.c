@@ -4,10 +4,10 @@
  * It ends: the stack pointer grows with every frame and stays within the copy. */
 #include <string.h>
 
+#include "attach/remote/remote_state.h"
 #include "core/recording.h"
-#include "remote/state.h"
 #include "unwind/epilogue.h"
-#include "unwind/output.h"
+#include "unwind/frame_output.h"
 #include "unwind/return_address.h"
 
 #define STACK_SIZE_MAX (UINT64_C(256) << 20) /* what lies further above a copy is not the same stack */

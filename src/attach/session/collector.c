@@ -1,14 +1,14 @@
-#include "attach/collector.h"
+#include "attach/session/collector.h"
 
 #include "core/address_index.h"
-#include "core/beginning.h"
-#include "core/counter.h"
 #include "core/events.h"
 #include "core/heap_size.h"
 #include "core/live_table.h"
+#include "core/recording_begin.h"
 #include "core/stack_table.h"
-#include "core/threads.h"
+#include "core/thread_table.h"
 #include "core/timeline.h"
+#include "platform/counter.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -3,11 +3,11 @@
  *
  * Blocks are told by numbers that are never used twice, and found again by them. A collector is used by one
  * thread. */
-#ifndef MALLOSCOPE_ATTACH_COLLECTOR_H
-#define MALLOSCOPE_ATTACH_COLLECTOR_H
+#ifndef MALLOSCOPE_ATTACH_SESSION_COLLECTOR_H
+#define MALLOSCOPE_ATTACH_SESSION_COLLECTOR_H
 
+#include "base/problem.h"
 #include "core/recording.h"
-#include "model/problem.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "attach/resident.h"
+#include "attach/session/resident.h"
 
 #include <inttypes.h>
 #include <stdio.h>

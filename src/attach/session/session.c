@@ -1,6 +1,6 @@
-#include "attach/session.h"
+#include "attach/session/session.h"
 
-#include "remote/remote.h"
+#include "attach/remote/remote.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -100,7 +100,7 @@ static uint32_t walk(
         .pc = from->ip,
         .sp = from->sp,
         .fp = from->bp,
-#if defined(__x86_64__) /* elsewhere no program is attached to (bpf/plan.c) */
+#if defined(__x86_64__) /* elsewhere no program is attached to (attach/bpf/plan.c) */
         .rbx = from->bx,
         .r12 = from->r12,
         .r13 = from->r13,

@@ -1,11 +1,11 @@
 /* A session: attached to a running program, and to the children it starts from now on if that is wanted.
  * Probes tell of allocations (bpf/), their stacks are walked here (remote/), and a collector records them,
  * one for each process. */
-#ifndef MALLOSCOPE_ATTACH_SESSION_H
-#define MALLOSCOPE_ATTACH_SESSION_H
+#ifndef MALLOSCOPE_ATTACH_SESSION_SESSION_H
+#define MALLOSCOPE_ATTACH_SESSION_SESSION_H
 
-#include "attach/collector.h"
-#include "bpf/probe.h"
+#include "attach/bpf/probe.h"
+#include "attach/session/collector.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 #include "model/archive.h"
-#include "cli/command.h"
-#include "cli/load.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/progress.h"
-#include "cli/units.h"
-#include "format/text.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/input_output/load.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/units.h"
+#include "format/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
-#include "attach/resident.h"
-#include "attach/session.h"
-#include "cli/command.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/outcome.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "attach/session/resident.h"
+#include "attach/session/session.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/options/options.h"
+#include "cli/run/outcome.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <errno.h>
 #include <signal.h>

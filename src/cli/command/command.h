@@ -1,8 +1,8 @@
 /* The commands of `malloscope`, each in a file of its own. */
-#ifndef MALLOSCOPE_CLI_COMMAND_H
-#define MALLOSCOPE_CLI_COMMAND_H
+#ifndef MALLOSCOPE_CLI_COMMAND_COMMAND_H
+#define MALLOSCOPE_CLI_COMMAND_COMMAND_H
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <stddef.h>
 

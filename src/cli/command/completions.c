@@ -1,10 +1,10 @@
-#include "cli/command.h"
-#include "cli/completion/completion.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/text.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/options/completion/completion.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/text.h"
 #include "core/recording.h"
-#include "model/running.h"
+#include "model/running_processes.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-#include "cli/command.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/progress.h"
-#include "cli/units.h"
+#include "cli/command/command.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/units.h"
 #include "model/model.h"
 
 #include <sys/stat.h>

@@ -1,10 +1,10 @@
-#include "cli/command.h"
-#include "cli/load.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/output_file.h"
-#include "cli/page.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/input_output/load.h"
+#include "cli/input_output/output_file.h"
+#include "cli/input_output/page.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
 #include "format/heap_dump.h"
 
 #include <stdlib.h>

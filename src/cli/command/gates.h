@@ -4,8 +4,8 @@
  * lower end of its 95 % interval is above, or the samples alone are, which are real whatever the estimate. So
  * a program at its limit raises a false alarm in at most 1 of 40 runs; one that is above by less than the
  * error may pass, which is said. */
-#ifndef MALLOSCOPE_CLI_GATES_H
-#define MALLOSCOPE_CLI_GATES_H
+#ifndef MALLOSCOPE_CLI_COMMAND_GATES_H
+#define MALLOSCOPE_CLI_COMMAND_GATES_H
 
 #include "view/suppressions.h"
 

@@ -1,9 +1,9 @@
-#include "cli/command.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/table_json.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
+#include "cli/command/command.h"
+#include "cli/options/options.h"
+#include "cli/options/table_json.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
 
 #include <stdio.h>
 #include <string.h>

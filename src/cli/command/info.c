@@ -1,12 +1,12 @@
-#include "cli/command.h"
-#include "cli/load.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/summary.h"
-#include "cli/text.h"
-#include "cli/units.h"
-#include "model/labels.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/input_output/load.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/summary.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
+#include "model/stack_labels.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

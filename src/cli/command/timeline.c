@@ -1,10 +1,10 @@
-#include "cli/command.h"
-#include "cli/load.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/plot.h"
-#include "cli/summary.h"
-#include "cli/terminal.h"
+#include "cli/command/command.h"
+#include "cli/input_output/load.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/plot.h"
+#include "cli/terminal/summary.h"
+#include "cli/terminal/terminal.h"
 #include "format/json.h"
 
 static const char about[] =

@@ -1,9 +1,9 @@
-#include "cli/command.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/top_reader.h"
-#include "cli/top_screen.h"
+#include "base/memory.h"
+#include "cli/command/command.h"
+#include "cli/options/options.h"
+#include "cli/terminal/message.h"
+#include "cli/top/top_reader.h"
+#include "cli/top/top_screen.h"
 
 #include <curses.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
-#include "cli/load.h"
-#include "cli/message.h"
-#include "cli/progress.h"
+#include "cli/input_output/load.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
 #include "symbol/symbol_cache.h"
 
 #include <errno.h>

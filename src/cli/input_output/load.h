@@ -1,6 +1,6 @@
 /* What a command works on: the model of a recording and its symbols. */
-#ifndef MALLOSCOPE_CLI_LOAD_H
-#define MALLOSCOPE_CLI_LOAD_H
+#ifndef MALLOSCOPE_CLI_INPUT_OUTPUT_LOAD_H
+#define MALLOSCOPE_CLI_INPUT_OUTPUT_LOAD_H
 
 #include "model/archive.h"
 #include "model/model.h"

@@ -1,10 +1,10 @@
-#include "cli/output_file.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/progress.h"
-#include "cli/units.h"
-#include "format/text.h"
-#include "model/unfinished.h"
+#include "cli/input_output/output_file.h"
+#include "base/memory.h"
+#include "base/unfinished_file.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/units.h"
+#include "format/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

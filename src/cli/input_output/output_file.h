@@ -1,6 +1,6 @@
 /* Writing a format to a file or to stdout, as `export`, `flame` and `report --html` do. */
-#ifndef MALLOSCOPE_CLI_OUTPUT_FILE_H
-#define MALLOSCOPE_CLI_OUTPUT_FILE_H
+#ifndef MALLOSCOPE_CLI_INPUT_OUTPUT_OUTPUT_FILE_H
+#define MALLOSCOPE_CLI_INPUT_OUTPUT_OUTPUT_FILE_H
 
 #include "format/format.h"
 

@@ -1,7 +1,7 @@
-#include "cli/page.h"
-#include "cli/advice.h"
-#include "cli/memory.h"
-#include "cli/summary.h"
+#include "cli/input_output/page.h"
+#include "base/memory.h"
+#include "cli/terminal/advice.h"
+#include "cli/terminal/summary.h"
 
 #include <stdlib.h>
 #include <string.h>

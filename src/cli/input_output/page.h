@@ -1,9 +1,9 @@
 /* The HTML page, as `flame`, `report --html` and `diff --html` write it. */
-#ifndef MALLOSCOPE_CLI_PAGE_H
-#define MALLOSCOPE_CLI_PAGE_H
+#ifndef MALLOSCOPE_CLI_INPUT_OUTPUT_PAGE_H
+#define MALLOSCOPE_CLI_INPUT_OUTPUT_PAGE_H
 
-#include "cli/load.h"
-#include "cli/output_file.h"
+#include "cli/input_output/load.h"
+#include "cli/input_output/output_file.h"
 
 struct page_wishes {
     struct page_options options;

@@ -1,9 +1,9 @@
-#include "cli/options.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "cli/options/options.h"
+#include "base/memory.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <errno.h>
 #include <stdarg.h>

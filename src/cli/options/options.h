@@ -1,8 +1,8 @@
 /* Command lines: one table says which options a command has, where their values go, what --help prints about
  * them and which environment variable stands in for them. The same table makes the pages of the manual and
  * what shells complete. */
-#ifndef MALLOSCOPE_CLI_OPTIONS_H
-#define MALLOSCOPE_CLI_OPTIONS_H
+#ifndef MALLOSCOPE_CLI_OPTIONS_OPTIONS_H
+#define MALLOSCOPE_CLI_OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

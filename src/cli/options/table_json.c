@@ -1,4 +1,4 @@
-#include "cli/table_json.h"
+#include "cli/options/table_json.h"
 #include "format/json.h"
 
 static const char *const option_kinds[] = {[OPTION_ON] = "flag",

@@ -1,8 +1,8 @@
 /* The tables of the commands, for programs: what the manual is made of and the tests ask. */
-#ifndef MALLOSCOPE_CLI_TABLE_JSON_H
-#define MALLOSCOPE_CLI_TABLE_JSON_H
+#ifndef MALLOSCOPE_CLI_OPTIONS_TABLE_JSON_H
+#define MALLOSCOPE_CLI_OPTIONS_TABLE_JSON_H
 
-#include "cli/command.h"
+#include "cli/command/command.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-#include "cli/dump_wishes.h"
-#include "cli/memory.h"
-#include "cli/output_pattern.h"
-#include "core/dump_when.h"
+#include "cli/run/dump_options.h"
+#include "base/dump_schedule.h"
+#include "base/memory.h"
+#include "cli/run/output_pattern.h"
 
 #include <stdlib.h>
 

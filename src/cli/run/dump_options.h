@@ -1,8 +1,8 @@
 /* The dumps that `malloscope run` is asked to have the program write. */
-#ifndef MALLOSCOPE_CLI_DUMP_WISHES_H
-#define MALLOSCOPE_CLI_DUMP_WISHES_H
+#ifndef MALLOSCOPE_CLI_RUN_DUMP_OPTIONS_H
+#define MALLOSCOPE_CLI_RUN_DUMP_OPTIONS_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 struct dump_wishes {
     const char *pattern, *when, *signal; /* as given, NULL if not */

@@ -1,5 +1,5 @@
-#include "cli/elf_facts.h"
-#include "cli/memory.h"
+#include "cli/run/elf_facts.h"
+#include "base/memory.h"
 
 #include <gelf.h>
 #include <libelf.h>

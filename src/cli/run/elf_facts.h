@@ -1,8 +1,8 @@
 /* What an executable's ELF headers and symbols say about how it gets its memory. */
-#ifndef MALLOSCOPE_CLI_ELF_FACTS_H
-#define MALLOSCOPE_CLI_ELF_FACTS_H
+#ifndef MALLOSCOPE_CLI_RUN_ELF_FACTS_H
+#define MALLOSCOPE_CLI_RUN_ELF_FACTS_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-#include "cli/installed.h"
-#include "cli/memory.h"
+#include "cli/run/installed.h"
+#include "base/memory.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-#include "cli/junit.h"
-#include "cli/memory.h"
-#include "cli/text.h"
+#include "cli/run/junit.h"
+#include "base/memory.h"
+#include "cli/terminal/text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* JUnit XML: what CI systems show of tests. */
-#ifndef MALLOSCOPE_CLI_JUNIT_H
-#define MALLOSCOPE_CLI_JUNIT_H
+#ifndef MALLOSCOPE_CLI_RUN_JUNIT_H
+#define MALLOSCOPE_CLI_RUN_JUNIT_H
 
 #include <stddef.h>
 #include <stdio.h>

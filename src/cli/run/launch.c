@@ -1,5 +1,5 @@
-#include "cli/launch.h"
-#include "cli/memory.h"
+#include "cli/run/launch.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* Starting a program and standing in for it until it ends, as a shell's child would. */
-#ifndef MALLOSCOPE_CLI_LAUNCH_H
-#define MALLOSCOPE_CLI_LAUNCH_H
+#ifndef MALLOSCOPE_CLI_RUN_LAUNCH_H
+#define MALLOSCOPE_CLI_RUN_LAUNCH_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 struct launched {
     int pid;

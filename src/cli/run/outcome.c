@@ -1,10 +1,10 @@
-#include "cli/outcome.h"
-#include "cli/memory.h"
-#include "cli/message.h"
-#include "cli/summary.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "cli/run/outcome.h"
+#include "base/memory.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/summary.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <stdlib.h>
 #include <string.h>

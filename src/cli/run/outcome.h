@@ -1,6 +1,6 @@
 /* What came of a recording, when it ends: the figures in a few words, and what to do with it next. */
-#ifndef MALLOSCOPE_CLI_OUTCOME_H
-#define MALLOSCOPE_CLI_OUTCOME_H
+#ifndef MALLOSCOPE_CLI_RUN_OUTCOME_H
+#define MALLOSCOPE_CLI_RUN_OUTCOME_H
 
 /* `more` is a line to print before the advice, without its newline, or NULL. */
 void outcome_print(const char *path, double seconds, const char *more);

@@ -1,5 +1,5 @@
-#include "cli/output_pattern.h"
-#include "cli/memory.h"
+#include "cli/run/output_pattern.h"
+#include "base/memory.h"
 #include "core/recording.h"
 
 #include <errno.h>

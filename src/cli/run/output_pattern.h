@@ -1,10 +1,10 @@
 /* The pattern that names recordings: %p pid, %e program, %h host, %t time, %n counter, %% a percent sign. The
  * recorder expands it inside the program; here it is checked before the program starts, and the recordings
  * that came of it are found again. */
-#ifndef MALLOSCOPE_CLI_OUTPUT_PATTERN_H
-#define MALLOSCOPE_CLI_OUTPUT_PATTERN_H
+#ifndef MALLOSCOPE_CLI_RUN_OUTPUT_PATTERN_H
+#define MALLOSCOPE_CLI_RUN_OUTPUT_PATTERN_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-#include "cli/program.h"
-#include "cli/elf_facts.h"
-#include "cli/memory.h"
+#include "cli/run/program.h"
+#include "base/memory.h"
+#include "cli/run/elf_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* The program that is to be recorded: found as a shell would, and looked at before it runs. A preloaded
  * library cannot see every program; those it cannot see are told apart here, not by an empty recording
  * afterwards. */
-#ifndef MALLOSCOPE_CLI_PROGRAM_H
-#define MALLOSCOPE_CLI_PROGRAM_H
+#ifndef MALLOSCOPE_CLI_RUN_PROGRAM_H
+#define MALLOSCOPE_CLI_RUN_PROGRAM_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 /* The path of `command`, looked up in PATH unless it holds a slash. The caller frees `*ret_path`. */
 int program_find(const char *command, char **ret_path, struct problem *problem);

@@ -1,6 +1,6 @@
-#include "cli/library.h"
-#include "cli/installed.h"
-#include "cli/memory.h"
+#include "cli/run/recorder_library.h"
+#include "base/memory.h"
+#include "cli/run/installed.h"
 
 #include <errno.h>
 #include <limits.h>

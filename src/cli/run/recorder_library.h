@@ -1,8 +1,8 @@
 /* The recorder library that `run` preloads. */
-#ifndef MALLOSCOPE_CLI_LIBRARY_H
-#define MALLOSCOPE_CLI_LIBRARY_H
+#ifndef MALLOSCOPE_CLI_RUN_RECORDER_LIBRARY_H
+#define MALLOSCOPE_CLI_RUN_RECORDER_LIBRARY_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 /* MALLOSCOPE_LIBRARY if set; else libmalloscope.so beside the command (a build folder), in the lib folders
  * beside its bin folder, or where it was configured to be installed. LD_PRELOAD separates paths by blanks and

@@ -1,8 +1,8 @@
 /* Running a program and recording its heap. */
-#ifndef MALLOSCOPE_CLI_RUN_H
-#define MALLOSCOPE_CLI_RUN_H
+#ifndef MALLOSCOPE_CLI_RUN_RUN_H
+#define MALLOSCOPE_CLI_RUN_RUN_H
 
-#include "cli/gates.h"
+#include "cli/command/gates.h"
 
 /* Who judges gates: that takes names of code, and so more libraries than running a program does. */
 struct run_judge {

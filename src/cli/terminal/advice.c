@@ -1,7 +1,7 @@
-#include "cli/advice.h"
-#include "cli/memory.h"
-#include "cli/summary.h"
-#include "format/text.h"
+#include "cli/terminal/advice.h"
+#include "base/memory.h"
+#include "cli/terminal/summary.h"
+#include "format/utf8.h"
 #include "view/frames.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* What would make a report better next time: debug symbols, Python's own allocator switched off. */
-#ifndef MALLOSCOPE_CLI_ADVICE_H
-#define MALLOSCOPE_CLI_ADVICE_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_ADVICE_H
+#define MALLOSCOPE_CLI_TERMINAL_ADVICE_H
 
-#include "cli/load.h"
+#include "cli/input_output/load.h"
 #include "view/view.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "cli/leak_text.h"
-#include "cli/memory.h"
-#include "cli/units.h"
+#include "cli/terminal/leak_text.h"
+#include "base/memory.h"
+#include "cli/terminal/units.h"
 
 #include <string.h>
 

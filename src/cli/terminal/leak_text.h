@@ -1,6 +1,6 @@
 /* Why something is, or is not, likely a leak, in words. */
-#ifndef MALLOSCOPE_CLI_LEAK_TEXT_H
-#define MALLOSCOPE_CLI_LEAK_TEXT_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_LEAK_TEXT_H
+#define MALLOSCOPE_CLI_TERMINAL_LEAK_TEXT_H
 
 #include "view/leaks.h"
 

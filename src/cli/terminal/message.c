@@ -1,7 +1,7 @@
-#include "cli/message.h"
-#include "cli/memory.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
+#include "cli/terminal/message.h"
+#include "base/memory.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* What the command says on stderr. */
-#ifndef MALLOSCOPE_CLI_MESSAGE_H
-#define MALLOSCOPE_CLI_MESSAGE_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_MESSAGE_H
+#define MALLOSCOPE_CLI_TERMINAL_MESSAGE_H
 
-#include "model/problem.h"
+#include "base/problem.h"
 
 /* What to do next. */
 void message_hint(const char *text);

@@ -1,8 +1,8 @@
-#include "cli/plot.h"
-#include "cli/memory.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "cli/terminal/plot.h"
+#include "base/memory.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <math.h>
 #include <stdlib.h>

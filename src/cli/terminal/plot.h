@@ -8,8 +8,8 @@
  *
  * The top of a column is the most that was live at any moment of the time it stands for, so that a short peak
  * is seen however narrow its column is. */
-#ifndef MALLOSCOPE_CLI_PLOT_H
-#define MALLOSCOPE_CLI_PLOT_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_PLOT_H
+#define MALLOSCOPE_CLI_TERMINAL_PLOT_H
 
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
-#include "cli/progress.h"
-#include "cli/terminal.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
  * it is, with progress_step, the line is a bar. Nothing is drawn unless stderr is a terminal whose lines can
  * be erased again, and nothing is left of it at the end. The half second counts from the first of several
  * works. */
-#ifndef MALLOSCOPE_CLI_PROGRESS_H
-#define MALLOSCOPE_CLI_PROGRESS_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_PROGRESS_H
+#define MALLOSCOPE_CLI_TERMINAL_PROGRESS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

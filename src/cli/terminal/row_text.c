@@ -1,7 +1,7 @@
-#include "cli/row_text.h"
-#include "cli/memory.h"
-#include "cli/site_text.h"
-#include "cli/text.h"
+#include "cli/terminal/row_text.h"
+#include "base/memory.h"
+#include "cli/terminal/site_text.h"
+#include "cli/terminal/text.h"
 #include "view/short_name.h"
 
 char *row_heap_text(const struct view_row *row) {

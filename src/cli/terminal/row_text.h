@@ -1,8 +1,8 @@
 /* What the lines of a table are called. */
-#ifndef MALLOSCOPE_CLI_ROW_TEXT_H
-#define MALLOSCOPE_CLI_ROW_TEXT_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_ROW_TEXT_H
+#define MALLOSCOPE_CLI_TERMINAL_ROW_TEXT_H
 
-#include "cli/sheet.h"
+#include "cli/terminal/sheet.h"
 #include "view/view.h"
 
 /* Clean text of a name that the program gave, NULL for none. The caller frees it. */

@@ -1,6 +1,6 @@
-#include "cli/sheet.h"
-#include "cli/memory.h"
-#include "cli/text.h"
+#include "cli/terminal/sheet.h"
+#include "base/memory.h"
+#include "cli/terminal/text.h"
 
 #include <stdlib.h>
 #include <string.h>

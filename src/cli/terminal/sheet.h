@@ -1,10 +1,10 @@
 /* A table that fits its terminal: columns of figures, right-aligned, columns of words, left-aligned, and one
  * last column of names that takes what is left. When names would get too little room, the least important
  * columns are left out. */
-#ifndef MALLOSCOPE_CLI_SHEET_H
-#define MALLOSCOPE_CLI_SHEET_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_SHEET_H
+#define MALLOSCOPE_CLI_TERMINAL_SHEET_H
 
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-#include "cli/site_text.h"
-#include "cli/memory.h"
-#include "cli/text.h"
-#include "format/text.h"
+#include "cli/terminal/site_text.h"
+#include "base/memory.h"
+#include "cli/terminal/text.h"
+#include "format/utf8.h"
 #include "view/frames.h"
 #include "view/short_name.h"
 

@@ -1,9 +1,9 @@
 /* How a frame is named in tables, trees and stacks. */
-#ifndef MALLOSCOPE_CLI_SITE_TEXT_H
-#define MALLOSCOPE_CLI_SITE_TEXT_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_SITE_TEXT_H
+#define MALLOSCOPE_CLI_TERMINAL_SITE_TEXT_H
 
-#include "cli/load.h"
-#include "cli/sheet.h"
+#include "cli/input_output/load.h"
+#include "cli/terminal/sheet.h"
 #include "view/view.h"
 
 /* Name: the function, or the file, or the module, whichever is known first. Place: file and line, or the

@@ -1,9 +1,9 @@
-#include "cli/summary.h"
-#include "cli/memory.h"
-#include "cli/text.h"
-#include "cli/units.h"
-#include "format/text.h"
-#include "model/labels.h"
+#include "cli/terminal/summary.h"
+#include "base/memory.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
+#include "format/utf8.h"
+#include "model/stack_labels.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* The lines above a table: which program, its totals, how good the figures are, and what to be careful about.
  */
-#ifndef MALLOSCOPE_CLI_SUMMARY_H
-#define MALLOSCOPE_CLI_SUMMARY_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_SUMMARY_H
+#define MALLOSCOPE_CLI_TERMINAL_SUMMARY_H
 
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "model/model.h"
 #include "view/view.h"
 

@@ -1,5 +1,5 @@
-#include "cli/terminal.h"
-#include "cli/units.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/units.h"
 
 #include <langinfo.h>
 #include <locale.h>

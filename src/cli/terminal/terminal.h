@@ -1,6 +1,6 @@
 /* What the place we print to can show. */
-#ifndef MALLOSCOPE_CLI_TERMINAL_H
-#define MALLOSCOPE_CLI_TERMINAL_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_TERMINAL_H
+#define MALLOSCOPE_CLI_TERMINAL_TERMINAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-#include "cli/text.h"
-#include "cli/memory.h"
-#include "cli/terminal.h"
+#include "cli/terminal/text.h"
+#include "base/memory.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Text from programs, made fit for a terminal: names are untrusted, may hold anything, and must fit a width.
  */
-#ifndef MALLOSCOPE_CLI_TEXT_H
-#define MALLOSCOPE_CLI_TEXT_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_TEXT_H
+#define MALLOSCOPE_CLI_TERMINAL_TEXT_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#include "cli/units.h"
-#include "cli/terminal.h"
+#include "cli/terminal/units.h"
+#include "cli/terminal/terminal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Numbers as people read and write them: "12.3 MiB", "1,234", "1.25 s", "512K". */
-#ifndef MALLOSCOPE_CLI_UNITS_H
-#define MALLOSCOPE_CLI_UNITS_H
+#ifndef MALLOSCOPE_CLI_TERMINAL_UNITS_H
+#define MALLOSCOPE_CLI_TERMINAL_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What keys do to the state of `top`, and where its cursor is. */
-#include "cli/memory.h"
-#include "cli/top_state.h"
+#include "base/memory.h"
+#include "cli/top/top_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

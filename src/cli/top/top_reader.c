@@ -1,6 +1,6 @@
-#include "cli/top_reader.h"
-#include "cli/memory.h"
-#include "format/text.h"
+#include "cli/top/top_reader.h"
+#include "base/memory.h"
+#include "format/utf8.h"
 #include "model/source.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* Reads the recordings that `top` shows, again and again, and finds those of processes that come to them. */
-#ifndef MALLOSCOPE_CLI_TOP_READER_H
-#define MALLOSCOPE_CLI_TOP_READER_H
+#ifndef MALLOSCOPE_CLI_TOP_TOP_READER_H
+#define MALLOSCOPE_CLI_TOP_TOP_READER_H
 
-#include "cli/load.h"
-#include "cli/top_state.h"
-#include "model/running.h"
+#include "cli/input_output/load.h"
+#include "cli/top/top_state.h"
+#include "model/running_processes.h"
 
 #include <sys/stat.h>
 

@@ -1,9 +1,9 @@
-#include "cli/top_screen.h"
-#include "cli/memory.h"
-#include "cli/plot.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
-#include "cli/units.h"
+#include "cli/top/top_screen.h"
+#include "base/memory.h"
+#include "cli/terminal/plot.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* The screen of `malloscope top` as lines of text: what is on it is decided here, how it gets to a terminal
  * is not. */
-#ifndef MALLOSCOPE_CLI_TOP_SCREEN_H
-#define MALLOSCOPE_CLI_TOP_SCREEN_H
+#ifndef MALLOSCOPE_CLI_TOP_TOP_SCREEN_H
+#define MALLOSCOPE_CLI_TOP_TOP_SCREEN_H
 
-#include "cli/top_state.h"
+#include "cli/top/top_state.h"
 
 enum line_style { LINE_PLAIN, LINE_BAR, LINE_CURSOR, LINE_DIM, LINE_NOTE };
 

@@ -5,10 +5,10 @@
  * baseline keys ──────► sort, filter, cursor, ... └──► rows[]               the sites to be shown, in order:
  * derived, see top_arrange
  */
-#ifndef MALLOSCOPE_CLI_TOP_STATE_H
-#define MALLOSCOPE_CLI_TOP_STATE_H
+#ifndef MALLOSCOPE_CLI_TOP_TOP_STATE_H
+#define MALLOSCOPE_CLI_TOP_TOP_STATE_H
 
-#include "cli/site_text.h"
+#include "cli/terminal/site_text.h"
 #include "view/view.h"
 
 #define TOP_WINDOW 5   /* growth is measured from so many readings ago */

@@ -21,8 +21,8 @@
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
-#include "core/unnoticed.h"
-#include "hook/hooks.h"
+#include "platform/caller_state.h"
+#include "record/intercept/hooks.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

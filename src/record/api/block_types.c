@@ -1,19 +1,19 @@
 #define MSCOPE_LINKED
-#include "hook/retype.h"
+#include "record/api/block_types.h"
 
 #include "core/events.h"
 #include "core/live_table.h"
-#include "core/names.h"
+#include "core/name_table.h"
 #include "core/stack_table.h"
-#include "core/unnoticed.h"
-#include "hook/filter.h"
-#include "hook/hooks.h"
-#include "hook/mark.h"
-#include "hook/own_heaps.h"
-#include "hook/real.h"
-#include "hook/recorder.h"
-#include "hook/state.h"
 #include "malloscope.h"
+#include "platform/caller_state.h"
+#include "record/api/own_heaps.h"
+#include "record/intercept/hooks.h"
+#include "record/intercept/real_allocator.h"
+#include "record/sample/address_filter.h"
+#include "record/sample/mark.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack) {
     struct recording *recording = &recorder.recording;

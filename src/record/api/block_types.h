@@ -1,6 +1,6 @@
 /* What is learned of a block after it was sampled. */
-#ifndef MALLOSCOPE_HOOK_RETYPE_H
-#define MALLOSCOPE_HOOK_RETYPE_H
+#ifndef MALLOSCOPE_RECORD_API_BLOCK_TYPES_H
+#define MALLOSCOPE_RECORD_API_BLOCK_TYPES_H
 
 #include <stdbool.h>
 #include <stdint.h>

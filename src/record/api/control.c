@@ -1,20 +1,20 @@
 /* The life of a recording as the program commands it (malloscope.h). */
 #define MSCOPE_LINKED
-#include "core/counter.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
-#include "hook/hooks.h"
-#include "hook/options.h"
-#include "hook/own_heaps.h"
-#include "hook/python.h"
-#include "hook/recorder.h"
-#include "hook/scopes.h"
-#include "hook/state.h"
-#include "hook/takeover.h"
-#include "hook/triggers.h"
 #include "malloscope.h"
+#include "platform/counter.h"
+#include "record/api/own_heaps.h"
+#include "record/api/scopes.h"
+#include "record/dump/dump_triggers.h"
+#include "record/intercept/got_takeover.h"
+#include "record/intercept/hooks.h"
+#include "record/life/options.h"
+#include "record/python/python.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <errno.h>
 #include <stddef.h>

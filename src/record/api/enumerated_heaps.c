@@ -3,14 +3,14 @@
  * Every type of such a heap has a stack record of its own, without a call stack. Nothing is known of single
  * allocations: the figures of a record are raised or lowered to what was listed, as if the difference had
  * been allocated or freed between two readings. */
-#include "hook/own_heaps.h"
+#include "record/api/own_heaps.h"
 
 #include "core/events.h"
-#include "core/names.h"
-#include "core/pages.h"
+#include "core/name_table.h"
 #include "core/stack_table.h"
-#include "hook/enumerated.h"
-#include "hook/state.h"
+#include "platform/pages.h"
+#include "record/api/enumerated_heaps.h"
+#include "record/sample/recorder_state.h"
 
 #define TYPES_MOST 1024u /* of a heap that are told apart; others are listed without */
 

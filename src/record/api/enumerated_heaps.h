@@ -1,6 +1,6 @@
 /* Heaps whose allocators list what is live, instead of reporting each block. */
-#ifndef MALLOSCOPE_HOOK_ENUMERATED_H
-#define MALLOSCOPE_HOOK_ENUMERATED_H
+#ifndef MALLOSCOPE_RECORD_API_ENUMERATED_HEAPS_H
+#define MALLOSCOPE_RECORD_API_ENUMERATED_HEAPS_H
 
 #ifndef MSCOPE_LINKED
 #define MSCOPE_LINKED

@@ -1,19 +1,19 @@
 #define MSCOPE_LINKED
-#include "hook/own_heaps.h"
+#include "record/api/own_heaps.h"
 
-#include "core/counter.h"
 #include "core/events.h"
-#include "core/heaps.h"
-#include "core/names.h"
+#include "core/heap_table.h"
+#include "core/name_table.h"
 #include "core/sampler.h"
-#include "core/unnoticed.h"
-#include "hook/enumerated.h"
-#include "hook/filter.h"
-#include "hook/hooks.h"
-#include "hook/recorder.h"
-#include "hook/retype.h"
-#include "hook/state.h"
 #include "malloscope.h"
+#include "platform/caller_state.h"
+#include "platform/counter.h"
+#include "record/api/block_types.h"
+#include "record/api/enumerated_heaps.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/address_filter.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <assert.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * An allocation is sampled as malloc's are, and shares one countdown per thread with all other heaps, in
  * units of which a heap's mean interval is HEAP_UNITS: a heap of rate r charges size × HEAP_UNITS / r.
  * Sampled blocks stay as they are and are found by heap and address. */
-#ifndef MALLOSCOPE_HOOK_OWN_HEAPS_H
-#define MALLOSCOPE_HOOK_OWN_HEAPS_H
+#ifndef MALLOSCOPE_RECORD_API_OWN_HEAPS_H
+#define MALLOSCOPE_RECORD_API_OWN_HEAPS_H
 
 #define OWN_HEAPS 1024 /* the entry code compares with it; 0 is no heap */
 

@@ -6,12 +6,12 @@
  * interval goes on to its end, at the rate that it was drawn at: each allocation is sampled with the chance
  * that its weight assumes. */
 #define MSCOPE_LINKED
-#include "core/counter.h"
-#include "core/heaps.h"
-#include "core/unnoticed.h"
-#include "hook/hooks.h"
-#include "hook/state.h"
+#include "core/heap_table.h"
 #include "malloscope.h"
+#include "platform/caller_state.h"
+#include "platform/counter.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder_state.h"
 
 /* The heap of this rate, which may have been in use before. */
 static uint32_t heap_of(uint64_t rate) {

@@ -1,14 +1,14 @@
 #define MSCOPE_LINKED
-#include "hook/scopes.h"
+#include "record/api/scopes.h"
 
-#include "core/names.h"
-#include "core/pages.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
-#include "hook/hooks.h"
-#include "hook/recorder.h"
-#include "hook/state.h"
+#include "core/name_table.h"
 #include "malloscope.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
+#include "platform/system.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <sys/prctl.h>
 

@@ -7,8 +7,8 @@
  *     main ─ serve ─ ‹request› ─ handle ─ parse ─ ‹json› ─ malloc
  *
  * Of very deep ones the outer SCOPES_KEPT are kept. */
-#ifndef MALLOSCOPE_HOOK_SCOPES_H
-#define MALLOSCOPE_HOOK_SCOPES_H
+#ifndef MALLOSCOPE_RECORD_API_SCOPES_H
+#define MALLOSCOPE_RECORD_API_SCOPES_H
 
 #ifndef MSCOPE_LINKED
 #define MSCOPE_LINKED

@@ -1,12 +1,12 @@
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
-#include "core/system.h"
-#include "hook/dump.h"
-#include "hook/hooks.h"
-#include "hook/options.h"
-#include "hook/own_heaps.h"
-#include "hook/state.h"
+#include "platform/system.h"
+#include "record/api/own_heaps.h"
+#include "record/dump/dump.h"
+#include "record/intercept/hooks.h"
+#include "record/life/options.h"
+#include "record/sample/recorder_state.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,11 +3,11 @@
  *
  * The recording is only read, never changed, so a dump can be made at any moment: in a signal handler that
  * interrupts the recorder, or while other threads go on allocating. */
-#ifndef MALLOSCOPE_HOOK_DUMP_H
-#define MALLOSCOPE_HOOK_DUMP_H
+#ifndef MALLOSCOPE_RECORD_DUMP_DUMP_H
+#define MALLOSCOPE_RECORD_DUMP_DUMP_H
 
 #include "core/arena.h"
-#include "hook/dump_file.h"
+#include "record/dump/dump_file.h"
 
 enum dump_format { DUMP_RECORDING, DUMP_HEAP };
 

@@ -1,6 +1,6 @@
-#include "hook/dump_file.h"
+#include "record/dump/dump_file.h"
 
-#include "core/system.h"
+#include "platform/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* The file of a dump: it appears whole or not at all, since it is written under another name in the same
  * folder and renamed. Nothing here allocates, takes a lock or touches errno; it may run in a signal handler,
  * also on a small stack. */
-#ifndef MALLOSCOPE_HOOK_DUMP_FILE_H
-#define MALLOSCOPE_HOOK_DUMP_FILE_H
+#ifndef MALLOSCOPE_RECORD_DUMP_DUMP_FILE_H
+#define MALLOSCOPE_RECORD_DUMP_DUMP_FILE_H
 
 #include "core/arena.h"
 

@@ -10,9 +10,9 @@
  * before the address, the leaf at the address or one byte before it: callers are written as they are (return
  * addresses), the leaf one less. The values are estimates, for readers to take as they are. */
 #include "core/stack_table.h"
-#include "core/system.h"
 #include "core/table.h"
-#include "hook/dump.h"
+#include "platform/system.h"
+#include "record/dump/dump.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
  * whatever one part refers to is in a part that is copied later. The copy goes through a small buffer to its
  * own place in the file; long stretches of zeros are left out. */
 #include "core/live_table.h"
-#include "core/memory.h"
-#include "core/system.h"
 #include "core/table.h"
-#include "hook/dump.h"
+#include "platform/safe_read.h"
+#include "platform/system.h"
+#include "record/dump/dump.h"
 
 #include <errno.h>
 #include <string.h>

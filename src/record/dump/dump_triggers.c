@@ -1,15 +1,15 @@
-#include "hook/triggers.h"
+#include "record/dump/dump_triggers.h"
 
-#include "core/counter.h"
-#include "core/dump_when.h"
+#include "base/dump_schedule.h"
 #include "core/events.h"
 #include "core/heap_size.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/sampler.h"
-#include "core/system.h"
-#include "hook/dump.h"
-#include "hook/options.h"
-#include "hook/state.h"
+#include "platform/counter.h"
+#include "platform/system.h"
+#include "record/dump/dump.h"
+#include "record/life/options.h"
+#include "record/sample/recorder_state.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * There is no thread for that. What is due by bytes or time is written by the thread whose sample finds it
  * due, so a program that does not allocate does not dump; what a signal asks for, by the thread that gets
  * the signal. Of those never two at once: the second is left out. */
-#ifndef MALLOSCOPE_HOOK_TRIGGERS_H
-#define MALLOSCOPE_HOOK_TRIGGERS_H
+#ifndef MALLOSCOPE_RECORD_DUMP_DUMP_TRIGGERS_H
+#define MALLOSCOPE_RECORD_DUMP_DUMP_TRIGGERS_H
 
 #include "core/events.h"
 

@@ -1,6 +1,6 @@
-/* The early heap: for what is allocated before the allocator is known (real.h). */
-#include "hook/mark.h"
-#include "hook/real.h"
+/* The early heap: for what is allocated before the allocator is known (real_allocator.h). */
+#include "record/intercept/real_allocator.h"
+#include "record/sample/mark.h"
 
 #include <errno.h>
 #include <stdatomic.h>

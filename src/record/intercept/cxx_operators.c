@@ -1,8 +1,8 @@
-#include "hook/operators.h"
+#include "record/intercept/cxx_operators.h"
 
-#include "hook/earlier.h"
-#include "hook/hooks.h"
-#include "hook/real.h"
+#include "record/intercept/hooks.h"
+#include "record/intercept/real_allocator.h"
+#include "record/intercept/search_order.h"
 
 #include <dlfcn.h>
 #include <link.h>

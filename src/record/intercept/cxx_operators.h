@@ -13,8 +13,8 @@
  * A program may define some of the forms and rely on the C++ library's others to call them. So ours serve
  * only if every form that the program would find is ours, and every form behind ours the C++ library's or the
  * allocator's. */
-#ifndef MALLOSCOPE_HOOK_OPERATORS_H
-#define MALLOSCOPE_HOOK_OPERATORS_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_CXX_OPERATORS_H
+#define MALLOSCOPE_RECORD_INTERCEPT_CXX_OPERATORS_H
 
 /* The forms in the order of the tables; the entry code makes one function of each. */
 #define OPERATORS_NEW(X)                                                                                     \

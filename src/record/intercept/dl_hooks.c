@@ -4,9 +4,9 @@
  * to know: another one may take the place (unwind.h). dlclose, unlike dlopen, does not care who calls it, so
  * it can be called from here. Most closings unmap nothing, because the library is still in use: the loader's
  * count of what it has unmapped tells. */
-#include "hook/hooks.h"
-#include "hook/python.h"
-#include "hook/takeover.h"
+#include "record/intercept/got_takeover.h"
+#include "record/intercept/hooks.h"
+#include "record/python/python.h"
 #include "unwind/unwind.h"
 
 #include <dlfcn.h>

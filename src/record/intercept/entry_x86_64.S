@@ -12,11 +12,11 @@
  * The cold paths call hooks.c with one more argument: the caller's registers, from which its stack is walked. They
  * put the countdown back first, so that the C code decides on its own. */
 
-#include "hook/filter.h"
-#include "hook/mark.h"
-#include "hook/operators.h"
-#include "hook/own_heaps.h"
-#include "hook/real.h"
+#include "record/sample/address_filter.h"
+#include "record/sample/mark.h"
+#include "record/intercept/cxx_operators.h"
+#include "record/api/own_heaps.h"
+#include "record/intercept/real_allocator.h"
 
 #include <sys/syscall.h>
 
@@ -24,7 +24,7 @@
 #define CLONE_SETTLS 0x80000
 
 #ifdef MALLOSCOPE_STATIC
-/* Where the linker sends the calls of a program that is linked statically (real_static.c). */
+/* Where the linker sends the calls of a program that is linked statically (real_allocator_static.c). */
 #define malloc __wrap_malloc
 #define free __wrap_free
 #define calloc __wrap_calloc
@@ -148,7 +148,7 @@ free_here:
 1:	jmp	hook_malloc_usable_size
 	end_function hook_usable_size_marked
 
-/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (filter.h)
+/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (address_filter.h)
  * does not know was not sampled. */
 .macro filter_test
 	imul	$FILTER_FACTOR, %rdi, %rax
@@ -366,7 +366,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jmp	*hook_dlopen(%rip)
 	end_function dlopen
 
-/* For takeover.c alone. dlsym, too, chooses by its caller's address. */
+/* For got_takeover.c alone. dlsym, too, chooses by its caller's address. */
 	.hidden	taken_dlsym
 	function taken_dlsym
 	push	%rdi

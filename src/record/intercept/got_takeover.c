@@ -1,8 +1,8 @@
-#include "hook/takeover.h"
+#include "record/intercept/got_takeover.h"
 
-#include "core/unnoticed.h"
-#include "hook/earlier.h"
-#include "hook/real.h"
+#include "platform/caller_state.h"
+#include "record/intercept/real_allocator.h"
+#include "record/intercept/search_order.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -10,8 +10,8 @@
  * dlopen chooses by its caller's address where it searches, so it cannot be called from here to look at what
  * is new when it returns. What comes next instead is dlsym, without which nothing in a new library can be
  * called: it looks first whether there are new modules. */
-#ifndef MALLOSCOPE_HOOK_TAKEOVER_H
-#define MALLOSCOPE_HOOK_TAKEOVER_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_GOT_TAKEOVER_H
+#define MALLOSCOPE_RECORD_INTERCEPT_GOT_TAKEOVER_H
 
 /* All modules that are there now. May be repeated: what is taken over already stays so. Nothing happens where
  * calls arrive without that. */
@@ -20,7 +20,7 @@ void takeover_begin(void);
 /* Every address is put back as it was. */
 void takeover_end(void);
 
-/* dlclose and _exit, by names that no other library can have (libraries.c, process.c). */
+/* dlclose and _exit, by names that no other library can have (dl_hooks.c, exit.c). */
 int ours_dlclose(void *library);
 _Noreturn void ours_exit(int status);
 

@@ -6,13 +6,13 @@
  *
  * errno stays as the allocator leaves it: the recorder restores it around its own system calls (unnoticed.h).
  */
-#include "hook/hooks.h"
+#include "record/intercept/hooks.h"
 #include "core/arena.h"
-#include "hook/filter.h"
-#include "hook/mark.h"
-#include "hook/nested.h"
-#include "hook/real.h"
-#include "hook/recorder.h"
+#include "record/intercept/nested_calls.h"
+#include "record/intercept/real_allocator.h"
+#include "record/sample/address_filter.h"
+#include "record/sample/mark.h"
+#include "record/sample/recorder.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -108,7 +108,7 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
     if (unmarked() == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
-    /* Relaxed: filter.h says why. */
+    /* Relaxed: address_filter.h says why. */
     if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
     if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
     filter_remove(block);

@@ -1,6 +1,6 @@
 /* What the recorder tells the hooks. */
-#ifndef MALLOSCOPE_HOOK_HOOKS_H
-#define MALLOSCOPE_HOOK_HOOKS_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_HOOKS_H
+#define MALLOSCOPE_RECORD_INTERCEPT_HOOKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 /* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
 enum unmarked {
     UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */
-    UNMARKED_FILTER,  /* it may have been sampled if the filter knows it (filter.h) */
+    UNMARKED_FILTER,  /* it may have been sampled if the filter knows it (address_filter.h) */
     UNMARKED_IGNORE,  /* it was not sampled, unless it begins a page and the filter knows it */
 };
 

@@ -1,6 +1,6 @@
-#include "hook/libc_names.h"
+#include "record/intercept/libc_names.h"
 
-#include "hook/real.h"
+#include "record/intercept/real_allocator.h"
 
 #define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
 

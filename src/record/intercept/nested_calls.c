@@ -1,10 +1,10 @@
-#include "hook/nested.h"
+#include "record/intercept/nested_calls.h"
 
-#include "core/counter.h"
-#include "hook/earlier.h"
-#include "hook/real.h"
-#include "hook/recorder.h"
-#include "hook/state.h"
+#include "platform/counter.h"
+#include "record/intercept/real_allocator.h"
+#include "record/intercept/search_order.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <string.h>
 

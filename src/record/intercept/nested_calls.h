@@ -6,8 +6,8 @@
  * Where the allocator's file refers to such names, its functions but malloc are called through others that
  * note from which place on the stack on the thread is inside it, and put the thread's countdown back at the
  * end. */
-#ifndef MALLOSCOPE_HOOK_NESTED_H
-#define MALLOSCOPE_HOOK_NESTED_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_NESTED_CALLS_H
+#define MALLOSCOPE_RECORD_INTERCEPT_NESTED_CALLS_H
 
 #include "unwind/unwind.h"
 

@@ -1,10 +1,10 @@
-#include "hook/real.h"
+#include "record/intercept/real_allocator.h"
 
-#include "core/maps.h"
-#include "hook/earlier.h"
-#include "hook/libc_names.h"
-#include "hook/nested.h"
-#include "hook/operators.h"
+#include "platform/maps.h"
+#include "record/intercept/cxx_operators.h"
+#include "record/intercept/libc_names.h"
+#include "record/intercept/nested_calls.h"
+#include "record/intercept/search_order.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

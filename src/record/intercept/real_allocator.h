@@ -3,8 +3,8 @@
  * The table is filled on first use. What the look-up itself allocates comes from the early heap, which takes
  * its memory from the kernel and cannot run dry; its blocks are marked, so that free and realloc know them.
  */
-#ifndef MALLOSCOPE_HOOK_REAL_H
-#define MALLOSCOPE_HOOK_REAL_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_REAL_ALLOCATOR_H
+#define MALLOSCOPE_RECORD_INTERCEPT_REAL_ALLOCATOR_H
 
 /* Where the entry code finds those it jumps to. */
 #define REAL_MALLOC         0
@@ -61,7 +61,7 @@ bool real_ready(void);
 const char *real_module(void);
 bool real_is_libc(void);
 
-/* The library was opened after the program's start: calls do not arrive here by themselves (takeover.h). */
+/* The library was opened after the program's start: calls do not arrive here by themselves (got_takeover.h). */
 bool real_is_late(void);
 
 /* The executable brings a malloc of its own: nothing of its heap can be recorded. */

@@ -1,8 +1,8 @@
 /* The allocator behind the hooks in a program that is linked statically. The linker puts the hooks in front
  * of it (--wrap=malloc and so on): calls of malloc arrive at __wrap_malloc, and __real_malloc is the malloc
  * that they meant. Without these options the program does not link: better than to record nothing. */
-#include "hook/nested.h"
-#include "hook/real.h"
+#include "record/intercept/nested_calls.h"
+#include "record/intercept/real_allocator.h"
 
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "hook/earlier.h"
+#include "record/intercept/search_order.h"
 
 #include <link.h>
 #include <stdint.h>

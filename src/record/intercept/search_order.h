@@ -4,8 +4,8 @@
  *
  * The linker's list is read without its lock. That is for the start, when there is one thread or the linker
  * is at work on this library; later only within dl_iterate_phdr. */
-#ifndef MALLOSCOPE_HOOK_EARLIER_H
-#define MALLOSCOPE_HOOK_EARLIER_H
+#ifndef MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
+#define MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
 
 #include <link.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* Forks that run no fork handlers: _Fork, clone with memory of its own, and these as bare system calls. What
  * the handlers do is done here. Others (clone3, assembly) are noticed at the child's first event, which then
  * inherits nothing (fork.c). */
-#include "core/system.h"
-#include "hook/hooks.h"
-#include "hook/state.h"
+#include "platform/system.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder_state.h"
 
 #include <dlfcn.h>
 #include <sched.h>

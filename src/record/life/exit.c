@@ -1,12 +1,12 @@
 /* The end of the process: what lives in thread-local storage goes into the recording. */
-#include "core/memory.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
-#include "hook/hooks.h"
-#include "hook/recorder.h"
-#include "hook/state.h"
-#include "hook/takeover.h"
-#include "hook/triggers.h"
+#include "platform/caller_state.h"
+#include "platform/safe_read.h"
+#include "platform/system.h"
+#include "record/dump/dump_triggers.h"
+#include "record/intercept/got_takeover.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ __attribute__((destructor)) static void end_process(void) {
 }
 
 #ifdef MALLOSCOPE_STATIC
-#define _exit __wrap__exit /* real_static.c */
+#define _exit __wrap__exit /* real_allocator_static.c */
 #define _Exit __wrap__Exit
 #endif
 

@@ -9,23 +9,23 @@
  *
  * The live table itself cannot be read in the child: the parent's threads go on changing it, in memory that
  * the two share. */
-#include "core/codes.h"
+#include "core/code_table.h"
 #include "core/events.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/live_table.h"
-#include "core/modules.h"
-#include "core/names.h"
-#include "core/pages.h"
+#include "core/module_table.h"
+#include "core/name_table.h"
 #include "core/stack_table.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
-#include "hook/memo.h"
-#include "hook/own_heaps.h"
-#include "hook/recorder.h"
-#include "hook/scopes.h"
-#include "hook/scratch.h"
-#include "hook/sets.h"
-#include "hook/state.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
+#include "platform/system.h"
+#include "record/api/own_heaps.h"
+#include "record/api/scopes.h"
+#include "record/sample/capture_buffers.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
+#include "record/walkcache/growing_sets.h"
+#include "record/walkcache/walk_cache.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "hook/options.h"
+#include "record/life/options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What the recorder is told by the environment, and the name of the recording. */
-#ifndef MALLOSCOPE_HOOK_OPTIONS_H
-#define MALLOSCOPE_HOOK_OPTIONS_H
+#ifndef MALLOSCOPE_RECORD_LIFE_OPTIONS_H
+#define MALLOSCOPE_RECORD_LIFE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

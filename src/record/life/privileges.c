@@ -1,8 +1,8 @@
 /* A program that gives up its privileges or changes its root may not be able to open the file of its
  * recording afterwards, and so not to let it grow: it gets space ahead. */
-#include "core/unnoticed.h"
-#include "hook/hooks.h"
-#include "hook/state.h"
+#include "platform/caller_state.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder_state.h"
 #include "unwind/unwind.h"
 
 #include <dlfcn.h>

@@ -5,9 +5,9 @@
  * are still allowed, the recording gets space ahead; from then on the recorder makes none (system.h), goes on
  * in that space, and drops what does not fit. The strict mode, which forbids even the processor's clock, ends
  * the recording. Where only files are out of reach, calls may fail, and space ahead is all that is needed. */
-#include "core/system.h"
-#include "hook/hooks.h"
-#include "hook/state.h"
+#include "platform/system.h"
+#include "record/intercept/hooks.h"
+#include "record/sample/recorder_state.h"
 
 #include <linux/seccomp.h>
 #include <sched.h>

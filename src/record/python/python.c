@@ -1,7 +1,7 @@
-#include "core/maps.h"
 #include "core/recording.h"
-#include "hook/python_internals.h"
-#include "hook/python_objects.h"
+#include "platform/maps.h"
+#include "record/python/python_internals.h"
+#include "record/python/python_objects.h"
 #include "unwind/unwind.h"
 
 #include <limits.h>

@@ -9,8 +9,8 @@
  *
  * From 3.11 on one such function interprets a run of frames. Which function a run belongs to is told by an
  * address: something of the run lies in the function's part of the C stack. */
-#ifndef MALLOSCOPE_HOOK_PYTHON_H
-#define MALLOSCOPE_HOOK_PYTHON_H
+#ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_H
+#define MALLOSCOPE_RECORD_PYTHON_PYTHON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-#include "core/codes.h"
-#include "core/names.h"
-#include "core/unnoticed.h"
-#include "hook/python_internals.h"
-#include "hook/python_lines.h"
-#include "hook/state.h"
+#include "core/code_table.h"
+#include "core/name_table.h"
+#include "platform/caller_state.h"
+#include "record/python/python_internals.h"
+#include "record/python/python_lines.h"
+#include "record/sample/recorder_state.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-#include "hook/python_find.h"
-#include "hook/real.h"
+#include "record/python/python_find.h"
+#include "record/intercept/real_allocator.h"
 
-#include "hook/earlier.h"
+#include "record/intercept/search_order.h"
 
 #include <dlfcn.h>
 #include <link.h>

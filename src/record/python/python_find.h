@@ -1,6 +1,6 @@
 /* Where the interpreter is, by the names that it exports. */
-#ifndef MALLOSCOPE_HOOK_PYTHON_FIND_H
-#define MALLOSCOPE_HOOK_PYTHON_FIND_H
+#ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_FIND_H
+#define MALLOSCOPE_RECORD_PYTHON_PYTHON_FIND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* What the files that read the interpreter (python*.c) share: where it is, and what is read of its frames. */
-#ifndef MALLOSCOPE_HOOK_PYTHON_INTERNALS_H
-#define MALLOSCOPE_HOOK_PYTHON_INTERNALS_H
+#ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_INTERNALS_H
+#define MALLOSCOPE_RECORD_PYTHON_PYTHON_INTERNALS_H
 
-#include "hook/python.h"
-#include "hook/python_find.h"
-#include "hook/python_layout.h"
+#include "record/python/python.h"
+#include "record/python/python_find.h"
+#include "record/python/python_layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "hook/python_layout.h"
+#include "record/python/python_layout.h"
 
 #include <string.h>
 

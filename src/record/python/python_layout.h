@@ -2,8 +2,8 @@
  *
  * They belong to the ABI of a minor version: extension modules would break if they moved. From 3.13 on the
  * interpreter describes itself, in a table for debuggers (_Py_DebugOffsets) with which _PyRuntime begins. */
-#ifndef MALLOSCOPE_HOOK_PYTHON_LAYOUT_H
-#define MALLOSCOPE_HOOK_PYTHON_LAYOUT_H
+#ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_LAYOUT_H
+#define MALLOSCOPE_RECORD_PYTHON_PYTHON_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "hook/python_lines.h"
+#include "record/python/python_lines.h"
 
 /* 3.8 and 3.9: pairs of bytes. So many bytes further on, the line changes by so many. */
 static int64_t by_pairs_of_steps(const struct line_table *table, uint32_t offset) {

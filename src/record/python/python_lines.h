@@ -1,6 +1,6 @@
 /* Line numbers of Python code, from the tables that the interpreter keeps with it. */
-#ifndef MALLOSCOPE_HOOK_PYTHON_LINES_H
-#define MALLOSCOPE_HOOK_PYTHON_LINES_H
+#ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_LINES_H
+#define MALLOSCOPE_RECORD_PYTHON_PYTHON_LINES_H
 
 #include <stddef.h>
 #include <stdint.h>

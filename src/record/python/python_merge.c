@@ -1,4 +1,4 @@
-#include "hook/python_internals.h"
+#include "record/python/python_internals.h"
 
 static void emit(struct native_stack *merged, uint64_t frame, uint64_t place) {
     merged->frames[merged->count] = frame;

@@ -1,14 +1,14 @@
 #define MSCOPE_LINKED
-#include "hook/python_objects.h"
+#include "record/python/python_objects.h"
 
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/sampler.h"
-#include "hook/mark.h"
-#include "hook/own_heaps.h"
-#include "hook/real.h"
-#include "hook/recorder.h"
-#include "hook/state.h"
 #include "malloscope.h"
+#include "record/api/own_heaps.h"
+#include "record/intercept/real_allocator.h"
+#include "record/sample/mark.h"
+#include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

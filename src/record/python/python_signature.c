@@ -11,9 +11,9 @@
  * That a frame is as it was says nothing of its callers: another call may have taken the same place. So all
  * are compared, but by addresses that are known before, so that no comparison waits for another; what changes
  * is mostly the innermost. */
-#include "core/pages.h"
-#include "core/unnoticed.h"
-#include "hook/python_internals.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
+#include "record/python/python_internals.h"
 
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
 /* A program that is linked statically has no interpreter that could be found. */
-#include "hook/python.h"
+#include "record/python/python.h"
 
 python_walk *_Atomic hook_python_walk;
 python_sign *hook_python_sign;

@@ -1,6 +1,6 @@
-#include "core/memory.h"
-#include "hook/python_internals.h"
-#include "unwind/output.h"
+#include "platform/safe_read.h"
+#include "record/python/python_internals.h"
+#include "unwind/frame_output.h"
 
 #include <pthread.h>
 

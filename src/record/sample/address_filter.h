@@ -4,8 +4,8 @@
  * search the address index for every block. The filter is an array of small counters, found by a hash of the
  * address: where it says 0 no sampled block has that hash. With n live samples a free is searched for in vain
  * n times in 65,536. A counter that has reached its maximum stays there. */
-#ifndef MALLOSCOPE_HOOK_FILTER_H
-#define MALLOSCOPE_HOOK_FILTER_H
+#ifndef MALLOSCOPE_RECORD_SAMPLE_ADDRESS_FILTER_H
+#define MALLOSCOPE_RECORD_SAMPLE_ADDRESS_FILTER_H
 
 #define FILTER_FACTOR 0x5bd1e995 /* odd; the entry code multiplies by it too */
 #define FILTER_SHIFT  16         /* of the product's lower 32 bits the upper 16 count */

@@ -1,6 +1,6 @@
-#include "hook/scratch.h"
-#include "core/pages.h"
-#include "core/system.h"
+#include "record/sample/capture_buffers.h"
+#include "platform/pages.h"
+#include "platform/system.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

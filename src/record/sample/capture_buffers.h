@@ -1,7 +1,7 @@
 /* Buffers for stack capture: the thread's own stack may be too small to hold one (a signal handler's, for
  * instance). A bounded pool; taking one is one exchange, and when all are taken the sample is dropped. */
-#ifndef MALLOSCOPE_HOOK_SCRATCH_H
-#define MALLOSCOPE_HOOK_SCRATCH_H
+#ifndef MALLOSCOPE_RECORD_SAMPLE_CAPTURE_BUFFERS_H
+#define MALLOSCOPE_RECORD_SAMPLE_CAPTURE_BUFFERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * marked block never begins a page: free() must not look at the word before such a block, because with some
  * allocators the page before is not mapped. The mark tells all that is needed to free the block, whatever has
  * become of the recording. */
-#ifndef MALLOSCOPE_HOOK_MARK_H
-#define MALLOSCOPE_HOOK_MARK_H
+#ifndef MALLOSCOPE_RECORD_SAMPLE_MARK_H
+#define MALLOSCOPE_RECORD_SAMPLE_MARK_H
 
 /* Sign-extended by the processor from 32 bits: no allocator's size. The entry code compares with it. */
 #define MARK_IMMEDIATE -0x5a3c1e79
@@ -65,7 +65,8 @@ static inline uint64_t mark_check(const struct mark *mark) {
     return sum * UINT64_C(0x9e3779b97f4a7c15) >> 48;
 }
 
-#define DISTANCE_EARLY 1u /* in place of a distance: a block of the early heap (real.h), never given back */
+#define DISTANCE_EARLY                                                                                       \
+    1u /* in place of a distance: a block of the early heap (real_allocator.h), never given back */
 
 /* Marks the block that begins `distance` bytes (32 to 65535) after its base. */
 static inline void mark_set_as(void *block, uint64_t distance, const struct sample *sample, uint64_t kind) {

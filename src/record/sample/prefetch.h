@@ -4,13 +4,13 @@
  * recorder's memory out of the processor's caches: a sample waits for memory and does little else. Whatever
  * is known to be needed is asked for at once, instead of one after the other. These are hints: an address
  * that is not mapped any more does no harm. */
-#ifndef MALLOSCOPE_HOOK_AHEAD_H
-#define MALLOSCOPE_HOOK_AHEAD_H
+#ifndef MALLOSCOPE_RECORD_SAMPLE_PREFETCH_H
+#define MALLOSCOPE_RECORD_SAMPLE_PREFETCH_H
 
-#include "core/counter.h"
 #include "core/live_table.h"
 #include "core/stack_table.h"
-#include "hook/state.h"
+#include "platform/counter.h"
+#include "record/sample/recorder_state.h"
 
 #define CACHE_LINE   64
 #define FRAMES_AHEAD 32 /* of the last stack */

@@ -1,21 +1,21 @@
-#include "hook/recorder.h"
+#include "record/sample/recorder.h"
 
-#include "core/counter.h"
 #include "core/events.h"
-#include "core/heaps.h"
+#include "core/heap_table.h"
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
-#include "hook/ahead.h"
-#include "hook/mark.h"
-#include "hook/memo.h"
-#include "hook/python.h"
-#include "hook/scopes.h"
-#include "hook/scratch.h"
-#include "hook/state.h"
-#include "hook/triggers.h"
+#include "platform/caller_state.h"
+#include "platform/counter.h"
+#include "platform/system.h"
+#include "record/api/scopes.h"
+#include "record/dump/dump_triggers.h"
+#include "record/python/python.h"
+#include "record/sample/capture_buffers.h"
+#include "record/sample/mark.h"
+#include "record/sample/prefetch.h"
+#include "record/sample/recorder_state.h"
+#include "record/walkcache/walk_cache.h"
 
 #include <string.h>
 #include <sys/prctl.h>
@@ -137,7 +137,7 @@ void recorder_start(void) {
 
 /* ---- the sample ---- */
 
-/* Whether frames are missing in the middle (unwind/output.h). */
+/* Whether frames are missing in the middle (unwind/frame_output.h). */
 static bool is_cut(const uint64_t *frames, uint32_t count) {
     uint32_t depth = recorder.depth;
     return count == depth && frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;

@@ -5,8 +5,8 @@
  *
  * It starts with the first allocation that is asked about. In every stage the program's allocations are
  * served. */
-#ifndef MALLOSCOPE_HOOK_RECORDER_H
-#define MALLOSCOPE_HOOK_RECORDER_H
+#ifndef MALLOSCOPE_RECORD_SAMPLE_RECORDER_H
+#define MALLOSCOPE_RECORD_SAMPLE_RECORDER_H
 
 #include "core/arena.h"
 #include "core/events.h"

@@ -1,12 +1,12 @@
 /* The recorder's state, shared by the files that make up the recorder: recorder.c, start.c, fork.c and
- * process.c. */
-#ifndef MALLOSCOPE_HOOK_STATE_H
-#define MALLOSCOPE_HOOK_STATE_H
+ * exit.c. */
+#ifndef MALLOSCOPE_RECORD_SAMPLE_RECORDER_STATE_H
+#define MALLOSCOPE_RECORD_SAMPLE_RECORDER_STATE_H
 
 #include "core/address_index.h"
 #include "core/arena.h"
-#include "core/threads.h"
-#include "hook/clock.h"
+#include "core/thread_table.h"
+#include "platform/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

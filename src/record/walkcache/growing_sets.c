@@ -1,8 +1,8 @@
-#include "hook/sets.h"
+#include "record/walkcache/growing_sets.h"
 
-#include "core/pages.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
+#include "platform/system.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>

@@ -5,8 +5,8 @@
  *
  * A thread has its own. A signal handler may jump out anywhere: all that can happen then is that some of the
  * sets are not found any more, or that a table is not given back. */
-#ifndef MALLOSCOPE_HOOK_SETS_H
-#define MALLOSCOPE_HOOK_SETS_H
+#ifndef MALLOSCOPE_RECORD_WALKCACHE_GROWING_SETS_H
+#define MALLOSCOPE_RECORD_WALKCACHE_GROWING_SETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-#include "hook/routes.h"
+#include "record/walkcache/routes.h"
 
-#include "core/memory.h"
+#include "platform/safe_read.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -11,10 +11,10 @@
  *     ring   … a ... │ c .. │ b .... │     as they were made; the oldest give way
  *
  * There are more sets where many routes are made. */
-#ifndef MALLOSCOPE_HOOK_ROUTES_H
-#define MALLOSCOPE_HOOK_ROUTES_H
+#ifndef MALLOSCOPE_RECORD_WALKCACHE_ROUTES_H
+#define MALLOSCOPE_RECORD_WALKCACHE_ROUTES_H
 
-#include "hook/sets.h"
+#include "record/walkcache/growing_sets.h"
 #include "unwind/unwind.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ struct route_set {
     _Alignas(SETS_LINE) uint64_t at[ROUTES_WAYS]; /* where in the ring they are */
     uint32_t recent;                              /* which was of use last */
     uint32_t next; /* where the word is that tells them apart, plus one; 0: they need not be */
-    uint64_t sum;  /* what the words on it came to then (memo.c) */
+    uint64_t sum;  /* what the words on it came to then (walk_cache.c) */
 };
 static_assert(sizeof(struct route_set) == SETS_LINE, "a set");
 

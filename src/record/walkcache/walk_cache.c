@@ -1,13 +1,13 @@
-#include "hook/memo.h"
+#include "record/walkcache/walk_cache.h"
 
-#include "core/pages.h"
 #include "core/sampler.h"
-#include "core/system.h"
-#include "core/unnoticed.h"
-#include "hook/python.h"
-#include "hook/routes.h"
-#include "hook/sets.h"
-#include "hook/state.h"
+#include "platform/caller_state.h"
+#include "platform/pages.h"
+#include "platform/system.h"
+#include "record/python/python.h"
+#include "record/sample/recorder_state.h"
+#include "record/walkcache/growing_sets.h"
+#include "record/walkcache/routes.h"
 
 #include <stdatomic.h>
 

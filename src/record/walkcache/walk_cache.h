@@ -8,10 +8,10 @@
  * too.
  *
  * Each thread has its own, in memory that only it uses, and for the stack that it was made with. It grows
- * with the stacks of the recording, for as long as walks are made again for want of room (sets.h). A signal
+ * with the stacks of the recording, for as long as walks are made again for want of room (growing_sets.h). A signal
  * handler that comes while the memory is in use does without. */
-#ifndef MALLOSCOPE_HOOK_MEMO_H
-#define MALLOSCOPE_HOOK_MEMO_H
+#ifndef MALLOSCOPE_RECORD_WALKCACHE_WALK_CACHE_H
+#define MALLOSCOPE_RECORD_WALKCACHE_WALK_CACHE_H
 
 #include "core/recording.h"
 #include "unwind/unwind.h"

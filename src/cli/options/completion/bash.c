@@ -1,5 +1,5 @@
-#include "cli/completion/completion.h"
-#include "cli/memory.h"
+#include "base/memory.h"
+#include "cli/options/completion/completion.h"
 
 /* What stands for the value of an option: a kind that malloscope.bash knows, or a list in brackets. */
 static void write_kind(FILE *out, const struct option_rule *option) {

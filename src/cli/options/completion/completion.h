@@ -1,10 +1,10 @@
 /* Scripts that complete command lines of malloscope, one for each shell. A script has two parts: what is the
  * same for all commands is a file in the shell's own language (malloscope.bash, .zsh and .fish),
  * which is a part of the command; before it come the tables of the commands, written in that language. */
-#ifndef MALLOSCOPE_CLI_COMPLETION_H
-#define MALLOSCOPE_CLI_COMPLETION_H
+#ifndef MALLOSCOPE_CLI_OPTIONS_COMPLETION_COMPLETION_H
+#define MALLOSCOPE_CLI_OPTIONS_COMPLETION_COMPLETION_H
 
-#include "cli/command.h"
+#include "cli/command/command.h"
 
 #include <stdio.h>
 

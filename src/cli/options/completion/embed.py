@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def main(out, *scripts):
-    parts = ['#include "cli/completion/completion.h"\n']
+    parts = ['#include "cli/options/completion/completion.h"\n']
     for script in map(Path, scripts):
         lines = "\n".join(f"    {json.dumps(line)}" for line in script.read_text().splitlines(keepends=True))
         parts.append(f"const char completion_rules_{script.suffix[1:]}[] =\n{lines};\n")

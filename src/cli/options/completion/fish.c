@@ -1,5 +1,5 @@
-#include "cli/completion/completion.h"
-#include "cli/memory.h"
+#include "base/memory.h"
+#include "cli/options/completion/completion.h"
 
 static void write_summary(FILE *out, const char *text) {
     fputs(" -d '", out);

@@ -1,6 +1,6 @@
-#include "cli/completion/completion.h"
-#include "cli/memory.h"
-#include "core/dump_when.h"
+#include "base/dump_schedule.h"
+#include "base/memory.h"
+#include "cli/options/completion/completion.h"
 
 #include <signal.h>
 #include <stdlib.h>

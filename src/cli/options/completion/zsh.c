@@ -1,5 +1,5 @@
-#include "cli/completion/completion.h"
-#include "cli/memory.h"
+#include "base/memory.h"
+#include "cli/options/completion/completion.h"
 
 static void write_value(FILE *out, const struct option_rule *option) {
     if (option_is_flag(option)) return;
