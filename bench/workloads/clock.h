@@ -16,7 +16,7 @@ static inline double now_ns(void) {
 }
 
 /* xorshift64: the same sequence in every run, so that each variant does the same work. */
-static inline uint64_t random_next(uint64_t *state) {
+static inline uint64_t sampler_random_next(uint64_t *state) {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
@@ -26,7 +26,7 @@ static inline uint64_t random_next(uint64_t *state) {
 static inline void draw_sizes(uint32_t sizes[SIZES], uint32_t smallest, uint32_t largest, uint64_t seed) {
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (unsigned i = 0; i < SIZES; i++)
-        sizes[i] = smallest + (uint32_t)(random_next(&state) % (largest - smallest + 1));
+        sizes[i] = smallest + (uint32_t)(sampler_random_next(&state) % (largest - smallest + 1));
 }
 
 /* The compiler may neither drop the allocation nor assume what it holds. */

@@ -11,7 +11,7 @@
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t random_next() {
+static uint64_t sampler_random_next() {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -26,14 +26,15 @@ static size_t round_of_work() {
     std::map<int, std::vector<std::string>> orders;
     std::unordered_map<std::string, std::string> notes;
     for (int i = 0; i < 4000; i++) {
-        uint64_t number = random_next();
+        uint64_t number = sampler_random_next();
         orders[number % 509].push_back(name(number));
         if (number % 4 == 0) notes[name(number)] = "a note that does not fit the short string";
     }
     size_t sum = 0;
     std::map<int, std::vector<std::string>> copy = orders;
     for (auto &entry : copy) sum += entry.second.back().size();
-    for (auto at = copy.begin(); at != copy.end();) at = random_next() % 2 ? copy.erase(at) : std::next(at);
+    for (auto at = copy.begin(); at != copy.end();)
+        at = sampler_random_next() % 2 ? copy.erase(at) : std::next(at);
     for (auto &note : notes) sum += note.second.size();
     return sum + copy.size();
 }

@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
      * turns near the leaf, which come last, are those that differ. */
     volatile uint64_t warm = 2 * paths;
     for (uint64_t step = 0;; step++) {
-        uint64_t path = step < warm ? step : random_next(&state);
+        uint64_t path = step < warm ? step : sampler_random_next(&state);
         turn(DEPTH, (path & (paths - 1)) << (DEPTH - bits));
         if (step == warm) meter_start(&meter, milliseconds);
         if (step > warm && step % 256 == 0 && !meter_goes_on(&meter, 256)) break;

@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     meter_start(&meter, milliseconds);
     do {
         for (unsigned i = 0; i < 1024; i++) {
-            uint64_t victim = (uint64_t)(((unsigned __int128)random_next(&state) * objects) >> 64);
+            uint64_t victim = (uint64_t)(((unsigned __int128)sampler_random_next(&state) * objects) >> 64);
             free(block[victim]);
             block[victim] = malloc(sizes[(done + i) % SIZES]);
             touch(block[victim]);

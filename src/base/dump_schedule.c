@@ -47,7 +47,7 @@ static size_t read_digits(const char *text, size_t length, uint64_t *ret_value) 
     return at;
 }
 
-static bool read_word(const char *text, size_t length, struct dump_when *when) {
+static bool read_word(const char *text, size_t length, struct dump_schedule *when) {
     if (length == 4 && strncasecmp(text, "exit", 4) == 0) return when->at_exit = true;
     uint64_t value;
     size_t digits = read_digits(text, length, &value);
@@ -59,9 +59,9 @@ static bool read_word(const char *text, size_t length, struct dump_when *when) {
     return true;
 }
 
-bool dump_when_read(
-    const char *text, struct dump_when *ret_when, const char **ret_bad, size_t *ret_bad_length) {
-    struct dump_when when = {0};
+bool dump_schedule_read(
+    const char *text, struct dump_schedule *ret_when, const char **ret_bad, size_t *ret_bad_length) {
+    struct dump_schedule when = {0};
     for (bool more = true; more;) {
         size_t length = strcspn(text, ",");
         if (!read_word(text, length, &when)) {
@@ -76,7 +76,7 @@ bool dump_when_read(
     return true;
 }
 
-int dump_signal_read(const char *text) {
+int dump_schedule_read_signal(const char *text) {
     uint64_t number;
     size_t length = strlen(text), digits = read_digits(text, length, &number);
     if (digits != length || !length) number = 0;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct dump_when {
+struct dump_schedule {
     bool at_exit;
     uint64_t every_bytes;       /* allocated; 0 = not */
     uint64_t every_nanoseconds; /* likewise */
@@ -15,11 +15,11 @@ struct dump_when {
 /* A list with commas: "exit"; a number of bytes (4096, 64K, 100M, 1G, 1T, which may end in B or iB); a time
  * (500ms, 10s, 5min, 1h). False if a word is none of these, which `*ret_bad` and `*ret_bad_length` then name.
  */
-bool dump_when_read(
-    const char *text, struct dump_when *ret_when, const char **ret_bad, size_t *ret_bad_length);
+bool dump_schedule_read(
+    const char *text, struct dump_schedule *ret_when, const char **ret_bad, size_t *ret_bad_length);
 
 /* The number of a signal: "USR2", "SIGUSR2" or "12". 0 if there is none of that name; -1 if it is one that no
  * program can go on after, or that cannot be caught. */
-int dump_signal_read(const char *text);
+int dump_schedule_read_signal(const char *text);
 
 #endif

@@ -61,17 +61,17 @@ void *realloc(void *block, size_t size) {
 /* libiberty's, which is linked into the command: its own end it in a way of their own. */
 
 void *xmalloc(size_t size) {
-    return allocate(size);
+    return memory_allocate(size);
 }
 
 void *xcalloc(size_t count, size_t size) {
     size_t whole;
     if (__builtin_mul_overflow(count, size, &whole)) memory_is_short();
-    return allocate(whole);
+    return memory_allocate(whole);
 }
 
 void *xrealloc(void *block, size_t size) {
-    return reallocate(block, size);
+    return memory_reallocate(block, size);
 }
 
 void xmalloc_failed(size_t size) {

@@ -41,23 +41,23 @@ static void *checked(void *memory) {
     return memory;
 }
 
-void *allocate(size_t size) {
+void *memory_allocate(size_t size) {
     return checked(calloc(1, size ? size : 1));
 }
 
-void *reallocate(void *memory, size_t size) {
+void *memory_reallocate(void *memory, size_t size) {
     return checked(realloc(memory, size ? size : 1));
 }
 
-char *copy_text(const char *text) {
+char *memory_copy_text(const char *text) {
     return checked(strdup(text));
 }
 
-void set_variable(const char *name, const char *value) {
+void memory_set_variable(const char *name, const char *value) {
     if (setenv(name, value, 1) != 0) memory_is_short();
 }
 
-char *format_text(const char *format, ...) {
+char *memory_format_text(const char *format, ...) {
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
@@ -66,6 +66,6 @@ char *format_text(const char *format, ...) {
     return checked(length < 0 ? NULL : text);
 }
 
-void free_text(char **text) {
+void memory_free_text(char **text) {
     free(*text);
 }

@@ -20,7 +20,7 @@ int new_file_start(const char *path, bool replace, struct new_file *ret_file) {
         free(file.temporary);
         return -error;
     }
-    unfinished_begin(file.temporary);
+    unfinished_file_begin(file.temporary);
     *ret_file = file;
     return 0;
 }
@@ -41,7 +41,7 @@ int new_file_end(struct new_file *file, int error) {
     if (close(file->descriptor) < 0 && error == 0) error = -errno;
     if (error == 0) error = publish(file);
     if (error < 0) unlink(file->temporary);
-    unfinished_end();
+    unfinished_file_end();
     free(file->temporary);
     *file = (struct new_file){.descriptor = -1};
     return error;

@@ -22,7 +22,7 @@ static int open_joined(const char *root, const char *path, int flags) {
     return fd;
 }
 
-int rooted_open(const char *root, const char *path, int flags) {
+int open_in_root(const char *root, const char *path, int flags) {
     int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return -errno;
     struct open_how how = {.flags = (uint64_t)(HOW_TO_READ | flags), .resolve = RESOLVE_IN_ROOT};

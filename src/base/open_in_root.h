@@ -6,6 +6,6 @@
 /* Opens the file `path` for reading, with `root` as "/": also symbolic links that begin with a slash stay
  * below it. `flags` are more of those of open(2). Does not wait for what is a pipe. Returns a descriptor or a
  * negative errno. */
-int rooted_open(const char *root, const char *path, int flags);
+int open_in_root(const char *root, const char *path, int flags);
 
 #endif

@@ -11,12 +11,12 @@ static void remove_unfinished(void) {
     if (unfinished) unlink(unfinished);
 }
 
-void unfinished_begin(const char *path) {
+void unfinished_file_begin(const char *path) {
     static bool is_watched;
     if (!is_watched) is_watched = atexit(remove_unfinished) == 0;
     unfinished = path;
 }
 
-void unfinished_end(void) {
+void unfinished_file_end(void) {
     unfinished = NULL;
 }

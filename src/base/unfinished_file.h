@@ -3,8 +3,8 @@
 #ifndef MALLOSCOPE_BASE_UNFINISHED_FILE_H
 #define MALLOSCOPE_BASE_UNFINISHED_FILE_H
 
-/* `path` stays the caller's, and has to last until unfinished_end. */
-void unfinished_begin(const char *path);
-void unfinished_end(void);
+/* `path` stays the caller's, and has to last until unfinished_file_end. */
+void unfinished_file_begin(const char *path);
+void unfinished_file_end(void);
 
 #endif

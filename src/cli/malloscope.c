@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     terminal_choose_glyphs();
     /* A copy: they are put into another order. */
     size_t count = (size_t)argc - 1;
-    char **arguments = allocate((count + 1) * sizeof *arguments);
+    char **arguments = memory_allocate((count + 1) * sizeof *arguments);
     memcpy(arguments, argv + 1, count * sizeof *arguments);
     int code = run_and_record((int)count, arguments, NULL);
     free(arguments);

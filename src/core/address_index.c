@@ -75,7 +75,7 @@ static bool insert_into(struct segment segment, uint64_t address, uint32_t slot,
 /* Opens segment `number`, or finds it opened by another thread. */
 static bool open_segment(struct address_index *index, uint32_t number) {
     if (number >= INDEX_SEGMENTS) return false;
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     uint64_t size = (index->first << number) * sizeof(struct index_bucket);
     void *made = pages_take(size);
     if (!made) return false;
@@ -130,13 +130,14 @@ static uint32_t find_in(struct segment segment, uint64_t address) {
 
 /* The counts are acquired: the segments below them are seen. */
 
-uint32_t index_find(struct address_index *index, uint64_t address) {
+uint32_t address_index_find(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire), slot = INDEX_NONE;
     while (count-- > 0 && slot == INDEX_NONE) slot = find_in(segment_at(index, count), address);
     return slot;
 }
 
-bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
+bool address_index_insert(
+    struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     *ret_former = count ? remove_from(segment_at(index, count - 1), address) : INDEX_NONE;
     if (count && insert_into(segment_at(index, count - 1), address, slot, PROBE_GROW)) return true;
@@ -149,7 +150,7 @@ bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, 
     return false;
 }
 
-uint32_t index_remove(struct address_index *index, uint64_t address) {
+uint32_t address_index_remove(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     while (count-- > 0) {
         uint32_t slot = remove_from(segment_at(index, count), address);
@@ -158,19 +159,19 @@ uint32_t index_remove(struct address_index *index, uint64_t address) {
     return INDEX_NONE;
 }
 
-void index_reserve(struct address_index *index, uint64_t addresses) {
+void address_index_reserve(struct address_index *index, uint64_t addresses) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     while ((index->first << count) * INDEX_PLACES < 2 * addresses && open_segment(index, count)) count++;
 }
 
-void index_prefetch(struct address_index *index, uint64_t address) {
+void address_index_prefetch(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire);
     if (count == 0) return;
     struct segment segment = segment_at(index, count - 1);
     __builtin_prefetch(bucket_at(segment, hash(address) & segment.mask, 0), 1);
 }
 
-void index_free(struct address_index *index) {
+void address_index_free(struct address_index *index) {
     /* Nobody else is there; the strongest order costs nothing here. */
     uint32_t count = atomic_exchange_explicit(&index->count, 0, memory_order_acq_rel);
     while (count-- > 0) {

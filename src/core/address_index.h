@@ -51,21 +51,21 @@ struct address_index {
 /* Notes that the block at `address` has `slot`. False when there is no memory. If the address is there
  * already (its former block was freed by a way that we do not see), `*ret_former` is its former slot, else
  * INDEX_NONE; a former one in an older segment is not noticed. */
-bool index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former);
+bool address_index_insert(struct address_index *index, uint64_t address, uint32_t slot, uint32_t *ret_former);
 
 /* The slot of an address that nobody removes meanwhile, or INDEX_NONE. */
-uint32_t index_find(struct address_index *index, uint64_t address);
+uint32_t address_index_find(struct address_index *index, uint64_t address);
 
 /* Takes the address out; its slot, or INDEX_NONE. */
-uint32_t index_remove(struct address_index *index, uint64_t address);
+uint32_t address_index_remove(struct address_index *index, uint64_t address);
 
 /* Fetches the place of `address` into the cache: it will be inserted or removed in a moment. */
-void index_prefetch(struct address_index *index, uint64_t address);
+void address_index_prefetch(struct address_index *index, uint64_t address);
 
 /* Sees to it that so many more addresses find room without a system call, as far as there is memory. */
-void index_reserve(struct address_index *index, uint64_t addresses);
+void address_index_reserve(struct address_index *index, uint64_t addresses);
 
 /* Empties it and gives its memory back. Nobody else may be using it. */
-void index_free(struct address_index *index);
+void address_index_free(struct address_index *index);
 
 #endif

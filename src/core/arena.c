@@ -116,8 +116,8 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
 }
 
 static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
-    if (!system_open()) return -EPERM;
-    UNNOTICED;
+    if (!system_calls_allowed()) return -EPERM;
+    KEEP_CALLER_STATE;
     int file = open_again(recording);
     if (file < 0) return file;
     int r = goal > reserved ? reserve_space(file, reserved, goal) : 0;
@@ -238,7 +238,7 @@ int arena_create(
 }
 
 void arena_unmap(struct recording *recording) {
-    for (uint32_t piece = ARENA_PIECES; piece-- > 0 && system_open();)
+    for (uint32_t piece = ARENA_PIECES; piece-- > 0 && system_calls_allowed();)
         if (is_mapped(recording, piece)) {
             uint64_t start = piece_start(recording, piece);
             munmap(recording_at(recording, start), piece_end(recording, piece) - start);
@@ -251,14 +251,14 @@ void arena_discard(struct recording *recording) {
 }
 
 void arena_close(struct recording *recording) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     struct recording_header *header = recording->header;
     /* Release: a reader that finds it finished finds all figures. The bounds behind it may still be moved by
      * other threads, where there are any. */
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
-    if (end >= reserved || !system_open()) return;
+    if (end >= reserved || !system_calls_allowed()) return;
     int file = open_again(recording);
     if (file < 0) return;
     /* Another thread may be about to use what was reserved before: its pages must stay within the file. */

@@ -25,7 +25,7 @@ static struct place *place_of(uint64_t key, unsigned probe) {
     return &code_index.place[((key * UINT64_C(0x9e3779b97f4a7c15) >> 32) + probe) % INDEX_PLACES];
 }
 
-uint32_t code_find(uint64_t key) {
+uint32_t code_table_find(uint64_t key) {
     for (unsigned probe = 0; probe < PROBE_MAX; probe++) {
         struct place *place = place_of(key, probe);
         /* Relaxed: it only leads to the number, which is acquired. */
@@ -46,7 +46,7 @@ static void index_add(uint64_t key, uint32_t number) {
                 &place->key, &empty, key, memory_order_relaxed, memory_order_relaxed) &&
             empty != key)
             continue;
-        /* Release: goes with the acquire in code_find. */
+        /* Release: goes with the acquire in code_table_find. */
         atomic_store_explicit(&place->number, number, memory_order_release);
         return;
     }
@@ -74,8 +74,8 @@ static uint32_t append(struct recording *recording, const struct code *code) {
     return (uint32_t)number;
 }
 
-uint32_t code_note(struct recording *recording, uint64_t key, const struct code *code) {
-    /* Relaxed: asked by codes_start, when nobody else is there. */
+uint32_t code_table_note(struct recording *recording, uint64_t key, const struct code *code) {
+    /* Relaxed: asked by code_table_start, when nobody else is there. */
     atomic_store_explicit(&code_index.in_use, true, memory_order_relaxed);
     uint32_t number = append(recording, code);
     if (number != CODE_NONE) index_add(key, number);
@@ -83,7 +83,7 @@ uint32_t code_note(struct recording *recording, uint64_t key, const struct code 
 }
 
 /* Nobody else knows the recording yet. */
-bool codes_start(struct recording *recording) {
+bool code_table_start(struct recording *recording) {
     if (code_index.in_use) memset(&code_index, 0, sizeof code_index);
     table_start(&recording->header->codes, sizeof(struct code_record), 64);
     atomic_store_explicit(&recording->codes_noted, 1, memory_order_relaxed);
@@ -91,7 +91,7 @@ bool codes_start(struct recording *recording) {
 }
 
 /* Numbers stay the same. The index was emptied: the child's own frames note their code anew. */
-bool codes_inherit(struct recording *child, const struct recording *parent) {
+bool code_table_inherit(struct recording *child, const struct recording *parent) {
     /* Relaxed: the count is private to this process, and as it was at the fork. */
     uint32_t count = atomic_load_explicit(&parent->codes_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {

@@ -7,7 +7,7 @@
 
 #define CODE_NONE 0u
 
-bool codes_start(struct recording *recording);
+bool code_table_start(struct recording *recording);
 
 struct code {
     const char *name; /* zero-terminated */
@@ -16,12 +16,12 @@ struct code {
 };
 
 /* The number under which the code with this `key` was noted, or CODE_NONE. */
-uint32_t code_find(uint64_t key);
+uint32_t code_table_find(uint64_t key);
 
 /* Notes it. CODE_NONE when there is no room, which is counted. */
-uint32_t code_note(struct recording *recording, uint64_t key, const struct code *code);
+uint32_t code_table_note(struct recording *recording, uint64_t key, const struct code *code);
 
 /* The recording of a forked child begins with the code that its parent had noted at the fork. */
-bool codes_inherit(struct recording *child, const struct recording *parent);
+bool code_table_inherit(struct recording *child, const struct recording *parent);
 
 #endif

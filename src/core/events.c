@@ -11,7 +11,7 @@
 
 /* The figures are sums that nothing else is read on the strength of: relaxed throughout (counter.h). One
  * thing is promised to readers: that no more was freed than allocated. A block's allocation is counted before
- * its release fence (live_withdraw) and its free after that, and readers read frees before allocations. */
+ * its release fence (live_table_withdraw) and its free after that, and readers read frees before allocations. */
 
 /* A double kept as its bits. */
 static void add_real(_Atomic uint64_t *bits, double value) {
@@ -65,7 +65,7 @@ static inline struct weight weigh(
     struct recording *recording, const struct sample *sample, const struct stack_record *stack) {
     uint64_t rate = recording->header->rate;
     uint32_t heap = sample->heap || rate == 1 ? sample->heap : stack->heap;
-    if (heap) rate = heap_rate(recording, heap);
+    if (heap) rate = heap_table_rate(recording, heap);
     uint64_t bytes = sampler_weight(sample->size, rate);
     uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, bytes);
     return (struct weight){bytes, objects * sample->count, rate == 1};
@@ -130,7 +130,7 @@ static void stack_loses(struct recording_header *header, struct stack_record *st
     if (!weight->exact) count_sample(stack, *sample, *weight, -1);
 }
 
-void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {
+void events_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);
     struct weight weight = weigh(recording, sample, stack);
@@ -142,7 +142,7 @@ void event_allocate(struct recording *recording, struct thread_record *thread, c
     timeline_grow(recording, thread, live, weight.bytes, alone);
 }
 
-void event_move(struct recording *recording, const struct sample *sample, uint32_t to) {
+void events_move(struct recording *recording, const struct sample *sample, uint32_t to) {
     struct stack_record *stack = stack_table_get(recording, sample->stack);
     struct weight weight = weigh(recording, sample, stack);
     struct recording_header *header = recording->header;
@@ -155,7 +155,7 @@ void event_move(struct recording *recording, const struct sample *sample, uint32
     }
 }
 
-void event_withdraw(struct recording *recording, const struct sample *sample) {
+void events_withdraw(struct recording *recording, const struct sample *sample) {
     struct stack_record *stack = stack_table_get(recording, sample->stack);
     struct weight weight = weigh(recording, sample, stack);
     struct recording_header *header = recording->header;
@@ -163,7 +163,7 @@ void event_withdraw(struct recording *recording, const struct sample *sample) {
     bool was_counted = was_at_peak(header, sample);
     counter_add(false, &header->live_bytes, -weight.bytes);
     if (was_counted) counter_add(false, &header->peak_bytes, -weight.bytes);
-    heap_change(recording, 0, counter_load(&header->peak_time));
+    heap_size_change(recording, 0, counter_load(&header->peak_time));
 }
 
 /* One of a pair of counters that only grow: what was live becomes what is `wanted`. Returns the difference.
@@ -176,17 +176,17 @@ static uint64_t settle(
     return wanted - live;
 }
 
-void event_settle(
+void events_settle(
     struct recording *recording, uint32_t number, uint64_t objects, uint64_t bytes, uint64_t now) {
     struct stack_record *stack = stack_table_get(recording, number);
     save_peak(recording->header, stack, &stack->alloc_epoch);
     settle(&stack->alloc_objects, counter_load(&stack->freed_objects), &stack->freed_objects, objects);
     uint64_t change = settle(&stack->alloc_bytes, stack_freed_bytes(stack), &stack->lasting_bytes, bytes);
     if (counter_raise(false, &stack->peak_bytes, bytes)) counter_store(&stack->peak_objects, objects);
-    heap_change(recording, change, now);
+    heap_size_change(recording, change, now);
 }
 
-void event_inherit(struct recording *recording, const struct live_entry *entry) {
+void events_inherit(struct recording *recording, const struct live_entry *entry) {
     struct stack_record *stack = stack_table_get(recording, entry->stack);
     struct sample sample = sample_of_entry(entry, 0, stack->heap);
     struct weight weight = weigh(recording, &sample, stack);
@@ -195,7 +195,7 @@ void event_inherit(struct recording *recording, const struct live_entry *entry) 
     recording->header->live_bytes += weight.bytes;
 }
 
-void event_free(
+void events_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now) {
     struct recording_header *header = recording->header;
     struct stack_record *stack = stack_table_get(recording, sample->stack);

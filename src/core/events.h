@@ -24,8 +24,8 @@ static inline struct sample sample_of_entry(const struct live_entry *entry, uint
     return (struct sample){entry->size, entry->birth, entry->stack, slot, heap, entry->count};
 }
 static inline void sample_store(const struct sample *sample, struct live_entry *entry) {
-    /* Relaxed: live_publish releases them. Atomic, since who is late may be reading the slot's former
-     * contents (live_copy), or its link to the next chain (pool_take). */
+    /* Relaxed: live_table_publish releases them. Atomic, since who is late may be reading the slot's former
+     * contents (live_table_copy), or its link to the next chain (pool_take). */
     __atomic_store_n(&entry->size, sample->size, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->birth, sample->birth, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->stack, sample->stack, __ATOMIC_RELAXED);
@@ -33,24 +33,24 @@ static inline void sample_store(const struct sample *sample, struct live_entry *
 }
 
 /* The block has been put into the live table by `thread`: it counts for its stack and for the whole heap. */
-void event_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample);
+void events_allocate(struct recording *recording, struct thread_record *thread, const struct sample *sample);
 
 /* The block is freed at `now` by `thread`, which is NULL if that has no record. */
-void event_free(
+void events_free(
     struct recording *recording, struct thread_record *thread, const struct sample *sample, uint64_t now);
 
 /* The block is found to belong to another stack record: one of another type. */
-void event_move(struct recording *recording, const struct sample *sample, uint32_t to);
+void events_move(struct recording *recording, const struct sample *sample, uint32_t to);
 
 /* The block is not to be counted: it is as if it had never been allocated. */
-void event_withdraw(struct recording *recording, const struct sample *sample);
+void events_withdraw(struct recording *recording, const struct sample *sample);
 
 /* So much of what was allocated from this stack is live, in the units of its record: the program says so,
  * which does not tell of single blocks. */
-void event_settle(
+void events_settle(
     struct recording *recording, uint32_t stack, uint64_t objects, uint64_t bytes, uint64_t now);
 
 /* The block came from the parent process: it is live, but was not allocated here. */
-void event_inherit(struct recording *recording, const struct live_entry *entry);
+void events_inherit(struct recording *recording, const struct live_entry *entry);
 
 #endif

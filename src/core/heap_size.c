@@ -43,7 +43,7 @@ static uint64_t slack_of_all(struct recording *recording, uint64_t *ret_state) {
     uint64_t count = atomic_load_explicit(&recording->header->threads.count, memory_order_acquire), sum = 0;
     uint64_t state = count;
     for (uint32_t i = 0; i < count && i < SLACK_THREADS; i++) {
-        uint64_t word = atomic_load_explicit(&threads_get(recording, i)->slack, memory_order_acquire);
+        uint64_t word = atomic_load_explicit(&thread_table_get(recording, i)->slack, memory_order_acquire);
         sum += word & SLACK_MASK;
         state = (state ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         state ^= state >> 32;
@@ -133,7 +133,7 @@ static uint64_t slack_in_advance(struct recording_header *header, uint64_t bytes
                                                                                                    : 0;
 }
 
-uint64_t heap_grow_shared(
+uint64_t heap_size_grow_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now) {
     struct recording_header *header = recording->header;
     uint64_t in_advance = 0;
@@ -149,7 +149,7 @@ uint64_t heap_grow_shared(
     return note_size(recording, now);
 }
 
-void heap_shrink_shared(
+void heap_size_shrink_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now) {
     struct recording_header *header = recording->header;
     uint64_t kept = 0;
@@ -164,18 +164,18 @@ void heap_shrink_shared(
     note_size(recording, now);
 }
 
-uint64_t heap_reach(struct recording *recording, struct thread_record *thread, uint64_t live) {
+uint64_t heap_size_reach(struct recording *recording, struct thread_record *thread, uint64_t live) {
     uint64_t peak = counter_load(&recording->header->peak_bytes);
     uint64_t reach = live + (counter_load(&thread->slack) & SLACK_MASK);
     return reach < peak ? reach : live > peak ? live : peak;
 }
 
-void heap_change(struct recording *recording, uint64_t bytes, uint64_t now) {
+void heap_size_change(struct recording *recording, uint64_t bytes, uint64_t now) {
     add(recording->header, NULL, bytes, 0);
     note_size(recording, now);
 }
 
-void heap_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now) {
+void heap_size_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now) {
     add(recording->header, thread, 0, 0);
     note_size(recording, now);
 }

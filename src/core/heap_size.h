@@ -28,22 +28,22 @@
 /* The heap has grown or shrunk by `bytes`, at `now`. `thread` is NULL if that has no record; `alone` as in
  * counter.h. Growing returns about what is live now, for the timeline: with the slack of all threads, but
  * where it is a peak. So it is not more where the slack is used; then it returns 0. */
-uint64_t heap_grow_shared(
+uint64_t heap_size_grow_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
-void heap_shrink_shared(
+void heap_size_shrink_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
 
 /* What is live, exactly if nothing happens meanwhile. */
 uint64_t heap_size(struct recording *recording);
 
 /* What may be live, when `live` is, once the thread has used its slack. */
-uint64_t heap_reach(struct recording *recording, struct thread_record *thread, uint64_t live);
+uint64_t heap_size_reach(struct recording *recording, struct thread_record *thread, uint64_t live);
 
 /* The size is another by `bytes`, not by an event of some thread; or the peak has been lowered. */
-void heap_change(struct recording *recording, uint64_t bytes, uint64_t now);
+void heap_size_change(struct recording *recording, uint64_t bytes, uint64_t now);
 
 /* The thread ends: it keeps nothing. */
-void heap_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);
+void heap_size_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);
 
 static inline void heap_note_peak(struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
     if (!counter_raise(alone, &header->peak_bytes, live)) return;
@@ -59,7 +59,7 @@ static inline bool heap_is_mine(struct recording_header *header, bool alone) {
 static inline uint64_t heap_grow(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
     struct recording_header *header = recording->header;
-    if (!heap_is_mine(header, alone)) return heap_grow_shared(recording, thread, bytes, now);
+    if (!heap_is_mine(header, alone)) return heap_size_grow_shared(recording, thread, bytes, now);
     uint64_t live = counter_sum(true, &header->live_bytes, bytes);
     heap_note_peak(header, live, now, true);
     return live;
@@ -71,7 +71,7 @@ static inline void heap_shrink(
     if (heap_is_mine(header, alone))
         counter_add(true, &header->live_bytes, -bytes);
     else
-        heap_shrink_shared(recording, thread, bytes, now);
+        heap_size_shrink_shared(recording, thread, bytes, now);
 }
 
 #endif

@@ -1,11 +1,11 @@
 #include "core/heap_table.h"
 
-bool heaps_start(struct recording *recording) {
+bool heap_table_start(struct recording *recording) {
     table_start(&recording->header->heaps, sizeof(struct heap_record), HEAPS_FIRST);
-    return heap_note(recording, 0, recording->header->rate, HEAP_OF_MALLOC) == 0;
+    return heap_table_note(recording, 0, recording->header->rate, HEAP_OF_MALLOC) == 0;
 }
 
-uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind) {
+uint32_t heap_table_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind) {
     uint64_t number = table_append(recording, &recording->header->heaps, HEAPS_MOST);
     if (number == UINT64_MAX) return HEAP_NONE;
     struct heap_record *heap = table_entry(recording, &recording->header->heaps, number);
@@ -21,11 +21,11 @@ uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, en
 
 /* Numbers stay the same. The count is private to this process, and as it was at the fork: relaxed. A number
  * below it that was being filled then is known to nobody here. */
-bool heaps_inherit(struct recording *child, const struct recording *parent) {
+bool heap_table_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->heaps_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
         const struct heap_record *heap = table_entry(parent, &parent->header->heaps, number);
-        if (heap_note(child, heap->name, heap->rate, heap->kind) != number) return false;
+        if (heap_table_note(child, heap->name, heap->rate, heap->kind) != number) return false;
     }
     return true;
 }

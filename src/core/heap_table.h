@@ -9,15 +9,15 @@
 #define HEAPS_FIRST 16u /* in the table's first segment */
 #define HEAP_NONE   UINT32_MAX
 
-bool heaps_start(struct recording *recording);
+bool heap_table_start(struct recording *recording);
 
 /* A new heap. Its number, or HEAP_NONE when there are too many or there is no room. */
-uint32_t heap_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind);
+uint32_t heap_table_note(struct recording *recording, uint32_t name, uint64_t rate, enum heap_kind kind);
 
 /* The recording of a forked child begins with its parent's heaps. False: there is no room for them. */
-bool heaps_inherit(struct recording *child, const struct recording *parent);
+bool heap_table_inherit(struct recording *child, const struct recording *parent);
 
-static inline uint64_t heap_rate(struct recording *recording, uint32_t heap) {
+static inline uint64_t heap_table_rate(struct recording *recording, uint32_t heap) {
     const struct heap_record *record = table_mapped(recording, &recording->header->heaps, &recording->heaps,
         HEAPS_FIRST, sizeof(struct heap_record), heap);
     return record->rate;

@@ -31,7 +31,7 @@ static_assert(offsetof(struct live_entry, stack) - offsetof(struct live_entry, s
 static struct links *links_of(struct live_entry *entry) {
     return (struct links *)&entry->size;
 }
-/* The links are written atomically, since who is late may be reading the entry that was there (live_copy), or
+/* The links are written atomically, since who is late may be reading the entry that was there (live_table_copy), or
  * the link of a chain that has been taken (pool_take). Relaxed: what they lead to is handed over by the head
  * of the list. */
 static void link_slot(struct links *links, uint32_t next) {
@@ -41,7 +41,7 @@ static void link_chain(struct links *links, uint32_t next_chain) {
     __atomic_store_n(&links->next_chain, next_chain, __ATOMIC_RELAXED);
 }
 static struct links *links_at(struct recording *recording, uint32_t number) {
-    return links_of(live_at(recording, number - 1));
+    return links_of(live_table_at(recording, number - 1));
 }
 
 void live_table_start(struct recording *recording) {
@@ -96,7 +96,7 @@ static void list_put(struct thread_record *thread, uint32_t first, struct links 
 static uint32_t make_slots(struct recording *recording, struct thread_record *thread) {
     uint64_t first = table_append_many(recording, &recording->header->live, LIVE_FIRST, SLOTS_MOST);
     if (first == UINT64_MAX) return LIVE_NONE;
-    struct live_entry *entry = live_at(recording, (uint32_t)first);
+    struct live_entry *entry = live_table_at(recording, (uint32_t)first);
     for (uint32_t i = 1; i < LIVE_FIRST - 1; i++) link_slot(links_of(&entry[i]), (uint32_t)first + i + 2);
     list_put(thread, (uint32_t)first + 2, links_of(&entry[LIVE_FIRST - 1]));
     thread->spare_count += LIVE_FIRST - 1;
@@ -120,17 +120,18 @@ static __attribute__((noinline)) uint32_t take_elsewhere(
     return chain - 1;
 }
 
-uint32_t live_take(struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry) {
+uint32_t live_table_take(
+    struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry) {
     uint64_t head = counter_load(&thread->spare), rest;
     uint32_t slot;
     do {
         slot = HEAD_SLOT(head) - 1;
         if (slot == LIVE_NONE) {
             slot = take_elsewhere(recording, thread);
-            if (slot != LIVE_NONE) *ret_entry = live_at(recording, slot);
+            if (slot != LIVE_NONE) *ret_entry = live_table_at(recording, slot);
             return slot;
         }
-        *ret_entry = live_at(recording, slot);
+        *ret_entry = live_table_at(recording, slot);
         rest = HEAD(head + HEAD_REMOVAL, links_of(*ret_entry)->next);
     } while (!counter_exchange(&thread->spare, &head, rest));
     thread->spare_count--;
@@ -139,7 +140,8 @@ uint32_t live_take(struct recording *recording, struct thread_record *thread, st
     return slot;
 }
 
-__attribute__((noinline)) void live_give_all(struct recording *recording, struct thread_record *thread) {
+__attribute__((noinline)) void live_table_give_all(
+    struct recording *recording, struct thread_record *thread) {
     uint64_t head = counter_load(&thread->spare);
     do
         if (!HEAD_SLOT(head)) return;
@@ -148,7 +150,7 @@ __attribute__((noinline)) void live_give_all(struct recording *recording, struct
     thread->spare_count = 0;
 }
 
-void live_give_entry(
+void live_table_give_entry(
     struct recording *recording, struct thread_record *thread, uint32_t slot, struct live_entry *entry) {
     struct links *links = links_of(entry);
     if (!thread) {
@@ -157,20 +159,20 @@ void live_give_entry(
         return;
     }
     list_put(thread, slot + 1, links);
-    if (++thread->spare_count > SPARE_MOST) live_give_all(recording, thread);
+    if (++thread->spare_count > SPARE_MOST) live_table_give_all(recording, thread);
 }
 
 /* ---- fork ---- */
 
-bool live_inherit(struct recording *recording, const struct live_entry *copy, uint64_t count) {
+bool live_table_inherit(struct recording *recording, const struct live_entry *copy, uint64_t count) {
     struct table *table = &recording->header->live;
     for (uint64_t made = 0; made < count; made += LIVE_FIRST)
         if (table_append_many(recording, table, LIVE_FIRST, SLOTS_MOST) == UINT64_MAX) return false;
     uint32_t chain = 0, length = 0;
     for (uint32_t slot = 0; slot < count; slot++) {
-        struct live_entry *entry = live_at(recording, slot);
+        struct live_entry *entry = live_table_at(recording, slot);
         memcpy(entry, &copy[slot], sizeof *entry);
-        if (live_address(entry)) continue;
+        if (live_table_address(entry)) continue;
         link_slot(links_of(entry), chain);
         chain = slot + 1;
         if (++length < LIVE_FIRST) continue;

@@ -19,7 +19,7 @@ static struct {
     _Atomic uint32_t number_plus_one[INDEX_PLACES];
 } module_index;
 
-void modules_start(struct recording *recording) {
+void module_table_start(struct recording *recording) {
     if (module_index.in_use) memset(&module_index, 0, sizeof module_index);
     module_index.in_use = true;
     table_start(&recording->header->modules, sizeof(struct module_record), 64);
@@ -29,7 +29,7 @@ void modules_start(struct recording *recording) {
 static bool copy(const struct mapped_code *code, void *target, uint64_t address, uint64_t size) {
     bool plain = code->permanent && address - code->base <= PAGE_SIZE_MIN &&
                  size <= code->base + PAGE_SIZE_MIN - address;
-    if (!plain) return memory_copy(target, address, size);
+    if (!plain) return safe_read(target, address, size);
     memcpy(target, (const void *)address, size);
     return true;
 }
@@ -152,7 +152,7 @@ static uint32_t find_or_append(
     return added == MODULE_NOT_NOTED ? append(recording, code, by_number, now) : added;
 }
 
-uint32_t modules_note(struct recording *recording, const struct mapped_code *code, uint64_t now) {
+uint32_t module_table_note(struct recording *recording, const struct mapped_code *code, uint64_t now) {
     const struct maps_line *line = code->line;
     bool by_number =
         !code->permanent && code->base && line->file_offset + (line->end - line->start) <= FRAME_OFFSET_MASK;
@@ -172,7 +172,7 @@ static void index_add(const struct module_record *module, uint32_t number) {
 
 /* What the parent's other threads note after the fork may lie in memory that the child does not have; the
  * count of what was noted is private, and as it was at the fork. */
-bool modules_inherit(struct recording *child, const struct recording *parent) {
+bool module_table_inherit(struct recording *child, const struct recording *parent) {
     /* Relaxed: nobody changes it any more. */
     uint32_t count = atomic_load_explicit(&parent->modules_noted, memory_order_relaxed);
     for (uint32_t number = 0; number < count; number++) {

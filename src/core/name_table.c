@@ -70,11 +70,11 @@ static uint32_t append(struct recording *recording, const struct text *text) {
     return (uint32_t)number;
 }
 
-uint32_t name_note(struct recording *recording, const char *name) {
+uint32_t name_table_note(struct recording *recording, const char *name) {
     struct text text;
     uint32_t added = NAME_NONE;
     text_take(&text, name);
-    /* Relaxed: asked by names_start, when nobody else is there. */
+    /* Relaxed: asked by name_table_start, when nobody else is there. */
     atomic_store_explicit(&name_index.in_use, true, memory_order_relaxed);
     if (!text.length) return NAME_NONE;
     for (uint64_t place = text.hash;; place++) {
@@ -95,7 +95,7 @@ uint32_t name_note(struct recording *recording, const char *name) {
 }
 
 /* Nobody else knows the recording yet. */
-bool names_start(struct recording *recording) {
+bool name_table_start(struct recording *recording) {
     if (name_index.in_use) memset(&name_index, 0, sizeof name_index);
     table_start(&recording->header->names, sizeof(struct name_record), 64);
     atomic_store_explicit(&recording->names_noted, 1, memory_order_relaxed);
@@ -104,12 +104,12 @@ bool names_start(struct recording *recording) {
 
 /* The count of the parent's is private to this process, and as it was at the fork: relaxed, since nobody
  * changes it. The parent's records are in shared memory, and go on being filled: acquire, as in is_same. */
-bool names_inherit(struct recording *child, const struct recording *parent) {
+bool name_table_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->names_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
         const struct name_record *name = table_entry(parent, &parent->header->names, number);
         uint64_t offset = atomic_load_explicit(&name->text, memory_order_acquire);
-        if (offset && name_note(child, recording_at(parent, offset)) == number) continue;
+        if (offset && name_table_note(child, recording_at(parent, offset)) == number) continue;
         /* One that two threads noted at once, or that was just being noted: nobody has this number, or it
          * stays without a name. */
         if (child->header->names.count == number && !append(child, &(struct text){.length = 0})) return false;

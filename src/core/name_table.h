@@ -9,13 +9,13 @@
 #define NAME_NONE   0u
 #define NAME_LENGTH 1000u /* longer ones are cut, and end in "..." */
 
-bool names_start(struct recording *recording);
+bool name_table_start(struct recording *recording);
 
 /* The number of a name; NAME_NONE for an empty one, or where there is no room, which is counted. */
-uint32_t name_note(struct recording *recording, const char *name);
+uint32_t name_table_note(struct recording *recording, const char *name);
 
 /* The recording of a forked child begins with the names that its parent had at the fork, under the same
  * numbers. False: there is no room for them. */
-bool names_inherit(struct recording *child, const struct recording *parent);
+bool name_table_inherit(struct recording *child, const struct recording *parent);
 
 #endif

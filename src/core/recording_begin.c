@@ -27,10 +27,10 @@ bool recording_begin(struct recording *recording, const struct beginning *beginn
     header->seed = beginning->seed;
     header->start_monotonic = beginning->start_monotonic;
     header->start_realtime = beginning->start_realtime;
-    threads_start(recording);
-    modules_start(recording);
+    thread_table_start(recording);
+    module_table_start(recording);
     live_table_start(recording);
-    return names_start(recording) && heaps_start(recording) && codes_start(recording) &&
+    return name_table_start(recording) && heap_table_start(recording) && code_table_start(recording) &&
            stack_table_start(recording) && timeline_start(recording);
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-uint64_t random_next(uint64_t state[4]) {
+uint64_t sampler_random_next(uint64_t state[4]) {
     uint64_t result = state[0] + state[3], shifted = state[1] << 17;
     state[2] ^= state[0];
     state[3] ^= state[1];
@@ -14,7 +14,7 @@ uint64_t random_next(uint64_t state[4]) {
 }
 
 /* splitmix64 spreads one word over the state. */
-void random_seed(uint64_t state[4], uint64_t seed) {
+void sampler_random_seed(uint64_t state[4], uint64_t seed) {
     for (int i = 0; i < 4; i++) {
         seed += UINT64_C(0x9e3779b97f4a7c15);
         uint64_t z = seed;
@@ -62,7 +62,7 @@ static double one_minus_exp(double x) {
 uint64_t sampler_draw(uint64_t state[4], uint64_t rate) {
     if (rate <= 1) return 1;
     /* u in (0, 1]: 53 random bits. */
-    double u = (double)((random_next(state) >> 11) + 1) * 0x1p-53;
+    double u = (double)((sampler_random_next(state) >> 11) + 1) * 0x1p-53;
     double interval = -natural_log(u) * (double)rate;
     return interval < 0x1p63 ? (uint64_t)interval + 1 : UINT64_C(1) << 63;
 }

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 /* xoshiro256+: four words of state, not all zero. */
-void random_seed(uint64_t state[4], uint64_t seed);
-uint64_t random_next(uint64_t state[4]);
+void sampler_random_seed(uint64_t state[4], uint64_t seed);
+uint64_t sampler_random_next(uint64_t state[4]);
 
 /* Steps until the next point: at least 1, exponential with mean `rate`, rounded up. An allocation of `size`
  * is sampled when this is <= size, which has probability 1 - exp(-size / rate) exactly. */

@@ -19,11 +19,11 @@
  * owner's by then; a reader compares what it read before and after (copy_thread in model/snapshot.c and
  * record/dump/dump_recording.c). */
 
-void threads_start(struct recording *recording) {
+void thread_table_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);
 }
 
-struct thread_record *threads_get(struct recording *recording, uint32_t thread) {
+struct thread_record *thread_table_get(struct recording *recording, uint32_t thread) {
     return table_entry(recording, &recording->header->threads, thread);
 }
 
@@ -40,7 +40,7 @@ static uint32_t reuse(struct recording *recording, uint32_t count) {
     uint32_t start = atomic_fetch_add_explicit(&hint, SEARCH_MOST / 4, memory_order_relaxed);
     for (uint32_t i = 0; i < SEARCH_MOST && i < count; i++) {
         uint32_t thread = (start + i) % count;
-        struct thread_record *record = threads_get(recording, thread);
+        struct thread_record *record = thread_table_get(recording, thread);
         if (take_from(record, THREAD_FREE)) return thread;
         if (count > ENDED_KEPT && take_from(record, THREAD_ENDED)) {
             /* Relaxed: a sum; and `bytes` was acquired with the record. */
@@ -59,7 +59,7 @@ static void clear(struct thread_record *record) {
         __atomic_store_n((uint64_t *)record + i, 0, __ATOMIC_RELAXED);
 }
 
-uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now) {
+uint32_t thread_table_register(struct recording *recording, int32_t tid, uint64_t now) {
     struct table *table = &recording->header->threads;
     /* Acquire: the segments that hold so many records are seen. */
     uint32_t count = (uint32_t)atomic_load_explicit(&table->count, memory_order_acquire);
@@ -68,7 +68,7 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
     if (thread == UINT32_MAX) thread = count ? reuse(recording, count) : UINT32_MAX;
     if (thread == UINT32_MAX) return UINT32_MAX;
 
-    struct thread_record *record = threads_get(recording, thread);
+    struct thread_record *record = thread_table_get(recording, thread);
     clear(record);
     __atomic_store_n(&record->number, thread, __ATOMIC_RELAXED); /* a reader of the heap's size may look */
     __atomic_store_n(&record->start_time, now, __ATOMIC_RELAXED);
@@ -77,8 +77,8 @@ uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now
     return thread;
 }
 
-void threads_end(struct recording *recording, struct thread_record *record, uint64_t now) {
-    heap_give_slack(recording, record, now);
+void thread_table_end(struct recording *recording, struct thread_record *record, uint64_t now) {
+    heap_size_give_slack(recording, record, now);
     atomic_store_explicit(&record->end_time, now, memory_order_relaxed);
     if (atomic_load_explicit(&record->samples, memory_order_relaxed)) {
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);

@@ -6,13 +6,13 @@
 
 #include "core/arena.h"
 
-void threads_start(struct recording *recording);
+void thread_table_start(struct recording *recording);
 
 /* The number of a fresh record for the calling thread, or UINT32_MAX when there is no room. */
-uint32_t threads_register(struct recording *recording, int32_t tid, uint64_t now);
-struct thread_record *threads_get(struct recording *recording, uint32_t thread);
+uint32_t thread_table_register(struct recording *recording, int32_t tid, uint64_t now);
+struct thread_record *thread_table_get(struct recording *recording, uint32_t thread);
 
 /* The owner ends. Its `bytes` must be final. */
-void threads_end(struct recording *recording, struct thread_record *record, uint64_t now);
+void thread_table_end(struct recording *recording, struct thread_record *record, uint64_t now);
 
 #endif

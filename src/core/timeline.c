@@ -108,7 +108,7 @@ void timeline_turn(struct recording *recording, struct thread_record *thread, ui
     /* Relaxed: the thread's own. Atomic, since a dump copies the whole record. */
     __atomic_store_n(&thread->moment, place, __ATOMIC_RELAXED);
     counter_store(&bucket->live_last, live);
-    counter_raise(counter_alone(), &bucket->live_max, heap_reach(recording, thread, live));
+    counter_raise(counter_alone(), &bucket->live_max, heap_size_reach(recording, thread, live));
     /* The event that is about to be counted, ahead of the others: it shows that the bucket is in use. */
     counter_add(counter_alone(), &bucket->events, 1);
     counter_add_own(&thread->events_noted, 1);

@@ -20,8 +20,8 @@ int csv_write(const struct format_input *input, FILE *out, struct problem *probl
         view_rows_make(input->model, input->resolver, BY_SITE, sort_for(input->value), NULL, &rows, problem);
     if (r < 0) return r;
 
-    contract_write_csv_header(out, false);
-    for (size_t i = 0; i < rows.count; i++) contract_write_csv_row(out, &rows.rows[i], false);
+    machine_output_write_csv_header(out, false);
+    for (size_t i = 0; i < rows.count; i++) machine_output_write_csv_row(out, &rows.rows[i], false);
     view_rows_free(&rows);
     return 0;
 }

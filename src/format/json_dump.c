@@ -28,7 +28,7 @@ static void write_process(struct json *json, const struct model_process *process
     json_object(json);
     json_key_integer(json, "pid", process->pid);
     json_key_integer(json, "parent_pid", process->parent_pid);
-    json_key_string(json, "state", contract_state_name(process->state));
+    json_key_string(json, "state", machine_output_state_name(process->state));
     json_key_string(json, "executable", process->executable);
     json_key_string(json, "command_line", process->command_line);
     json_key_string(json, "allocator", process->allocator);
@@ -175,7 +175,7 @@ static void write_stack(struct json *json, const struct model *model, const stru
     json_key_string(json, "heap", labels.heap);
     json_key_string(json, "type", labels.type);
     json_key_string(json, "scope", labels.scope);
-    contract_write_figures(json, &stack->figures);
+    machine_output_write_figures(json, &stack->figures);
     json_key(json, "frames");
     json_array(json);
     if (stack->frame_count == 0) json_integer(json, 0);
@@ -216,11 +216,11 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     json_key_integer(&json, "version", 1);
     json_key_string(&json, "exporter", "malloscope " MALLOSCOPE_VERSION);
     json_key(&json, "totals");
-    contract_write_totals(&json, model);
+    machine_output_write_totals(&json, model);
     json_key(&json, "health");
-    contract_write_health(&json, model);
+    machine_output_write_health(&json, model);
     json_key(&json, "heaps");
-    bool fine = contract_write_heaps(&json, model);
+    bool fine = machine_output_write_heaps(&json, model);
     WRITE_LIST(&json, "processes", model->processes, model->process_count, write_process);
     WRITE_LIST(&json, "modules", model->modules, model->module_count, write_module);
     WRITE_LIST(&json, "threads", model->threads, model->thread_count, write_thread);

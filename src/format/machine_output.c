@@ -43,7 +43,7 @@ static const char *const drop_names[DROP_KINDS] = {
     [DROP_CHILD] = "child",
 };
 
-const char *contract_state_name(enum process_state state) {
+const char *machine_output_state_name(enum process_state state) {
     static const char *const names[] = {
         [PROCESS_RUNNING] = "running",
         [PROCESS_FINISHED] = "finished",
@@ -61,14 +61,14 @@ static void write_lifetime(struct json *json, const struct figures *figures) {
     json_array_end(json);
 }
 
-void contract_write_figures(struct json *json, const struct figures *figures) {
+void machine_output_write_figures(struct json *json, const struct figures *figures) {
 #define WRITE(name, value) json_key_number(json, #name, value);
     FIGURES(WRITE)
 #undef WRITE
     write_lifetime(json, figures);
 }
 
-void contract_write_figure_names(struct json *json) {
+void machine_output_write_figure_names(struct json *json) {
     json_array(json);
 #define WRITE(name, value) json_string(json, #name);
     FIGURES(WRITE)
@@ -76,13 +76,13 @@ void contract_write_figure_names(struct json *json) {
     json_array_end(json);
 }
 
-void contract_write_figure_values(struct json *json, const struct figures *figures) {
+void machine_output_write_figure_values(struct json *json, const struct figures *figures) {
 #define WRITE(name, value) json_number(json, value);
     FIGURES(WRITE)
 #undef WRITE
 }
 
-void contract_write_totals(struct json *json, const struct model *model) {
+void machine_output_write_totals(struct json *json, const struct model *model) {
     const struct totals *totals = &model->totals;
     const struct figures *sum = &totals->sum;
 
@@ -122,7 +122,7 @@ void contract_write_totals(struct json *json, const struct model *model) {
     json_object_end(json);
 }
 
-void contract_write_health(struct json *json, const struct model *model) {
+void machine_output_write_health(struct json *json, const struct model *model) {
     json_object(json);
     json_key_number(json, "complete", model->health.complete);
     json_key_number(json, "truncated", (double)model->health.truncated);
@@ -131,20 +131,20 @@ void contract_write_health(struct json *json, const struct model *model) {
     json_object_end(json);
 }
 
-void contract_write_row(struct json *json, const struct view_row *row) {
+void machine_output_write_row(struct json *json, const struct view_row *row) {
     json_object(json);
     json_key_string(json, "function", row->function);
     json_key_string(json, "file", row->file);
     json_key_integer(json, "line", row->line);
     json_key_string(json, "module", row->module);
-    contract_write_figures(json, &row->figures);
+    machine_output_write_figures(json, &row->figures);
     json_key_string(json, "heap", row->heap);
     json_key_string(json, "type", row->type);
     json_key_string(json, "scope", row->scope);
     json_object_end(json);
 }
 
-bool contract_write_heaps(struct json *json, const struct model *model) {
+bool machine_output_write_heaps(struct json *json, const struct model *model) {
     size_t count = 0;
     struct heap_totals *heaps = model_heap_totals(model, &count);
     json_array(json);
@@ -152,7 +152,7 @@ bool contract_write_heaps(struct json *json, const struct model *model) {
         json_object(json);
         json_key_string(json, "name", heaps[i].name);
         json_key_number(json, "rate", (double)heaps[i].rate);
-        contract_write_figures(json, &heaps[i].figures);
+        machine_output_write_figures(json, &heaps[i].figures);
         json_object_end(json);
     }
     json_array_end(json);
@@ -178,7 +178,7 @@ static void write_csv_text(FILE *out, const char *text) {
     if (quoted) fputc('"', out);
 }
 
-void contract_write_csv_header(FILE *out, bool threads) {
+void machine_output_write_csv_header(FILE *out, bool threads) {
     if (threads) fputs("thread,", out);
     fputs("function,file,line,module", out);
 #define WRITE(name, value) fputs("," #name, out);
@@ -191,7 +191,7 @@ static bool known_of_threads(const char *figure) {
     return strcmp(figure, "total_bytes") == 0 || strcmp(figure, "samples") == 0;
 }
 
-void contract_write_csv_row(FILE *out, const struct view_row *row, bool threads) {
+void machine_output_write_csv_row(FILE *out, const struct view_row *row, bool threads) {
     const struct figures *figures = &row->figures;
     char text[JSON_NUMBER_SIZE];
 

@@ -167,7 +167,7 @@ static void write_sites(struct page *page, uint32_t count) {
     json_key(json, "sites");
     json_object(json);
     json_key(json, "names");
-    contract_write_figure_names(json);
+    machine_output_write_figure_names(json);
     json_key(json, "frames");
     json_array(json);
     for (uint32_t i = 0; i < count; i++) json_integer(json, page->tree.frame_number[site_frame(page, i)]);
@@ -175,13 +175,14 @@ static void write_sites(struct page *page, uint32_t count) {
     write_labels(page, count);
     json_key(json, "values");
     json_array(json);
-    for (uint32_t i = 0; i < count; i++) contract_write_figure_values(json, &page->sites.rows[i].figures);
+    for (uint32_t i = 0; i < count; i++)
+        machine_output_write_figure_values(json, &page->sites.rows[i].figures);
     json_array_end(json);
     json_key_integer(json, "left_out", (int64_t)(page->sites.count - count));
     for (size_t i = count; i < page->sites.count; i++) figures_add(&rest, &page->sites.rows[i].figures);
     json_key(json, "rest");
     json_array(json);
-    if (count < page->sites.count) contract_write_figure_values(json, &rest);
+    if (count < page->sites.count) machine_output_write_figure_values(json, &rest);
     json_array_end(json);
     json_object_end(json);
 }
@@ -291,9 +292,9 @@ static void write_head(struct page *page, const struct format_input *input) {
         page_write_process(json, page->tree.options, &model->processes[i]);
     json_array_end(json);
     json_key(json, "totals");
-    contract_write_totals(json, model);
+    machine_output_write_totals(json, model);
     json_key(json, "health");
-    contract_write_health(json, model);
+    machine_output_write_health(json, model);
     json_key_number(json, "unseen", model->totals.sum.total_bytes.unseen);
     write_notes(page);
     write_timeline(page);

@@ -37,7 +37,7 @@ struct source_text {
 static bool open_source(
     const struct source_request *request, const char *path, struct source_text *ret_text) {
     if (path[0] != '/' || !page_source_is_source(path)) return false;
-    int fd = request->sysroot ? rooted_open(request->sysroot, path, 0) : -1;
+    int fd = request->sysroot ? open_in_root(request->sysroot, path, 0) : -1;
     if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return false;
     struct stat status;

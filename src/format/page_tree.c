@@ -81,7 +81,7 @@ void page_write_process(
     struct json *json, const struct page_options *options, const struct model_process *process) {
     json_object(json);
     json_key_string(json, "name", text_base_name(process->executable));
-    json_key_string(json, "state", contract_state_name(process->state));
+    json_key_string(json, "state", machine_output_state_name(process->state));
     write_flag(json, "attached", process->attached);
     write_flag(json, "snapshot", process->is_snapshot);
     json_key_integer(json, "start_ms", (int64_t)(process->start_realtime / 1000000));

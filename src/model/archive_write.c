@@ -66,7 +66,7 @@ static struct recording_stretch *list_stretches(const struct essence *essence, u
     uint64_t count = 0, room = 0;
     for (uint64_t at = 0; at < essence->size; at += ESSENCE_PAGE) {
         uint64_t length = essence->size - at < ESSENCE_PAGE ? essence->size - at : ESSENCE_PAGE;
-        if (!essence_has_page(essence, at / ESSENCE_PAGE)) continue;
+        if (!reader_parts_has_page(essence, at / ESSENCE_PAGE)) continue;
         if (count && list[count - 1].offset + list[count - 1].length == at) {
             list[count - 1].length += length;
             continue;
@@ -105,13 +105,13 @@ static void add_essence(
 void archive_writer_add_recording(struct archive_writer *writer, struct snapshot *snapshot) {
     struct essence essence;
     snapshot_make_stand_alone(snapshot);
-    if (writer->error == 0) note_error(writer, essence_make(snapshot, &essence));
+    if (writer->error == 0) note_error(writer, reader_parts_make(snapshot, &essence));
     if (writer->error < 0) return;
     struct recording_head head = {.size = snapshot->size,
         .file_bytes = snapshot->file_bytes,
         .recorder_bytes = snapshot->recorder_bytes};
     add_essence(writer, &head, &essence);
-    essence_free(&essence);
+    reader_parts_free(&essence);
     writer->recording_count++;
 }
 

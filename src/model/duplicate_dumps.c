@@ -55,7 +55,7 @@ static int by_place(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-size_t leave_out_copies(char **paths, size_t count) {
+size_t duplicate_dumps_leave_out(char **paths, size_t count) {
     struct identity *found = count ? malloc(count * sizeof *found) : NULL;
     if (!found) return count;
     for (size_t i = 0; i < count; i++) found[i] = identity_of(paths[i], i);

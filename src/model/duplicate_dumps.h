@@ -6,6 +6,6 @@
 
 /* Of several recordings of one process only the latest stays. The others' paths are freed; returns how many
  * are left. What cannot be read stays, to be complained of by who reads it. */
-size_t leave_out_copies(char **paths, size_t count);
+size_t duplicate_dumps_leave_out(char **paths, size_t count);
 
 #endif

@@ -69,7 +69,7 @@ static char *shell_words(const char *arguments) {
 static bool load_process(struct builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
-    if (!builder_grow(
+    if (!model_builder_grow(
             &model->processes, &builder->process_capacity, model->process_count, 1, sizeof *model->processes))
         return false;
     char *arguments = text_of(builder, snapshot, header->command_line);
@@ -118,9 +118,9 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
             unreadable++;
             continue;
         }
-        if (!builder_grow(
+        if (!model_builder_grow(
                 &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules) ||
-            !builder_grow(&model->numbered, &builder->numbered_capacity, model->module_count, 1,
+            !model_builder_grow(&model->numbered, &builder->numbered_capacity, model->module_count, 1,
                 sizeof *model->numbered))
             return false;
         struct model_module *module = &model->modules[model->module_count];
@@ -146,7 +146,7 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
         }
     }
     if (unreadable)
-        builder_warn_damage(
+        model_builder_warn_damage(
             builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
     return true;
 }
@@ -160,7 +160,7 @@ static bool load_texts(struct builder *builder, const struct snapshot *snapshot)
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
         if (cursor.number >= NUMBERS_MOST) break; /* damaged: a table of all numbers below would be huge */
         size_t last = process->first_text + cursor.number;
-        if (!builder_grow(&model->texts, &builder->text_capacity, model->text_count,
+        if (!model_builder_grow(&model->texts, &builder->text_capacity, model->text_count,
                 last + 1 - model->text_count, sizeof *model->texts))
             return false;
         while (model->text_count <= last) model->texts[model->text_count++] = NULL;
@@ -177,7 +177,8 @@ static const char malloc_name[] = HEAP_MALLOC;
 
 static bool add_heap(struct builder *builder, uint32_t number, const char *name, uint64_t rate) {
     struct model *model = builder->model;
-    if (!builder_grow(&model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
+    if (!model_builder_grow(
+            &model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
         return false;
     model->heaps[model->heap_count++] = (struct model_heap){
         .process = (uint32_t)model->process_count - 1, .number = number, .name = name, .rate = rate};
@@ -200,7 +201,8 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot,
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
         if (cursor.number >= HEAPS_MOST) {
-            builder_warn_damage(builder, "'%s' is damaged: it has more than %u heaps", path, HEAPS_MOST);
+            model_builder_warn_damage(
+                builder, "'%s' is damaged: it has more than %u heaps", path, HEAPS_MOST);
             break;
         }
         uint64_t rate = record->rate;
@@ -230,7 +232,7 @@ static bool load_codes(struct builder *builder, const struct snapshot *snapshot)
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
         if (cursor.number >= NUMBERS_MOST) break;
         size_t last = process->first_code + cursor.number;
-        if (!builder_grow(&model->codes, &builder->code_capacity, model->code_count,
+        if (!model_builder_grow(&model->codes, &builder->code_capacity, model->code_count,
                 last + 1 - model->code_count, sizeof *model->codes))
             return false;
         while (model->code_count <= last) model->codes[model->code_count++] = (struct model_code){0};
@@ -248,7 +250,7 @@ static bool load_threads(struct builder *builder, const struct snapshot *snapsho
     for (const struct thread_record *record;
          (record = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
         if (record->state == THREAD_FREE || record->state == THREAD_NEW) continue;
-        if (!builder_grow(
+        if (!model_builder_grow(
                 &model->threads, &builder->thread_capacity, model->thread_count, 1, sizeof *model->threads))
             return false;
         struct model_thread *thread = &model->threads[model->thread_count++];
@@ -297,14 +299,14 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
     if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
         return true;
     if (snapshot->timeline_torn) {
-        builder_warn(builder, "the timeline of '%s' is left out: it was being condensed, and %s", path,
+        model_builder_warn(builder, "the timeline of '%s' is left out: it was being condensed, and %s", path,
             snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
         return true;
     }
     struct timeline copy, *timeline = &copy; /* the snapshot may go on into an archive as it is */
     memcpy(timeline, snapshot->bytes + header->timeline, sizeof copy);
     if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
-        builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
+        model_builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
         return true;
     }
     complete_timeline(snapshot, timeline);
@@ -331,9 +333,9 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
 static void warn_of_table(
     struct builder *builder, const struct checked_table *table, const char *name, const char *path) {
     if (table->damaged)
-        builder_warn_damage(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
+        model_builder_warn_damage(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
     else if (table->lost)
-        builder_warn_damage(
+        model_builder_warn_damage(
             builder, "'%s' is damaged: part of its table of %s lies outside the file", path, name);
 }
 
@@ -346,10 +348,12 @@ static int check_damage(
             "'%s' is damaged: its table of stacks %s", path,
             snapshot->bytes_in_use > snapshot->size ? "is cut off" : "cannot be read");
     if (snapshot->bytes_in_use > snapshot->size && !snapshot->pages_lost)
-        builder_warn_damage(builder, "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing",
-            path, snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
+        model_builder_warn_damage(builder,
+            "'%s' is cut off: the last %" PRIu64 " of %" PRIu64 " bytes are missing", path,
+            snapshot->bytes_in_use - snapshot->size, snapshot->bytes_in_use);
     else if (snapshot->bytes_in_use < HEADER_SPAN)
-        builder_warn_damage(builder, "'%s' is damaged: its header does not say how much of it is used", path);
+        model_builder_warn_damage(
+            builder, "'%s' is damaged: its header does not say how much of it is used", path);
     warn_of_table(builder, stacks, "stacks", path);
     warn_of_table(builder, &snapshot->live, "live samples", path);
     warn_of_table(builder, &snapshot->threads, "threads", path);
@@ -357,7 +361,7 @@ static int check_damage(
     warn_of_table(builder, &snapshot->names, "names", path);
     warn_of_table(builder, &snapshot->heaps, "heaps", path);
     if (snapshot->writer_is_hidden && snapshot->state == PROCESS_KILLED)
-        builder_warn(builder,
+        model_builder_warn(builder,
             "process %d may still be writing '%s', but this user cannot look into it: it is shown as ended",
             snapshot_header(snapshot)->pid, path);
     return 0;
@@ -384,7 +388,7 @@ int load_recording(
             "out of memory while reading '%s'", path);
     }
     if (snapshot_lost_pages(snapshot))
-        builder_warn_damage(
+        model_builder_warn_damage(
             builder, "'%s' was cut short while it was being read: figures may be missing", path);
     model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
     model->totals.recorder_bytes += snapshot->recorder_bytes;

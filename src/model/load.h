@@ -25,20 +25,21 @@ struct builder {
 };
 
 /* Begins with an empty model. */
-int builder_start(struct builder *builder, struct problem *problem);
+int model_builder_start(struct builder *builder, struct problem *problem);
 /* Adds up what is there. Gives the model, or frees it. */
-int builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem);
-void builder_discard(struct builder *builder);
+int model_builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem);
+void model_builder_discard(struct builder *builder);
 
 /* Adds a sentence to the model's warning. */
-void builder_warn(struct builder *builder, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void model_builder_warn(struct builder *builder, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The same, for what is missing of the recording: the model is `damaged`. */
-#define builder_warn_damage(builder, ...)                                                                    \
-    ((builder)->model->damaged = true, builder_warn(builder, __VA_ARGS__))
+#define model_builder_warn_damage(builder, ...)                                                              \
+    ((builder)->model->damaged = true, model_builder_warn(builder, __VA_ARGS__))
 
 /* Room for `count` more elements in an array of `*capacity`. False if there is no memory. */
-bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
+bool model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
 
 /* Adds a recording. Where it fails the model is as before, unless `failed` says otherwise. */
 int load_recording(

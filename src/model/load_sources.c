@@ -23,15 +23,16 @@ static bool add_names(struct builder *builder, const struct archive *archive) {
     struct model_names names = {.size = archive->names.size};
     struct problem problem;
     if (archive->is_cut)
-        builder_warn_damage(builder, "the archive '%s' is cut off: parts of it are missing", archive->path);
+        model_builder_warn_damage(
+            builder, "the archive '%s' is cut off: parts of it are missing", archive->path);
     if (!names.size) return false;
     if (archive_take_names(archive, &names.bytes, &problem) < 0) {
-        builder_warn_damage(builder, "%s", problem.what);
+        model_builder_warn_damage(builder, "%s", problem.what);
         return false;
     }
     names.path = strdup(archive->path);
-    if (!names.path ||
-        !builder_grow(&model->names, &builder->names_capacity, model->names_count, 1, sizeof *model->names)) {
+    if (!names.path || !model_builder_grow(&model->names, &builder->names_capacity, model->names_count, 1,
+                           sizeof *model->names)) {
         free(names.path);
         free(names.bytes);
         return false;
@@ -62,7 +63,7 @@ static int add_archive(struct builder *builder, const struct archive *archive, s
             continue;
         }
         if (first.kind == 0 || builder->failed) first = own;
-        if (archive->recording_count > 1) builder_warn_damage(builder, "%s: left out", own.what);
+        if (archive->recording_count > 1) model_builder_warn_damage(builder, "%s: left out", own.what);
     }
     if (model->process_count > before && !builder->failed) return 0;
     return problem_set(problem, first.kind, first.remedy, "%s", first.what);
@@ -111,7 +112,7 @@ static int add_source(struct builder *builder, const char *name, bool is_only, s
             *problem = own;
             r = -own.kind;
         } else if (source.is_folder || !is_only) {
-            builder_warn_damage(builder, "%s: left out", own.what);
+            model_builder_warn_damage(builder, "%s: left out", own.what);
         }
     }
     source_free(&source);
@@ -132,14 +133,14 @@ static int load(const char *const *names, size_t count, struct reading reading, 
         .is_glance = reading.is_glance,
         .with_samples = reading.with_samples};
     struct problem first_problem = {0}, mistake = {0};
-    int r = builder_start(&builder, problem);
+    int r = model_builder_start(&builder, problem);
     if (r < 0) return r;
     for (size_t i = 0; r == 0 && i < count && !builder.failed; i++)
         r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
     if (r < 0) first_problem = mistake;
     if (r == 0 && builder.model->process_count && !builder.failed)
-        return builder_finish(&builder, ret_model, problem);
-    builder_discard(&builder);
+        return model_builder_finish(&builder, ret_model, problem);
+    model_builder_discard(&builder);
     return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
 }
 

@@ -116,7 +116,7 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
             continue;
         }
         frames_left -= frames;
-        if (!builder_grow(&list, &capacity, count, 1, sizeof *list)) {
+        if (!model_builder_grow(&list, &capacity, count, 1, sizeof *list)) {
             free(list);
             return false;
         }
@@ -128,10 +128,11 @@ static bool collect(struct builder *builder, const struct snapshot *snapshot, co
             .number = cursor.number};
     }
     if (unreadable)
-        builder_warn_damage(builder, "'%s' is damaged: %llu stacks whose frames cannot be read are left out",
-            path, (unsigned long long)unreadable);
+        model_builder_warn_damage(builder,
+            "'%s' is damaged: %llu stacks whose frames cannot be read are left out", path,
+            (unsigned long long)unreadable);
     if (strangers)
-        builder_warn_damage(builder,
+        model_builder_warn_damage(builder,
             "'%s' is damaged: the heap of %llu stacks cannot be read; they are shown as malloc's", path,
             (unsigned long long)strangers);
     *ret_list = list;
@@ -148,11 +149,11 @@ static int by_number(const void *a, const void *b) {
 static struct model_stack *add_stack(struct builder *builder, const struct loaded *loaded) {
     struct model *model = builder->model;
     uint32_t frames = loaded->frame_count;
-    if (!builder_grow(
+    if (!model_builder_grow(
             &model->stacks, &builder->stack_capacity, model->stack_count, 1, sizeof *model->stacks) ||
-        !builder_grow(&builder->frame_starts, &builder->frame_start_capacity, model->stack_count, 1,
+        !model_builder_grow(&builder->frame_starts, &builder->frame_start_capacity, model->stack_count, 1,
             sizeof *builder->frame_starts) ||
-        !builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
+        !model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
             sizeof *model->frame_store))
         return NULL;
     builder->frame_starts[model->stack_count] = builder->frame_count;
@@ -242,9 +243,9 @@ static bool make_room(struct builder *builder, const struct loaded *list, size_t
     struct model *model = builder->model;
     size_t frames = 0;
     for (size_t i = 0; i < count; i++) frames += list[i].frame_count;
-    return builder_grow(
+    return model_builder_grow(
                &model->stacks, &builder->stack_capacity, model->stack_count, count, sizeof *model->stacks) &&
-           builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
+           model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
                sizeof *model->frame_store);
 }
 
@@ -333,7 +334,7 @@ static void add_live_figures(struct figures *figures, const struct live_entry *e
 
 static bool list_sample(struct builder *builder, const struct live_entry *entry, const struct loaded *of) {
     struct model *model = builder->model;
-    if (!builder_grow(
+    if (!model_builder_grow(
             &model->samples, &builder->sample_capacity, model->sample_count, 1, sizeof *model->samples))
         return false;
     model->samples[model->sample_count++] = (struct model_sample){.address = entry->key & LIVE_KEY_MASK,
@@ -372,14 +373,15 @@ static bool read_live(struct builder *builder, const struct snapshot *snapshot, 
         add_live_sample(figures, entry, rate);
         add_live_time(figures, entry->birth, now);
         if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
-        if (!builder_grow(&model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live))
+        if (!model_builder_grow(
+                &model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live))
             return false;
         model->live[model->live_count++] = (struct model_live){
             (uint32_t)found->stack, (float)((double)entry->birth / 1e9), entry->size, entry->count};
         if (builder->with_samples && !list_sample(builder, entry, found)) return false;
     }
     if (strangers)
-        builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
+        model_builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
             (unsigned long long)strangers);
     return true;
 }

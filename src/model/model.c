@@ -90,21 +90,21 @@ static bool sum_up(struct builder *builder) {
     return sort_modules(model);
 }
 
-int builder_start(struct builder *builder, struct problem *problem) {
+int model_builder_start(struct builder *builder, struct problem *problem) {
     builder->model = calloc(1, sizeof *builder->model);
     if (!builder->model) return out_of_memory(problem);
     builder->model->exact = builder->model->totals.exact_is_complete = true;
     return 0;
 }
 
-void builder_discard(struct builder *builder) {
+void model_builder_discard(struct builder *builder) {
     free(builder->frame_starts);
     model_free(builder->model);
 }
 
-int builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem) {
+int model_builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem) {
     if (!sum_up(builder)) {
-        builder_discard(builder);
+        model_builder_discard(builder);
         return out_of_memory(problem);
     }
     free(builder->frame_starts);
@@ -116,7 +116,7 @@ int model_load_recording(const char *path, struct model **ret_model, struct prob
     struct builder builder = {.until = UINT64_MAX};
     struct recording_file file;
     struct snapshot snapshot;
-    int r = builder_start(&builder, problem);
+    int r = model_builder_start(&builder, problem);
     if (r < 0) return r;
     r = recording_file_open(path, 0, &file, problem);
     if (r == 0) {
@@ -127,8 +127,8 @@ int model_load_recording(const char *path, struct model **ret_model, struct prob
         r = load_recording(&builder, &snapshot, path, problem);
         snapshot_free(&snapshot);
     }
-    if (r == 0) return builder_finish(&builder, ret_model, problem);
-    builder_discard(&builder);
+    if (r == 0) return model_builder_finish(&builder, ret_model, problem);
+    model_builder_discard(&builder);
     return r;
 }
 

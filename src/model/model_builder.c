@@ -8,7 +8,7 @@
 
 #define WARNINGS_SHOWN 20
 
-void builder_warn(struct builder *builder, const char *format, ...) {
+void model_builder_warn(struct builder *builder, const char *format, ...) {
     if (builder->warning_count++ > WARNINGS_SHOWN) return;
     char line[1024];
     va_list arguments;
@@ -32,7 +32,7 @@ static void use_large_pages(void *array, size_t size) {
     if (size >= least) madvise((void *)start, end - start + page, MADV_HUGEPAGE);
 }
 
-bool builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
+bool model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
     void **pointer = array;
     if (*pointer && *capacity - used >= count) return true;
     size_t wanted = used + count + used / 2 + 16;

@@ -99,7 +99,7 @@ static void keep_all(struct essence *essence, const struct snapshot *snapshot) {
     keep_codes(essence, snapshot);
 }
 
-int essence_make(const struct snapshot *snapshot, struct essence *ret_essence) {
+int reader_parts_make(const struct snapshot *snapshot, struct essence *ret_essence) {
     struct essence essence = {.size = snapshot->size, .span = snapshot->span};
     void *bytes =
         mmap(NULL, essence.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -115,7 +115,7 @@ int essence_make(const struct snapshot *snapshot, struct essence *ret_essence) {
     return 0;
 }
 
-void essence_free(struct essence *essence) {
+void reader_parts_free(struct essence *essence) {
     munmap(essence->bytes, essence->span);
     free(essence->pages);
     *essence = (struct essence){0};

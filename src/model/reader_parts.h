@@ -16,10 +16,10 @@ struct essence {
 };
 
 /* Returns 0 or -ENOMEM. */
-int essence_make(const struct snapshot *snapshot, struct essence *ret_essence);
-void essence_free(struct essence *essence);
+int reader_parts_make(const struct snapshot *snapshot, struct essence *ret_essence);
+void reader_parts_free(struct essence *essence);
 
-static inline bool essence_has_page(const struct essence *essence, uint64_t page) {
+static inline bool reader_parts_has_page(const struct essence *essence, uint64_t page) {
     return essence->pages[page / 64] >> (page % 64) & 1;
 }
 

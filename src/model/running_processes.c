@@ -18,7 +18,7 @@ static int compare_pids(const void *a, const void *b) {
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-struct running_process *running_find(const struct running *running, int pid) {
+struct running_process *running_processes_find(const struct running *running, int pid) {
     struct running_process key = {.pid = pid};
     if (!running->count) return NULL;
     return bsearch(&key, running->list, running->count, sizeof key, compare_pids);
@@ -51,7 +51,7 @@ static void look(struct running_process *process, double now) {
 /* Adds it behind those that are sorted: `known` of them. */
 static bool note(struct running *running, size_t known, int pid, int parent, uint64_t start) {
     struct running sorted = {.list = running->list, .count = known};
-    struct running_process *process = running_find(&sorted, pid);
+    struct running_process *process = running_processes_find(&sorted, pid);
     if (process && process->start_time == start) {
         process->parent = parent;
         process->is_there = true;
@@ -80,7 +80,7 @@ static void remove_ended(struct running *running) {
     running->count = kept;
 }
 
-bool running_update(struct running *running, double now) {
+bool running_processes_update(struct running *running, double now) {
     DIR *folder = opendir("/proc");
     if (!folder) return true; /* nothing is known of processes, recordings are read all the same */
     size_t known = running->count;
@@ -100,24 +100,24 @@ bool running_update(struct running *running, double now) {
     return fine;
 }
 
-void running_free(struct running *running) {
+void running_processes_free(struct running *running) {
     for (size_t i = 0; i < running->count; i++) free(running->list[i].recording);
     free(running->list);
     *running = (struct running){0};
 }
 
-bool running_descends(const struct running *running, int pid, int ancestor) {
-    const struct running_process *process = running_find(running, pid);
+bool running_processes_descends(const struct running *running, int pid, int ancestor) {
+    const struct running_process *process = running_processes_find(running, pid);
     /* Numbers are used again, so in one reading of /proc there could be a circle. */
     for (size_t steps = 0; process && steps <= running->count; steps++) {
         if (process->pid == ancestor) return true;
-        process = running_find(running, process->parent);
+        process = running_processes_find(running, process->parent);
     }
     return false;
 }
 
-void running_look_again(struct running *running, int pid) {
-    struct running_process *process = running_find(running, pid);
+void running_processes_look_again(struct running *running, int pid) {
+    struct running_process *process = running_processes_find(running, pid);
     if (process)
         *process = (struct running_process){.pid = pid,
             .parent = process->parent,

@@ -24,16 +24,16 @@ struct running {
 };
 
 /* `now`: seconds of a clock that does not jump. False: out of memory. */
-bool running_update(struct running *running, double now);
-void running_free(struct running *running);
+bool running_processes_update(struct running *running, double now);
+void running_processes_free(struct running *running);
 
 /* The process, or NULL. Good until the next update. */
-struct running_process *running_find(const struct running *running, int pid);
+struct running_process *running_processes_find(const struct running *running, int pid);
 
 /* Whether `pid` is `ancestor` or was started by it, by way of processes that are still there. */
-bool running_descends(const struct running *running, int pid, int ancestor);
+bool running_processes_descends(const struct running *running, int pid, int ancestor);
 
 /* Asks the process again at the next update. */
-void running_look_again(struct running *running, int pid);
+void running_processes_look_again(struct running *running, int pid);
 
 #endif

@@ -97,7 +97,7 @@ static int tries(const struct taking *taking) {
 static void copy_live_entry(struct taking *taking, uint64_t offset) {
     const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
     struct live_entry copy;
-    if (!live_copy(from, tries(taking), &copy)) return;
+    if (!live_table_copy(from, tries(taking), &copy)) return;
     memcpy(taking->snapshot->bytes + offset, &copy, sizeof copy);
     mark_used(taking->snapshot, offset, sizeof copy);
 }
@@ -324,7 +324,7 @@ static void describe_process(
         clock_gettime(CLOCK_MONOTONIC, &now);
         uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         if (nanoseconds > header->start_monotonic) snapshot->elapsed = nanoseconds - header->start_monotonic;
-        if (!file->is_glance) snapshot->recorder_bytes = process_resident(snapshot->writer, status);
+        if (!file->is_glance) snapshot->recorder_bytes = writer_process_resident(snapshot->writer, status);
     }
     uint64_t on_disk = (uint64_t)status->st_blocks * 512;
     if (snapshot->recorder_bytes == 0)
@@ -354,7 +354,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
 
     struct snapshot snapshot = {.writer = file->writer};
     if (!snapshot.writer && !file->is_archived && !(header.flags & RECORDING_FINISHED)) {
-        int writer = process_find_writer(header.writer ? header.writer : header.pid, &status);
+        int writer = writer_process_find(header.writer ? header.writer : header.pid, &status);
         if (writer < 0)
             snapshot.writer_is_hidden = true;
         else

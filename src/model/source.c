@@ -71,7 +71,7 @@ static enum likeness likeness_of(int descriptor, int pid) {
     if (pread(descriptor, &header, sizeof header, 0) != (ssize_t)sizeof header ||
         memcmp(header.magic, RECORDING_MAGIC, sizeof header.magic) != 0)
         return NOT_A_RECORDING;
-    return process_has_number(pid, header.pid) ? RECORDING_OF_PROCESS : RECORDING_OF_ANOTHER;
+    return writer_process_has_number(pid, header.pid) ? RECORDING_OF_PROCESS : RECORDING_OF_ANOTHER;
 }
 
 /* Opens the file behind a mapping by the first path that leads to it, and leaves that path in `path`. */
@@ -92,7 +92,8 @@ static int open_mapped(int pid, const struct process_mapping *mapping, char *pat
             continue; /* to open a device may set it off */
         int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (descriptor >= 0) {
-            if (way == 2 || (fstat(descriptor, &status) == 0 && process_maps_file(pid, mapping, &status)))
+            if (way == 2 ||
+                (fstat(descriptor, &status) == 0 && writer_process_maps_file(pid, mapping, &status)))
                 return descriptor;
             close(descriptor);
         } else if (errno != ENOENT) {
@@ -118,8 +119,8 @@ struct search {
 };
 
 static int search_mappings(int holder, int pid, struct search *search) {
-    struct process_mappings mappings;
-    int r = process_mappings_read(holder, &mappings);
+    struct writer_process_mappings mappings;
+    int r = writer_process_mappings_read(holder, &mappings);
     if (r < 0) return r;
     char path[PATH_MAX + 64];
     for (size_t i = 0; i < mappings.count; i++) {
@@ -137,7 +138,7 @@ static int search_mappings(int holder, int pid, struct search *search) {
             memcpy(search->found, path, sizeof search->found);
         }
     }
-    process_mappings_free(&mappings);
+    writer_process_mappings_free(&mappings);
     return 0;
 }
 
@@ -147,7 +148,7 @@ static void search_collectors(int pid, struct search *search) {
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         int holder = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
         struct search attempt = {0};
-        if (holder > 0 && process_is_called(holder, "malloscope") &&
+        if (holder > 0 && writer_process_is_called(holder, "malloscope") &&
             search_mappings(holder, pid, &attempt) == 0 && attempt.best == RECORDING_OF_PROCESS)
             *search = attempt;
     }
@@ -220,7 +221,7 @@ static int find_in_folder(const char *name, struct source *source, struct proble
             "name a folder that holds *.mscope files, or a single recording",
             "there are no recordings in the folder '%s'", name);
     qsort(source->paths, source->count, sizeof *source->paths, compare_names);
-    source->count = leave_out_copies(source->paths, source->count);
+    source->count = duplicate_dumps_leave_out(source->paths, source->count);
     source->is_folder = true;
     return 0;
 }

@@ -56,11 +56,11 @@ static FILE *open_of_process(int pid, const char *name) {
     return fopen(path, "re");
 }
 
-int process_mappings_read(int pid, struct process_mappings *ret_mappings) {
+int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_mappings) {
     FILE *file = open_of_process(pid, "maps");
     if (!file) return errno == ENOENT ? -ESRCH : -errno;
 
-    struct process_mappings mappings = {0};
+    struct writer_process_mappings mappings = {0};
     char *line = NULL;
     size_t line_size = 0;
     int r = 0;
@@ -83,16 +83,16 @@ int process_mappings_read(int pid, struct process_mappings *ret_mappings) {
     free(line);
     fclose(file);
     if (r < 0)
-        process_mappings_free(&mappings);
+        writer_process_mappings_free(&mappings);
     else
         *ret_mappings = mappings;
     return r;
 }
 
-void process_mappings_free(struct process_mappings *mappings) {
+void writer_process_mappings_free(struct writer_process_mappings *mappings) {
     for (size_t i = 0; i < mappings->count; i++) free(mappings->list[i].path);
     free(mappings->list);
-    *mappings = (struct process_mappings){0};
+    *mappings = (struct writer_process_mappings){0};
 }
 
 static bool is_file(const char *path, const struct stat *status) {
@@ -102,7 +102,7 @@ static bool is_file(const char *path, const struct stat *status) {
 
 /* On overlayfs and btrfs the device in maps is not the one that stat gives: then the kernel's link to the
  * mapped file decides, or the path as the process sees it. */
-bool process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status) {
+bool writer_process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status) {
     if (mapping->device == status->st_dev && mapping->inode == status->st_ino) return true;
 
     char path[PATH_MAX + 64];
@@ -115,16 +115,16 @@ bool process_maps_file(int pid, const struct process_mapping *mapping, const str
 
 /* 1 if it has the file mapped, 0 if not, or a negative errno. */
 static int writes_file(int pid, const struct stat *status) {
-    struct process_mappings mappings;
-    int r = process_mappings_read(pid, &mappings);
+    struct writer_process_mappings mappings;
+    int r = writer_process_mappings_read(pid, &mappings);
     if (r < 0) return r;
     for (size_t i = 0; i < mappings.count && r == 0; i++)
-        r = process_maps_file(pid, &mappings.list[i], status);
-    process_mappings_free(&mappings);
+        r = writer_process_maps_file(pid, &mappings.list[i], status);
+    writer_process_mappings_free(&mappings);
     return r;
 }
 
-bool process_has_number(int pid, int inner_pid) {
+bool writer_process_has_number(int pid, int inner_pid) {
     FILE *file = open_of_process(pid, "status");
     if (!file) return false;
     char line[512];
@@ -142,7 +142,7 @@ bool process_has_number(int pid, int inner_pid) {
     return found;
 }
 
-bool process_is_called(int pid, const char *name) {
+bool writer_process_is_called(int pid, const char *name) {
     char line[64] = "";
     FILE *file = open_of_process(pid, "comm");
     bool read = file && fgets(line, sizeof line, file);
@@ -151,7 +151,7 @@ bool process_is_called(int pid, const char *name) {
     return read && strcmp(line, name) == 0;
 }
 
-int process_find_writer(int recorded_pid, const struct stat *status) {
+int writer_process_find(int recorded_pid, const struct stat *status) {
     if (recorded_pid <= 0) return 0;
     int direct = writes_file(recorded_pid, status);
     if (direct == 1) return recorded_pid;
@@ -160,7 +160,7 @@ int process_find_writer(int recorded_pid, const struct stat *status) {
     DIR *folder = opendir("/proc");
     for (struct dirent *entry; folder && writer == 0 && (entry = readdir(folder));) {
         int pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (pid > 0 && pid != recorded_pid && process_has_number(pid, recorded_pid) &&
+        if (pid > 0 && pid != recorded_pid && writer_process_has_number(pid, recorded_pid) &&
             writes_file(pid, status) == 1)
             writer = pid;
     }
@@ -169,15 +169,16 @@ int process_find_writer(int recorded_pid, const struct stat *status) {
 }
 
 static bool starts_at_any(
-    const struct process_mappings *mappings, int pid, const struct stat *status, uint64_t start) {
+    const struct writer_process_mappings *mappings, int pid, const struct stat *status, uint64_t start) {
     for (size_t i = 0; i < mappings->count; i++)
-        if (mappings->list[i].start == start) return process_maps_file(pid, &mappings->list[i], status);
+        if (mappings->list[i].start == start)
+            return writer_process_maps_file(pid, &mappings->list[i], status);
     return false;
 }
 
-uint64_t process_resident(int pid, const struct stat *status) {
-    struct process_mappings mappings;
-    if (process_mappings_read(pid, &mappings) < 0) return 0;
+uint64_t writer_process_resident(int pid, const struct stat *status) {
+    struct writer_process_mappings mappings;
+    if (writer_process_mappings_read(pid, &mappings) < 0) return 0;
 
     uint64_t resident = 0;
     FILE *file = open_of_process(pid, "smaps");
@@ -193,6 +194,6 @@ uint64_t process_resident(int pid, const struct stat *status) {
     }
     free(line);
     if (file) fclose(file);
-    process_mappings_free(&mappings);
+    writer_process_mappings_free(&mappings);
     return resident;
 }

@@ -16,31 +16,31 @@ struct process_mapping {
     char *path; /* as the process sees it, without " (deleted)" */
 };
 
-struct process_mappings {
+struct writer_process_mappings {
     struct process_mapping *list;
     size_t count;
 };
 
 /* The shared writable file mappings of a process. Returns 0 or a negative errno: -ESRCH if there is no such
  * process, -EACCES if it may not be inspected. */
-int process_mappings_read(int pid, struct process_mappings *ret_mappings);
-void process_mappings_free(struct process_mappings *mappings);
+int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_mappings);
+void writer_process_mappings_free(struct writer_process_mappings *mappings);
 
 /* Whether `mapping` of process `pid` shows the file that `status` describes. */
-bool process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status);
+bool writer_process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status);
 
 /* Whether this is the name of its program. */
-bool process_is_called(int pid, const char *name);
+bool writer_process_is_called(int pid, const char *name);
 
 /* The process that has the file mapped for writing, where `recorded_pid` is its number as it knew it itself:
  * in a container that number differs from ours. Returns 0 if there is none, -EACCES if one exists by that
  * number but may not be inspected. */
-int process_find_writer(int recorded_pid, const struct stat *status);
+int writer_process_find(int recorded_pid, const struct stat *status);
 
 /* Whether `inner_pid` is one of the numbers that process `pid` has, in our namespace or one below. */
-bool process_has_number(int pid, int inner_pid);
+bool writer_process_has_number(int pid, int inner_pid);
 
 /* Bytes resident in the process's shared mappings of that file; 0 if it cannot be told. */
-uint64_t process_resident(int pid, const struct stat *status);
+uint64_t writer_process_resident(int pid, const struct stat *status);
 
 #endif

@@ -8,22 +8,22 @@
 #include <errno.h>
 #include <pthread.h>
 
-struct unnoticed {
+struct caller_state {
     int error, cancel_state;
 };
 
-static inline struct unnoticed unnoticed_begin(void) {
-    struct unnoticed former = {.error = errno};
+static inline struct caller_state unnoticed_begin(void) {
+    struct caller_state former = {.error = errno};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former.cancel_state);
     return former;
 }
 
-static inline void unnoticed_end(const struct unnoticed *former) {
+static inline void unnoticed_end(const struct caller_state *former) {
     pthread_setcancelstate(former->cancel_state, NULL);
     errno = former->error;
 }
 
-#define UNNOTICED                                                                                            \
-    __attribute__((cleanup(unnoticed_end), unused)) const struct unnoticed unnoticed = unnoticed_begin()
+#define KEEP_CALLER_STATE                                                                                    \
+    __attribute__((cleanup(unnoticed_end), unused)) const struct caller_state unnoticed = unnoticed_begin()
 
 #endif

@@ -9,7 +9,7 @@
 /* rt_sigprocmask reads the new mask before it looks at what is to be done with it. With an operation that
  * does not exist it has no effect but to say EFAULT if the mask cannot be read and EINVAL if it can. Unlike
  * process_vm_readv it is allowed in nearly every sandbox. */
-bool memory_readable(uint64_t address) {
+bool safe_read_possible(uint64_t address) {
     return system_call(SYS_rt_sigprocmask, ~0u, address, 0, 8, 0, 0) != -EFAULT;
 }
 
@@ -30,7 +30,7 @@ static __attribute__((noinline)) bool copy_by_pipe(void *target, uint64_t addres
     return done == size;
 }
 
-bool memory_copy(void *target, uint64_t address, size_t size) {
+bool safe_read(void *target, uint64_t address, size_t size) {
     struct iovec local = {.iov_base = target, .iov_len = size};
     struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
     uint64_t process = (uint64_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);

@@ -10,9 +10,9 @@
 
 /* Whether the 8 bytes at `address` (a multiple of 8) can be read now. About 100 ns. Good for memory that
  * nobody unmaps under us, such as the stack we run on. */
-bool memory_readable(uint64_t address);
+bool safe_read_possible(uint64_t address);
 
 /* Copies memory that another thread may be unmapping. About 300 ns. False if not all of it could be read. */
-bool memory_copy(void *target, uint64_t address, size_t size);
+bool safe_read(void *target, uint64_t address, size_t size);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-_Atomic bool system_is_closed;
+_Atomic bool system_calls_are_forbidden;
 
 bool system_on_signal_stack(void) {
     stack_t stack = {.ss_flags = 0};

@@ -10,11 +10,11 @@
 
 /* A program may forbid itself system calls (seccomp) and be killed at the first one it has not foreseen. From
  * then on the recorder makes none: it goes on in the memory it has. */
-extern _Atomic bool system_is_closed;
+extern _Atomic bool system_calls_are_forbidden;
 
-static inline bool system_open(void) {
+static inline bool system_calls_allowed(void) {
     /* Relaxed: nothing is read on the strength of it. */
-    return !atomic_load_explicit(&system_is_closed, memory_order_relaxed);
+    return !atomic_load_explicit(&system_calls_are_forbidden, memory_order_relaxed);
 }
 
 /* Returns the result or a negative error number. */
@@ -48,7 +48,7 @@ static inline long system_call_always(
 /* Where system calls are forbidden, the answer is that of a bad address. */
 static inline long system_call(
     long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
-    return system_open() ? system_call_always(number, a, b, c, d, e, f) : -EFAULT;
+    return system_calls_allowed() ? system_call_always(number, a, b, c, d, e, f) : -EFAULT;
 }
 
 /* The same once more when a signal has interrupted it; not for ever, since the program's own signals may come

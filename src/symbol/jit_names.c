@@ -94,9 +94,9 @@ static char *read_whole(int fd, size_t *ret_size) {
 static int open_map(const struct jit_names *names, const struct model_process *process, const char *path,
     char **ret_shown, bool *ret_believed) {
     char *root = process->running_pid ? xasprintf("/proc/%d/root", process->running_pid) : xstrdup("");
-    int fd = names->sysroot ? rooted_open(names->sysroot, path, O_NOFOLLOW) : -1;
+    int fd = names->sysroot ? open_in_root(names->sysroot, path, O_NOFOLLOW) : -1;
     *ret_believed = fd >= 0;
-    if (fd < 0) fd = rooted_open(*root ? root : "/", path, O_NOFOLLOW);
+    if (fd < 0) fd = open_in_root(*root ? root : "/", path, O_NOFOLLOW);
     *ret_shown = concat(*ret_believed ? names->sysroot : root, path, NULL);
     free(root);
     return fd;

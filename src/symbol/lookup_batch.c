@@ -3,7 +3,7 @@
 #include <libiberty/libiberty.h>
 #include <stdlib.h>
 
-void batch_add(struct batch *batch, uint64_t address, struct symbol_list *result) {
+void lookup_batch_add(struct batch *batch, uint64_t address, struct symbol_list *result) {
     if (batch->count == batch->room) {
         batch->room = 2 * batch->room + 64;
         batch->list = xrealloc(batch->list, batch->room * sizeof *batch->list);
@@ -44,14 +44,14 @@ static void fill_in(const struct batch *batch, const struct lookup *found) {
     }
 }
 
-void batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache, struct pool *pool,
-    struct pools *pools, find_progress progress, void *context) {
+void lookup_batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache,
+    struct pool *pool, struct pools *pools, find_progress progress, void *context) {
     if (!batch->count) return;
     qsort(batch->list, batch->count, sizeof *batch->list, compare_addresses);
     struct lookup *missing = xmalloc(batch->count * sizeof *missing);
     size_t count = take_from_cache(batch, cache, pool, missing);
     if (count) {
-        find_many(object, missing, count, pools, progress, context);
+        parallel_lookup(object, missing, count, pools, progress, context);
         fill_in(batch, missing);
         for (size_t i = 0; cache && i < count; i++)
             symbol_cache_add(cache, missing[i].address, missing[i].frames, missing[i].count);

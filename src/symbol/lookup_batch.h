@@ -17,11 +17,11 @@ struct batch {
     size_t count, room;
 };
 
-void batch_add(struct batch *batch, uint64_t address, struct symbol_list *result);
+void lookup_batch_add(struct batch *batch, uint64_t address, struct symbol_list *result);
 
 /* Looks up all and empties the batch. `cache` may be NULL; it must outlive the results, as `pool` and `pools`
  * in which they are made. */
-void batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache, struct pool *pool,
-    struct pools *pools, find_progress progress, void *context);
+void lookup_batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache,
+    struct pool *pool, struct pools *pools, find_progress progress, void *context);
 
 #endif

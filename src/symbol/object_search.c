@@ -128,7 +128,7 @@ struct place {
 
 static enum object_trouble try_place(const struct place *place, const struct model_module *module,
     const struct search *search, struct found_object *ret_found) {
-    int fd = place->root ? rooted_open(place->root, place->path, 0)
+    int fd = place->root ? open_in_root(place->root, place->path, 0)
                          : open(place->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int error = place->root ? -fd : errno;
     if (fd < 0) return error == EACCES || error == EPERM ? OBJECT_FORBIDDEN : OBJECT_MISSING;

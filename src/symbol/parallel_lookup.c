@@ -120,7 +120,7 @@ static void make_crew(struct crew *crew, struct helper *helpers, struct object *
     crew->size = 0;
 }
 
-void find_many(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
+void parallel_lookup(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
     find_progress progress, void *context) {
     struct crew crew = {.lookups = lookups, .lock = PTHREAD_MUTEX_INITIALIZER, .size = helpers_for(count)};
     struct helper helpers[HELPERS_MAX] = {0};

@@ -27,7 +27,7 @@ typedef void (*find_progress)(void *context, size_t found);
 
 /* `lookups` are sorted by address. What is found lives in the object's pool or in one that is added to
  * `pools`. */
-void find_many(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
+void parallel_lookup(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
     find_progress progress, void *context);
 
 #endif

@@ -325,7 +325,7 @@ static int begin_all(void **slot, void *context) {
     struct resolver *resolver = context;
     if (known->list.count) return 1;
     struct known_object *asked = begin_word(resolver, known);
-    if (asked) batch_add(&asked->batch, known->list.module_address, &known->list);
+    if (asked) lookup_batch_add(&asked->batch, known->list.module_address, &known->list);
     return 1;
 }
 
@@ -355,7 +355,7 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
     struct telling telling = {progress, context, .all = htab_elements(resolver->words)};
     for (struct known_object *known = resolver->first_object; known; known = known->next) {
         size_t count = known->batch.count;
-        batch_resolve(
+        lookup_batch_resolve(
             &known->batch, known->object, known->cache, resolver->pool, &resolver->pools, tell, &telling);
         telling.done += count;
     }

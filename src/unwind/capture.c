@@ -22,7 +22,7 @@
 /* Reads all of the stack, also what the address sanitizer puts between variables. */
 #define READS_STACK __attribute__((no_sanitize("address")))
 
-struct cache_set cache_set[1 << CACHE_SETS_LOG2];
+struct rule_cache_set rule_cache_set[1 << CACHE_SETS_LOG2];
 
 /* ---- The stack ---- */
 
@@ -37,7 +37,7 @@ static READS_STACK __attribute__((noinline)) bool stack_read_unproven(
         address % 8 != 0)
         return false;
     if (address / PAGE_SIZE_MIN != stack->page) {
-        if (!memory_readable(address)) return false;
+        if (!safe_read_possible(address)) return false;
         stack->page = address / PAGE_SIZE_MIN;
     }
     *ret_word = *(const uint64_t *)address;
@@ -57,7 +57,7 @@ static inline READS_STACK bool stack_read(struct stack *stack, uint64_t address,
 
 /* `pc` is that of an instruction, one byte before the return address. Who looks the word up goes back one
  * byte: where that would be before the function, the word is one more. */
-static uint64_t word_in(const struct module *module, uint64_t pc, struct rule rule) {
+static uint64_t word_in(const struct mapping *module, uint64_t pc, struct rule rule) {
     uint64_t address = pc + 1 + rule_begins_function(rule);
     if (module->number >= UNWIND_BY_ADDRESS) return address;
     uint64_t offset = address - module->start + module->file_offset;
@@ -65,33 +65,33 @@ static uint64_t word_in(const struct module *module, uint64_t pc, struct rule ru
 }
 
 /* A return address may be the first of a mapping, with nothing before it: that of a signal trampoline. */
-static bool module_of(uint64_t pc, struct module *ret_module, bool *ret_certain) {
-    if (modules_find(pc, ret_module, ret_certain)) return true;
-    return (pc + 1) % PAGE_SIZE_MIN == 0 && modules_find(pc + 1, ret_module, ret_certain);
+static bool module_of(uint64_t pc, struct mapping *ret_module, bool *ret_certain) {
+    if (mapping_list_find(pc, ret_module, ret_certain)) return true;
+    return (pc + 1) % PAGE_SIZE_MIN == 0 && mapping_list_find(pc + 1, ret_module, ret_certain);
 }
 
 uint64_t unwind_frame_word(uint64_t address) {
-    struct module module;
+    struct mapping module;
     bool certain;
     return module_of(address - 1, &module, &certain) ? word_in(&module, address - 1, (struct rule){0})
                                                      : address;
 }
 
 static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_t *ret_word) {
-    struct module module = {.unread = 0};
+    struct mapping module = {.unread = 0};
     for (int attempt = 0; attempt < 2; attempt++) {
-        uint64_t key = cache_key(pc);
+        uint64_t key = rule_cache_key(pc);
         struct rule rule = {.cfa = RULE_OUTSIDE};
         bool certain = true;
         *ret_word = pc + 1;
         if (module_of(pc, &module, &certain)) {
             if (!rule_evaluate(&module, pc, &rule)) {
-                modules_distrust();
+                mapping_list_distrust();
                 continue;
             }
             *ret_word = word_in(&module, pc, rule);
         }
-        if (certain) cache_insert(pc, key, rule, *ret_word);
+        if (certain) rule_cache_insert(pc, key, rule, *ret_word);
         return rule;
     }
     struct rule unknown = {.cfa = RULE_FRAME_POINTER};
@@ -117,12 +117,12 @@ static_assert(CACHE_SETS_LOG2 <= 16, "the number of a set fits");
 static void look_ahead(const struct unwind_registers *registers, struct unwind_bounds bounds) {
     uint64_t end = bounds.proven - registers->sp < AHEAD_BYTES ? bounds.proven : registers->sp + AHEAD_BYTES;
     for (uint64_t at = registers->sp; at < end; at += 64) __builtin_prefetch((const void *)at);
-    for (uint32_t i = 0; i < former.count; i++) __builtin_prefetch(&cache_set[former.set[i]]);
+    for (uint32_t i = 0; i < former.count; i++) __builtin_prefetch(&rule_cache_set[former.set[i]]);
 }
 
 static inline void note_rule(uint32_t frame, uint64_t instruction) {
     if (frame >= AHEAD_FRAMES) return;
-    former.set[frame] = (uint16_t)(cache_set_of(instruction) - cache_set);
+    former.set[frame] = (uint16_t)(rule_cache_set_of(instruction) - rule_cache_set);
     former.count = frame + 1;
 }
 
@@ -206,14 +206,14 @@ static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
  * address into code beside it. */
 static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk) {
     uint64_t fp = walk->base[BASE_FP], next, pc;
-    struct module module;
+    struct mapping module;
     bool certain;
     if (walk->lost >> BASE_FP & 1) return STEP_END;
     if (fp == 0) return STEP_START;
     if (fp < walk->base[BASE_SP]) return STEP_END;
     if (!stack_read(&walk->stack, fp, &next) || !stack_read(&walk->stack, fp + 8, &pc)) return STEP_END;
     pc = without_signature(pc);
-    if (pc - PC_MIN >= PC_MAX - PC_MIN || !modules_find(pc - 1, &module, &certain)) return STEP_END;
+    if (pc - PC_MIN >= PC_MAX - PC_MIN || !mapping_list_find(pc - 1, &module, &certain)) return STEP_END;
     walk->pc = pc;
     walk->base[BASE_SP] = fp + 16;
     walk->base[BASE_FP] = next;
@@ -367,7 +367,7 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         uint64_t instruction = pc - 1 + interrupted, word;
         note_rule(followed, instruction);
         struct rule rule;
-        if (!LIKELY(cache_find(instruction, cache_key(instruction), &rule, &word))) {
+        if (!LIKELY(rule_cache_find(instruction, rule_cache_key(instruction), &rule, &word))) {
             uint64_t found; /* a variable of its own, so that `word` stays in a register */
             rule = rule_find_cold(instruction, &found);
             word = found;
@@ -431,7 +431,7 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
         ret_trace->count = 0;
     }
     if (max == 0) return 0;
-    if (!LIKELY(modules_are_settled())) modules_settle();
+    if (!LIKELY(mapping_list_is_settled())) mapping_list_settle();
     if (bounds.low > bounds.high) bounds = (struct unwind_bounds){0};
     if (bounds.high - bounds.low < 8) bounds.high = bounds.low;
     if (bounds.proven > bounds.high - 7) bounds.proven = bounds.high - 7;

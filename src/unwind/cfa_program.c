@@ -71,7 +71,7 @@ static int64_t factored(struct machine *machine, uint64_t value) {
 
 static void cfa_set(struct machine *machine, uint64_t number, int64_t offset) {
     struct row *row = machine->row;
-    row->cfa_base = base_of_register(number);
+    row->cfa_base = expression_base_of_register(number);
     row->cfa = row->cfa_base == BASE_OTHER || offset != (int32_t)offset ? CFA_UNKNOWN : CFA_REGISTER;
     row->cfa_offset = (int32_t)offset;
 }
@@ -219,7 +219,7 @@ static void execute_extended(struct machine *machine, uint8_t instruction) {
     }
 }
 
-bool program_run(struct cursor *cursor, const struct program *program, struct row *row) {
+bool cfa_program_run(struct cursor *cursor, const struct program *program, struct row *row) {
     struct machine machine = {.cursor = cursor, .program = program, .row = row, .location = program->begin};
     while (cursor->address < cursor->end && machine.location <= program->pc) {
         uint8_t instruction = cursor_byte(cursor), operand = instruction & 0x3f;

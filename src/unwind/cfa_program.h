@@ -36,6 +36,6 @@ struct program {
 };
 
 /* Applies the instructions from the cursor to its end. False if they make no sense. */
-bool program_run(struct cursor *cursor, const struct program *program, struct row *row);
+bool cfa_program_run(struct cursor *cursor, const struct program *program, struct row *row);
 
 #endif

@@ -1,7 +1,7 @@
 #include "unwind/cursor.h"
 
-void cursor_begin(
-    struct cursor *cursor, const struct module *module, uint64_t address, uint8_t *bytes, uint16_t capacity) {
+void cursor_begin(struct cursor *cursor, const struct mapping *module, uint64_t address, uint8_t *bytes,
+    uint16_t capacity) {
     *cursor = (struct cursor){.module = module,
         .address = address,
         .end = module->data_high,
@@ -15,7 +15,7 @@ static bool cursor_fill(struct cursor *cursor) {
         cursor->address < cursor->module->data_high ? cursor->module->data_high - cursor->address : 0;
     if (size > cursor->capacity) size = cursor->capacity;
     cursor->filled = 0;
-    if (size == 0 || !module_copy(cursor->module, cursor->bytes, cursor->address, size)) return false;
+    if (size == 0 || !mapping_copy(cursor->module, cursor->bytes, cursor->address, size)) return false;
     cursor->window = cursor->address;
     cursor->filled = (uint16_t)size;
     return true;

@@ -9,7 +9,7 @@
 #include "unwind/mapping.h"
 
 struct cursor {
-    const struct module *module;
+    const struct mapping *module;
     uint64_t address, end;
     uint64_t window; /* address of bytes[0] */
     uint8_t *bytes;
@@ -19,7 +19,7 @@ struct cursor {
 
 /* `bytes` is the window, of `capacity` bytes. */
 void cursor_begin(
-    struct cursor *cursor, const struct module *module, uint64_t address, uint8_t *bytes, uint16_t capacity);
+    struct cursor *cursor, const struct mapping *module, uint64_t address, uint8_t *bytes, uint16_t capacity);
 
 uint8_t cursor_byte(struct cursor *cursor);
 uint64_t cursor_fixed(struct cursor *cursor, unsigned size); /* little endian */

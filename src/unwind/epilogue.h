@@ -24,6 +24,6 @@ struct epilogue {
 
 /* Whether the code at `pc` takes its frame down and returns, without a branch in between. `module` is where
  * it is in another process; NULL = in this one. */
-bool epilogue_read(const struct module *module, uint64_t pc, struct epilogue *ret_epilogue);
+bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *ret_epilogue);
 
 #endif

@@ -19,7 +19,7 @@ struct evaluation {
     struct term stack[STACK_MAX];
 };
 
-uint8_t base_of_register(uint64_t number) {
+uint8_t expression_base_of_register(uint64_t number) {
 #if defined(__x86_64__)
     switch (number) {
     case 3:
@@ -79,7 +79,7 @@ static uint64_t vector_length(void) {
 #endif
 
 static void push_register(struct evaluation *evaluation, uint64_t number, uint64_t offset) {
-    uint8_t base = base_of_register(number);
+    uint8_t base = expression_base_of_register(number);
 #if defined(__aarch64__)
     if (number == REGISTER_VECTORS) {
         push_number(evaluation, vector_length() + offset);

@@ -21,7 +21,7 @@ struct term {
 #define BASE_OTHER 255 /* a register that the walk does not follow */
 
 /* enum rule_base or BASE_OTHER, of a DWARF register number. */
-uint8_t base_of_register(uint64_t number);
+uint8_t expression_base_of_register(uint64_t number);
 
 /* Evaluates the `size` bytes at the cursor, for the instruction at `pc`. With `on_cfa` the frame address is
  * on the stack at the start. The cursor ends up after the expression in any case. */

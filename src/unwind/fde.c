@@ -14,7 +14,7 @@ struct entry {
 #define ENTRIES_AT_ONCE 32
 
 struct search {
-    const struct module *module;
+    const struct mapping *module;
     uint64_t table;     /* address */
     uint64_t low, high; /* the entry sought is in [low, high) */
     int64_t begin, end; /* the addresses that range covers */
@@ -37,7 +37,8 @@ static enum fde_result search_run(struct search *search, uint64_t *ret_address, 
             first += guess;
             count = ENTRIES_AT_ONCE;
         }
-        if (!module_copy(search->module, entry, search->table + first * sizeof *entry, count * sizeof *entry))
+        if (!mapping_copy(
+                search->module, entry, search->table + first * sizeof *entry, count * sizeof *entry))
             return FDE_STALE;
         if (entry[0].begin > search->target) {
             if (first == search->low) return FDE_NONE;
@@ -56,9 +57,10 @@ static enum fde_result search_run(struct search *search, uint64_t *ret_address, 
 }
 
 enum fde_result fde_find(
-    const struct module *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin) {
+    const struct mapping *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin) {
     uint8_t header[MODULE_IDENTITY_SIZE];
-    if (!module_copy_header(module, header) || module_identity(header) != module->identity) return FDE_STALE;
+    if (!mapping_copy_header(module, header) || mapping_identity(header) != module->identity)
+        return FDE_STALE;
 
     unsigned pointer_size = (header[1] & 7) == 3 ? 4 : 8;
     if (header[0] != 1 || header[2] != ENCODING_UDATA4 || header[3] != ENCODING_DATAREL_SDATA4)

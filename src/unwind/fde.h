@@ -12,6 +12,6 @@ enum fde_result {
 
 /* Gives the address of the entry (FDE) and of the first instruction it is about. */
 enum fde_result fde_find(
-    const struct module *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin);
+    const struct mapping *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin);
 
 #endif

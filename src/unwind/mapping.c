@@ -7,27 +7,27 @@
 #include <elf.h>
 #include <string.h>
 
-bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size) {
+bool mapping_copy(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
     if (address < module->data_low || address > module->data_high || size > module->data_high - address)
         return false;
-    if (!module->permanent) return module_copy_code(module, target, address, size);
+    if (!module->permanent) return mapping_copy_code(module, target, address, size);
     memcpy(target, (const void *)address, size);
     return true;
 }
 
-bool module_copy_code(const struct module *module, void *target, uint64_t address, uint64_t size) {
+bool mapping_copy_code(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
     return module && module->reader ? module->reader(module, target, address, size)
-                                    : memory_copy(target, address, size);
+                                    : safe_read(target, address, size);
 }
 
-bool module_copy_header(const struct module *module, uint8_t target[MODULE_IDENTITY_SIZE]) {
+bool mapping_copy_header(const struct mapping *module, uint8_t target[MODULE_IDENTITY_SIZE]) {
     uint64_t size = module->data_high - module->header;
     if (size > MODULE_IDENTITY_SIZE) size = MODULE_IDENTITY_SIZE;
     memset(target + size, 0, MODULE_IDENTITY_SIZE - size);
-    return module_copy(module, target, module->header, size);
+    return mapping_copy(module, target, module->header, size);
 }
 
-uint64_t module_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]) {
+uint64_t mapping_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]) {
     uint64_t identity = 0, word;
     for (int i = 0; i < MODULE_IDENTITY_SIZE; i += 8) {
         memcpy(&word, bytes + i, 8);
@@ -49,17 +49,17 @@ static uint64_t page_fingerprint(const uint8_t page[PAGE_SIZE_MIN]) {
     return fingerprint ? fingerprint : 1;
 }
 
-bool module_is_there(const struct module *module, uint8_t page[PAGE_SIZE_MIN]) {
-    return memory_copy(page, module->base, PAGE_SIZE_MIN) && page_fingerprint(page) == module->fingerprint;
+bool mapping_is_there(const struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
+    return safe_read(page, module->base, PAGE_SIZE_MIN) && page_fingerprint(page) == module->fingerprint;
 }
 
 /* Finds the unwind information by the program headers, which lie in the file's first page. */
-void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]) {
+void mapping_read_headers(struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
     module->header = module->fingerprint = 0;
     module->unread = 1;
     if (module->permanent)
         memcpy(page, (const void *)module->base, PAGE_SIZE_MIN);
-    else if (!memory_copy(page, module->base, PAGE_SIZE_MIN))
+    else if (!safe_read(page, module->base, PAGE_SIZE_MIN))
         return;
     module->unread = 0;
     if (!module->permanent) module->fingerprint = page_fingerprint(page);
@@ -97,6 +97,6 @@ void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]) {
     }
     uint8_t first[MODULE_IDENTITY_SIZE];
     if (module->header == 0) return;
-    module->unread = !module_copy_header(module, first);
-    if (!module->unread) module->identity = module_identity(first);
+    module->unread = !mapping_copy_header(module, first);
+    if (!module->unread) module->identity = mapping_identity(first);
 }

@@ -8,7 +8,7 @@
 #include "platform/safe_read.h"
 
 /* All fields are words: a reader copies them one by one while they may be changing. */
-struct module {
+struct mapping {
     uint64_t start, end; /* the executable mapping */
     uint64_t base;       /* where the file's first page is mapped; 0 = not a file, no unwind information */
     uint64_t device, inode, file_offset;
@@ -21,24 +21,24 @@ struct module {
     uint64_t number;      /* by which frames name it: what the unwind_note said of it */
     uint64_t unread; /* 1 = could not be read (it was being opened or closed): nothing is known of it yet */
     /* How to read it where it is mapped into another process; NULL in the process itself. */
-    bool (*reader)(const struct module *module, void *target, uint64_t address, uint64_t size);
+    bool (*reader)(const struct mapping *module, void *target, uint64_t address, uint64_t size);
 };
 
 /* Finds the unwind information of a module of which the mapping and `permanent` are known. `page` is
  * for a copy of the file's first page. */
-void module_read_headers(struct module *module, uint8_t page[PAGE_SIZE_MIN]);
+void mapping_read_headers(struct mapping *module, uint8_t page[PAGE_SIZE_MIN]);
 
 /* Whether the file's first page still is what it was. False if it cannot be read. */
-bool module_is_there(const struct module *module, uint8_t page[PAGE_SIZE_MIN]);
+bool mapping_is_there(const struct mapping *module, uint8_t page[PAGE_SIZE_MIN]);
 
 /* Copies memory of the module's data segment. False if it lies outside or is gone. */
-bool module_copy(const struct module *module, void *target, uint64_t address, uint64_t size);
+bool mapping_copy(const struct mapping *module, void *target, uint64_t address, uint64_t size);
 /* Copies code of the module, or near it. NULL = of this process. */
-bool module_copy_code(const struct module *module, void *target, uint64_t address, uint64_t size);
+bool mapping_copy_code(const struct mapping *module, void *target, uint64_t address, uint64_t size);
 
 /* Copies the first bytes of .eh_frame_hdr, zeroes after the end of its segment. */
 #define MODULE_IDENTITY_SIZE 64
-bool module_copy_header(const struct module *module, uint8_t target[MODULE_IDENTITY_SIZE]);
-uint64_t module_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]);
+bool mapping_copy_header(const struct mapping *module, uint8_t target[MODULE_IDENTITY_SIZE]);
+uint64_t mapping_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]);
 
 #endif

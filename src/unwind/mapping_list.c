@@ -19,7 +19,7 @@ struct snapshot {
     uint64_t regions[GENERATION_REGIONS / 64]; /* bit set: where this one differs from the one it replaces */
     struct maps_reader maps;
     uint8_t page[PAGE_SIZE_MIN];
-    struct module module[MODULES_MAX];
+    struct mapping module[MODULES_MAX];
 };
 
 static struct {
@@ -30,8 +30,8 @@ static struct {
     struct snapshot snapshot[SNAPSHOTS];
 } state;
 
-_Atomic uint16_t modules_generation[GENERATION_REGIONS];
-struct modules_closings modules_closings;
+_Atomic uint16_t mapping_list_generation[GENERATION_REGIONS];
+struct mapping_list_closings mapping_list_closings;
 
 /* ---- Reading ---- */
 
@@ -40,17 +40,17 @@ static uint64_t count_of(const struct snapshot *snapshot) {
     return count < MODULES_MAX ? count : MODULES_MAX;
 }
 
-static void module_load(struct module *target, const struct module *source) {
+static void mapping_load(struct mapping *target, const struct mapping *source) {
     for (unsigned i = 0; i < sizeof *target / sizeof(uint64_t); i++)
         ((uint64_t *)target)[i] = __atomic_load_n(&((const uint64_t *)source)[i], __ATOMIC_RELAXED);
 }
 
-static void module_store(struct module *target, const struct module *source) {
+static void mapping_store(struct mapping *target, const struct mapping *source) {
     for (unsigned i = 0; i < sizeof *target / sizeof(uint64_t); i++)
         __atomic_store_n(&((uint64_t *)target)[i], ((const uint64_t *)source)[i], __ATOMIC_RELAXED);
 }
 
-static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct module *ret_module) {
+static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct mapping *ret_module) {
     uint64_t low = 0, count = count_of(snapshot), high = count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -60,7 +60,7 @@ static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct m
             high = middle;
     }
     if (low == count) return false;
-    module_load(ret_module, &snapshot->module[low]);
+    mapping_load(ret_module, &snapshot->module[low]);
     return ret_module->start <= pc && pc < ret_module->end;
 }
 
@@ -70,7 +70,7 @@ static bool still_published(uint64_t published) {
     return atomic_load_explicit(&state.published, memory_order_relaxed) == published;
 }
 
-static bool modules_known(uint64_t pc, struct module *ret_module) {
+static bool mapping_list_known(uint64_t pc, struct mapping *ret_module) {
     for (int attempt = 0; attempt < 4; attempt++) {
         uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
         bool found = snapshot_find(&state.snapshot[published % SNAPSHOTS], pc, ret_module);
@@ -100,19 +100,19 @@ static struct snapshot *snapshot_take(void) {
 
 /* Whether a mapping belongs to something that is never unloaded. `base` is that of its file. */
 static bool is_permanent(const struct maps_line *line, uint64_t base) {
-    uint64_t inside[] = {(uint64_t)&getauxval, (uint64_t)&modules_find};
+    uint64_t inside[] = {(uint64_t)&getauxval, (uint64_t)&mapping_list_find};
     for (unsigned i = 0; i < sizeof inside / sizeof *inside; i++)
         if (line->start <= inside[i] && inside[i] < line->end) return true;
     return base == getauxval(AT_SYSINFO_EHDR) || base == getauxval(AT_BASE) ||
            getauxval(AT_PHDR) - base < PAGE_SIZE_MIN;
 }
 
-static bool same_mapping(const struct module *a, const struct module *b) {
+static bool same_mapping(const struct mapping *a, const struct mapping *b) {
     return a->start == b->start && a->end == b->end && a->base == b->base && a->device == b->device &&
            a->inode == b->inode && a->file_offset == b->file_offset;
 }
 
-static void mark_regions(struct snapshot *snapshot, const struct module *module) {
+static void mark_regions(struct snapshot *snapshot, const struct mapping *module) {
     uint64_t region = module->start >> 16, last = (module->end - 1) >> 16;
     if (last - region >= GENERATION_REGIONS) last = region + GENERATION_REGIONS - 1;
     for (; region <= last; region++)
@@ -124,15 +124,15 @@ enum refresh_mode { REFRESH_NEW, REFRESH_ALL, REFRESH_STARTUP };
 struct refresh {
     enum refresh_mode mode;
     struct snapshot *target;
-    uint64_t published;  /* the one to be replaced */
-    uint64_t cursor;     /* in that one, which is sorted as well */
-    struct module whole; /* the permanent one that was passed last in it */
+    uint64_t published;   /* the one to be replaced */
+    uint64_t cursor;      /* in that one, which is sorted as well */
+    struct mapping whole; /* the permanent one that was passed last in it */
 };
 
 /* What is mapped for good stays what it was where the program changes its protection or moves it to larger
  * pages. */
-static bool refresh_part(const struct refresh *refresh, struct module *module) {
-    const struct module *whole = &refresh->whole;
+static bool refresh_part(const struct refresh *refresh, struct mapping *module) {
+    const struct mapping *whole = &refresh->whole;
     if (!whole->permanent || module->start < whole->start || module->end > whole->end) return false;
     uint64_t start = module->start, end = module->end;
     *module = *whole;
@@ -141,7 +141,7 @@ static bool refresh_part(const struct refresh *refresh, struct module *module) {
     return true;
 }
 
-static uint64_t note(const struct maps_line *line, const struct module *module) {
+static uint64_t note(const struct maps_line *line, const struct mapping *module) {
     struct mapped_code code = {.line = line,
         .base = module->base,
         .fingerprint = module->fingerprint,
@@ -151,12 +151,12 @@ static uint64_t note(const struct maps_line *line, const struct module *module) 
 
 /* Completes a module from the maps by what the former snapshot or the module itself says of it, and marks
  * what was elsewhere or otherwise. */
-static void refresh_module(struct refresh *refresh, const struct maps_line *line, struct module *module) {
+static void refresh_module(struct refresh *refresh, const struct maps_line *line, struct mapping *module) {
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
-    struct module old = {0};
+    struct mapping old = {0};
     bool known = false;
     for (; refresh->cursor < count_of(former); refresh->cursor++) {
-        module_load(&old, &former->module[refresh->cursor]);
+        mapping_load(&old, &former->module[refresh->cursor]);
         if (old.start >= module->end) break;
         known = same_mapping(&old, module) && !old.unread && still_published(refresh->published);
         if (known) break;
@@ -167,7 +167,7 @@ static void refresh_module(struct refresh *refresh, const struct maps_line *line
         *module = old;
         refresh->cursor++;
         if (refresh->mode == REFRESH_ALL && module->base && !module->permanent)
-            module_read_headers(module, refresh->target->page);
+            mapping_read_headers(module, refresh->target->page);
         known = module->identity == old.identity && module->header == old.header &&
                 module->fingerprint == old.fingerprint;
     } else if (refresh_part(refresh, module)) {
@@ -176,7 +176,7 @@ static void refresh_module(struct refresh *refresh, const struct maps_line *line
     } else {
         module->permanent =
             module->base && (refresh->mode == REFRESH_STARTUP || is_permanent(line, module->base));
-        if (module->base) module_read_headers(module, refresh->target->page);
+        if (module->base) mapping_read_headers(module, refresh->target->page);
     }
     if (!known) mark_regions(refresh->target, module);
     if (!known || module->number == UNWIND_NOT_NOTED) module->number = note(line, module);
@@ -197,22 +197,22 @@ static bool refresh_fill(struct refresh *refresh) {
             base_inode = line.inode;
         }
         if (!line.executable) continue;
-        struct module module = {.start = line.start,
+        struct mapping module = {.start = line.start,
             .end = line.end,
             .device = line.device,
             .inode = line.inode,
             .file_offset = line.file_offset};
         if (file && base_device == line.device && base_inode == line.inode) module.base = base;
         refresh_module(refresh, &line, &module);
-        module_store(&target->module[count++], &module);
+        mapping_store(&target->module[count++], &module);
     }
     maps_close(&target->maps);
     if (target->maps.failed) return false;
 
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
     for (; refresh->cursor < count_of(former); refresh->cursor++) {
-        struct module old;
-        module_load(&old, &former->module[refresh->cursor]);
+        struct mapping old;
+        mapping_load(&old, &former->module[refresh->cursor]);
         if (old.start < old.end) mark_regions(target, &old);
     }
     atomic_store_explicit(&target->count, count, memory_order_relaxed);
@@ -222,8 +222,8 @@ static bool refresh_fill(struct refresh *refresh) {
 static void change_generations(const struct snapshot *snapshot) {
     for (unsigned word = 0; word < GENERATION_REGIONS / 64; word++)
         for (uint64_t left = snapshot->regions[word]; left; left &= left - 1)
-            atomic_fetch_add_explicit(
-                &modules_generation[word * 64 + (unsigned)__builtin_ctzll(left)], 1, memory_order_release);
+            atomic_fetch_add_explicit(&mapping_list_generation[word * 64 + (unsigned)__builtin_ctzll(left)],
+                1, memory_order_release);
 }
 
 /* Fails if another refresh was published since this one began: then what the regions were compared with is
@@ -251,7 +251,7 @@ struct refresh_result {
 };
 
 /* `pc` is looked up in what was read, also if that was overtaken by another refresh; 0 = nothing is. */
-static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct module *ret_module) {
+static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct mapping *ret_module) {
     struct refresh refresh = {.mode = mode};
     struct refresh_result result = {0};
     refresh.published = atomic_load_explicit(&state.published, memory_order_acquire);
@@ -290,8 +290,8 @@ static void vain_refresh_forgiven(void) {
     atomic_store_explicit(&state.vain, 0, memory_order_relaxed);
 }
 
-bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain) {
-    *ret_certain = modules_known(pc, ret_module);
+bool mapping_list_find(uint64_t pc, struct mapping *ret_module, bool *ret_certain) {
+    *ret_certain = mapping_list_known(pc, ret_module);
     if (*ret_certain) return true;
     if (!vain_refresh_granted()) return false;
     struct refresh_result result = refresh(REFRESH_NEW, pc, ret_module);
@@ -300,7 +300,7 @@ bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain) {
     return result.found;
 }
 
-void modules_distrust(void) {
+void mapping_list_distrust(void) {
     if (vain_refresh_granted() && refresh(REFRESH_ALL, 0, NULL).news) vain_refresh_forgiven();
 }
 
@@ -314,17 +314,17 @@ static bool all_are_there(void) {
     struct snapshot *room = snapshot_take();
     bool there = room != NULL;
     for (uint64_t i = 0; there && i < count_of(snapshot); i++) {
-        struct module module;
-        module_load(&module, &snapshot->module[i]);
-        if (module.base && !module.permanent) there = module_is_there(&module, room->page);
+        struct mapping module;
+        mapping_load(&module, &snapshot->module[i]);
+        if (module.base && !module.permanent) there = mapping_is_there(&module, room->page);
     }
     if (room) snapshot_release(room);
     return there && still_published(published);
 }
 
 static void settled_at(uint64_t ended) {
-    uint64_t settled = atomic_load_explicit(&modules_closings.settled, memory_order_relaxed);
-    while (settled < ended && !atomic_compare_exchange_weak_explicit(&modules_closings.settled, &settled,
+    uint64_t settled = atomic_load_explicit(&mapping_list_closings.settled, memory_order_relaxed);
+    while (settled < ended && !atomic_compare_exchange_weak_explicit(&mapping_list_closings.settled, &settled,
                                   ended, memory_order_acq_rel, memory_order_relaxed)) {
     }
 }
@@ -332,12 +332,13 @@ static void settled_at(uint64_t ended) {
 /* While a closing is under way the library's destructors may allocate a lot: its place is not taken by
  * another before dlclose is about to return. A refresh that is overtaken by another thread's does not count:
  * that one may have begun before the closing ended. */
-void modules_settle(void) {
-    for (int attempt = 0; attempt < SETTLE_ATTEMPTS && !modules_are_settled(); attempt++) {
+void mapping_list_settle(void) {
+    for (int attempt = 0; attempt < SETTLE_ATTEMPTS && !mapping_list_is_settled(); attempt++) {
         /* Before anything is read, so that a closing that ends meanwhile is not lost. */
-        uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_acquire);
+        uint64_t count = atomic_load_explicit(&mapping_list_closings.count, memory_order_acquire);
         uint64_t ended = count % CLOSING_UNDER_WAY;
-        if (atomic_load_explicit(&modules_closings.settled, memory_order_acquire) == ended && all_are_there())
+        if (atomic_load_explicit(&mapping_list_closings.settled, memory_order_acquire) == ended &&
+            all_are_there())
             return;
         if (!refresh(REFRESH_ALL, 0, NULL).published) continue;
         settled_at(ended);
@@ -346,7 +347,7 @@ void modules_settle(void) {
 }
 
 uint64_t unwind_closing_begin(void) {
-    atomic_fetch_add_explicit(&modules_closings.count, CLOSING_UNDER_WAY, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&mapping_list_closings.count, CLOSING_UNDER_WAY, memory_order_acq_rel);
     return atomic_load_explicit(&state.forks, memory_order_relaxed);
 }
 
@@ -354,11 +355,11 @@ uint64_t unwind_closing_begin(void) {
 void unwind_closing_end(uint64_t begun, bool unloaded) {
     bool forked = atomic_load_explicit(&state.forks, memory_order_relaxed) != begun;
     uint64_t change = (unloaded ? 1 : 0) - (forked ? 0 : CLOSING_UNDER_WAY);
-    atomic_fetch_add_explicit(&modules_closings.count, change, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&mapping_list_closings.count, change, memory_order_acq_rel);
 }
 
 uint64_t unwind_epoch(void) {
-    return modules_are_settled() ? atomic_load_explicit(&state.published, memory_order_acquire) : 0;
+    return mapping_list_is_settled() ? atomic_load_explicit(&state.published, memory_order_acquire) : 0;
 }
 
 /* ---- Beginning ---- */
@@ -371,8 +372,8 @@ void unwind_start(unwind_note *given, bool early) {
 void unwind_forked(void) {
     /* Other threads' closings never end here. Should the calling one be in a closing, that goes on. */
     atomic_fetch_add_explicit(&state.forks, 1, memory_order_relaxed);
-    uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_relaxed);
-    atomic_store_explicit(&modules_closings.count, count % CLOSING_UNDER_WAY, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&mapping_list_closings.count, memory_order_relaxed);
+    atomic_store_explicit(&mapping_list_closings.count, count % CLOSING_UNDER_WAY, memory_order_relaxed);
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         struct snapshot *snapshot = &state.snapshot[i];
         if (!atomic_load_explicit(&snapshot->busy, memory_order_relaxed)) continue;

@@ -24,32 +24,32 @@
 
 /* Copies the module that covers `pc`. If there is none, the mappings are read again, unless that was done in
  * vain too often of late. `*ret_certain` says whether the answer may be kept until the generation changes. */
-bool modules_find(uint64_t pc, struct module *ret_module, bool *ret_certain);
+bool mapping_list_find(uint64_t pc, struct mapping *ret_module, bool *ret_certain);
 
 /* To be called on a module whose content is not what the snapshot says: reads all unwind headers again. */
-void modules_distrust(void);
+void mapping_list_distrust(void);
 
 /* Closings of libraries: how many are under way, times CLOSING_UNDER_WAY, plus how many have ended and
  * unmapped something. And how many had when the published snapshot was begun. Where the two differ, a module
- * may be another than the snapshot says, and modules_settle makes sure. */
+ * may be another than the snapshot says, and mapping_list_settle makes sure. */
 #define CLOSING_UNDER_WAY (UINT64_C(1) << 48)
-extern struct modules_closings { _Atomic uint64_t count, settled; } modules_closings;
+extern struct mapping_list_closings { _Atomic uint64_t count, settled; } mapping_list_closings;
 
-static inline bool modules_are_settled(void) {
-    uint64_t count = atomic_load_explicit(&modules_closings.count, memory_order_acquire);
-    return atomic_load_explicit(&modules_closings.settled, memory_order_acquire) == count;
+static inline bool mapping_list_is_settled(void) {
+    uint64_t count = atomic_load_explicit(&mapping_list_closings.count, memory_order_acquire);
+    return atomic_load_explicit(&mapping_list_closings.settled, memory_order_acquire) == count;
 }
 
-void modules_settle(void);
+void mapping_list_settle(void);
 
 /* A number for the surroundings of an address that changes whenever a module comes or goes there. What was
  * derived from the module is good for as long as the number taken before stays. */
 #define GENERATION_REGIONS 1024
-extern _Atomic uint16_t modules_generation[GENERATION_REGIONS];
+extern _Atomic uint16_t mapping_list_generation[GENERATION_REGIONS];
 
-static inline uint64_t modules_generation_of(uint64_t pc) {
+static inline uint64_t mapping_list_generation_of(uint64_t pc) {
     return atomic_load_explicit(
-        &modules_generation[pc >> 16 & (GENERATION_REGIONS - 1)], memory_order_acquire);
+        &mapping_list_generation[pc >> 16 & (GENERATION_REGIONS - 1)], memory_order_acquire);
 }
 
 #endif

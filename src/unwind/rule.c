@@ -141,7 +141,7 @@ struct entry {
     uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
 };
 
-static bool entry_open(struct entry *entry, const struct module *module, uint64_t address) {
+static bool entry_open(struct entry *entry, const struct mapping *module, uint64_t address) {
     struct cursor *cursor = &entry->cursor;
     cursor_begin(cursor, module, address, entry->window, sizeof entry->window);
     uint64_t length = cursor_fixed(cursor, 4);
@@ -162,7 +162,7 @@ static bool entry_open(struct entry *entry, const struct module *module, uint64_
 
 /* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
 static __attribute__((noinline)) struct rule rule_from_entry(
-    const struct module *module, uint64_t address, uint64_t pc) {
+    const struct mapping *module, uint64_t address, uint64_t pc) {
     struct entry entry;
     if (!entry_open(&entry, module, address)) return rule_of_kind(RULE_UNKNOWN);
     if (pc - entry.begin >= entry.size) return rule_of_kind(RULE_FRAME_POINTER);
@@ -173,10 +173,10 @@ static __attribute__((noinline)) struct rule rule_from_entry(
         .data_alignment = entry.common.data_alignment,
         .pointer_encoding = entry.common.pointer_encoding};
     struct row initial = {0};
-    if (!program_run(&entry.common_cursor, &program, &initial)) return rule_of_kind(RULE_UNKNOWN);
+    if (!cfa_program_run(&entry.common_cursor, &program, &initial)) return rule_of_kind(RULE_UNKNOWN);
     struct row row = initial;
     program.initial = &initial;
-    if (!program_run(&entry.cursor, &program, &row)) return rule_of_kind(RULE_UNKNOWN);
+    if (!cfa_program_run(&entry.cursor, &program, &row)) return rule_of_kind(RULE_UNKNOWN);
     return rule_encode(&row, entry.common.signal);
 }
 
@@ -184,7 +184,7 @@ static __attribute__((noinline)) struct rule rule_from_entry(
  * libc that has no unwind information for it, and the places where a stack that was prepared by hand begins.
  */
 static __attribute__((noinline)) struct rule rule_without_information(
-    const struct module *module, uint64_t pc) {
+    const struct mapping *module, uint64_t pc) {
 #if defined(__x86_64__)
     static const uint8_t trampoline[] = {
         0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
@@ -193,7 +193,7 @@ static __attribute__((noinline)) struct rule rule_without_information(
 #endif
     uint8_t code[sizeof trampoline];
     uint64_t address, begin, returned_to = pc + 1;
-    if (module_copy_code(module, code, returned_to, sizeof code) &&
+    if (mapping_copy_code(module, code, returned_to, sizeof code) &&
         memcmp(code, trampoline, sizeof code) == 0)
         return rule_of_kind(RULE_SIGNAL);
     /* No call leaves a return address that is the first instruction of a function. makecontext does. */
@@ -204,7 +204,7 @@ static __attribute__((noinline)) struct rule rule_without_information(
     return rule_of_kind(epilogue_read(module, returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
 }
 
-bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_rule) {
+bool rule_evaluate(const struct mapping *module, uint64_t pc, struct rule *ret_rule) {
     uint64_t address, begin;
     struct rule rule = rule_of_kind(RULE_FRAME_POINTER);
     if (module->unread) return false;
@@ -217,7 +217,7 @@ bool rule_evaluate(const struct module *module, uint64_t pc, struct rule *ret_ru
     return true;
 }
 
-bool rule_extent(const struct module *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size) {
+bool rule_extent(const struct mapping *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size) {
     struct entry entry;
     if (!entry_open(&entry, module, address)) return false;
     *ret_begin = entry.begin;

@@ -14,49 +14,49 @@
 
 #define CACHE_SETS_LOG2 13 /* 16384 entries in 512 KiB, of which only used pages become resident */
 
-struct cache_set {
+struct rule_cache_set {
     _Alignas(64) struct cache_entry { _Atomic uint64_t check, cfa, saved, word; } entry[2];
 };
 
-extern struct cache_set cache_set[1 << CACHE_SETS_LOG2];
+extern struct rule_cache_set rule_cache_set[1 << CACHE_SETS_LOG2];
 
-static inline uint64_t cache_key(uint64_t pc) {
-    return pc | modules_generation_of(pc) << 48;
+static inline uint64_t rule_cache_key(uint64_t pc) {
+    return pc | mapping_list_generation_of(pc) << 48;
 }
 
-static inline struct cache_set *cache_set_of(uint64_t pc) {
-    return &cache_set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CACHE_SETS_LOG2)];
+static inline struct rule_cache_set *rule_cache_set_of(uint64_t pc) {
+    return &rule_cache_set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CACHE_SETS_LOG2)];
 }
 
 /* Not all by exclusive or: the word is often one more than the pc, and would take it out of the key. */
-static inline uint64_t cache_check(uint64_t key, struct rule rule, uint64_t word) {
+static inline uint64_t rule_cache_check(uint64_t key, struct rule rule, uint64_t word) {
     return (key ^ rule.cfa ^ rule.saved * UINT64_C(0xff51afd7ed558ccd)) + word;
 }
 
-static inline bool cache_entry_matches(
+static inline bool rule_cache_entry_matches(
     const struct cache_entry *entry, uint64_t key, struct rule *ret_rule, uint64_t *ret_word) {
     ret_rule->cfa = atomic_load_explicit(&entry->cfa, memory_order_relaxed);
     ret_rule->saved = atomic_load_explicit(&entry->saved, memory_order_relaxed);
     *ret_word = atomic_load_explicit(&entry->word, memory_order_relaxed);
     return atomic_load_explicit(&entry->check, memory_order_relaxed) ==
-           cache_check(key, *ret_rule, *ret_word);
+           rule_cache_check(key, *ret_rule, *ret_word);
 }
 
 /* `pc` is that of an instruction, never 0: an empty entry matches nothing. */
-static inline bool cache_find(uint64_t pc, uint64_t key, struct rule *ret_rule, uint64_t *ret_word) {
-    const struct cache_set *set = cache_set_of(pc);
-    return cache_entry_matches(&set->entry[0], key, ret_rule, ret_word) ||
-           cache_entry_matches(&set->entry[1], key, ret_rule, ret_word);
+static inline bool rule_cache_find(uint64_t pc, uint64_t key, struct rule *ret_rule, uint64_t *ret_word) {
+    const struct rule_cache_set *set = rule_cache_set_of(pc);
+    return rule_cache_entry_matches(&set->entry[0], key, ret_rule, ret_word) ||
+           rule_cache_entry_matches(&set->entry[1], key, ret_rule, ret_word);
 }
 
 /* The newer of the two entries stays: the first is moved to the second place. */
-static inline void cache_insert(uint64_t pc, uint64_t key, struct rule rule, uint64_t word) {
-    struct cache_entry *first = cache_set_of(pc)->entry, *second = first + 1;
+static inline void rule_cache_insert(uint64_t pc, uint64_t key, struct rule rule, uint64_t word) {
+    struct cache_entry *first = rule_cache_set_of(pc)->entry, *second = first + 1;
     atomic_store_explicit(&second->check, first->check, memory_order_relaxed);
     atomic_store_explicit(&second->cfa, first->cfa, memory_order_relaxed);
     atomic_store_explicit(&second->saved, first->saved, memory_order_relaxed);
     atomic_store_explicit(&second->word, first->word, memory_order_relaxed);
-    atomic_store_explicit(&first->check, cache_check(key, rule, word), memory_order_relaxed);
+    atomic_store_explicit(&first->check, rule_cache_check(key, rule, word), memory_order_relaxed);
     atomic_store_explicit(&first->cfa, rule.cfa, memory_order_relaxed);
     atomic_store_explicit(&first->saved, rule.saved, memory_order_relaxed);
     atomic_store_explicit(&first->word, word, memory_order_relaxed);

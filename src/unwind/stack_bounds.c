@@ -44,7 +44,7 @@ static __attribute__((noinline)) struct unwind_bounds bounds_prove(
     uint64_t top = on_thread ? thread_top : main_top;
     uint64_t low = *cached_high == top ? *cached_low : page_of(top) + PAGE_SIZE_MIN;
     for (int tried = 0; low > sp && tried < PAGES_TRIED_AT_ONCE; tried++) {
-        if (!memory_readable(low - PAGE_SIZE_MIN)) return foreign;
+        if (!safe_read_possible(low - PAGE_SIZE_MIN)) return foreign;
         low -= PAGE_SIZE_MIN;
     }
     /* In this order, a signal handler in between sees an empty range or the old one. */

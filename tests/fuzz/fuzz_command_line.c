@@ -102,12 +102,12 @@ static void read_value(const char *text) {
     if (parse_size(text, &number)) REQUIRE(*text >= '0' && *text <= '9');
     if (parse_count(text, &number)) REQUIRE(text[strspn(text, "0123456789")] == '\0');
     if (parse_seconds(text, &seconds)) REQUIRE(seconds > 0 && seconds <= 366 * 86400.0);
-    struct dump_when when;
+    struct dump_schedule when;
     const char *bad = NULL;
     size_t bad_length = 0;
-    if (!dump_when_read(text, &when, &bad, &bad_length))
+    if (!dump_schedule_read(text, &when, &bad, &bad_length))
         REQUIRE(bad >= text && bad + bad_length <= text + strlen(text));
-    REQUIRE(dump_signal_read(text) < 65);
+    REQUIRE(dump_schedule_read_signal(text) < 65);
 }
 
 static void read_as_recorder(const char *text) {

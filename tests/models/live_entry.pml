@@ -1,5 +1,5 @@
-/* One entry of the live table under weak memory orders: live_publish, live_withdraw and live_withdraw_once
- * against live_copy (all in src/core/live_table.h), while the slot is used again.
+/* One entry of the live table under weak memory orders: live_table_publish, live_table_withdraw and live_table_withdraw_once
+ * against live_table_copy (all in src/core/live_table.h), while the slot is used again.
  *
  * What the writer stores becomes visible word by word, in any order that its fences and releases leave open,
  * as on aarch64: each word has a queue of its own between the writer and the memory, which drains at any time.
@@ -28,28 +28,28 @@ bool is_done;
 inline release() { is_drained }
 inline store(word, value) { queue[word] ! value }
 
-inline live_withdraw() {
+inline live_table_withdraw() {
     store(KEY, 0);
 #ifndef BUG_WITHDRAW_WITHOUT_FENCE
     release()
 #endif
 }
 
-inline live_withdraw_once() {
+inline live_table_withdraw_once() {
     atomic { release(); store(KEY, 0) } /* the compare finds what the last publish stored */
 #ifndef BUG_WITHDRAW_ONCE_WITHOUT_FENCE
     ; release()
 #endif
 }
 
-inline live_give() { store(SIZE, LINK) }
+inline live_table_give() { store(SIZE, LINK) }
 
 inline sample_store() {
     store(SIZE, number);
     store(BIRTH, number)
 }
 
-inline live_publish() {
+inline live_table_publish() {
 #ifndef BUG_PUBLISH_RELAXED
     release();
 #endif
@@ -59,17 +59,17 @@ inline live_publish() {
 proctype recorder() {
     byte number = 1;
     sample_store();
-    live_publish();
+    live_table_publish();
     do
     :: number < REUSES ->
        if
-       :: live_withdraw()
-       :: live_withdraw_once()
+       :: live_table_withdraw()
+       :: live_table_withdraw_once()
        fi;
-       live_give();
+       live_table_give();
        number++;
        sample_store();
-       live_publish()
+       live_table_publish()
     :: else -> break
     od;
     is_drained;
@@ -89,7 +89,7 @@ proctype drain() {
 
 #define is_torn(key, again) ((again) == (key) && (key) != 0 && (size != (key) || birth != (key)))
 
-/* live_copy, with two tries. */
+/* live_table_copy, with two tries. */
 proctype reader() {
     byte key, size, birth, again;
     bool has_size, has_birth, has_again, is_early;

@@ -1,4 +1,4 @@
-/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c and its reader, live_copy
+/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c and its reader, live_table_copy
  * and copy_stack in src/model/snapshot.c: what several threads may do to it, every interleaving of it.
  *
  * Inline names are those of the functions in C; a step here is one access to memory that others change there.
@@ -160,7 +160,7 @@ inline take_elsewhere() {
     rest = 0; goto_last = 0; seen_removals = 0
 }
 
-inline live_take() {
+inline live_table_take() {
     d_step { seen_slot = spare_slot[me]; seen_removals = spare_removals[me] }
     do
     :: seen_slot == 0 -> take_elsewhere(); break
@@ -185,7 +185,7 @@ inline live_take() {
     }
 }
 
-inline live_give_all() {
+inline live_table_give_all() {
     d_step { seen_slot = spare_slot[me]; seen_removals = spare_removals[me] }
     do
     :: seen_slot == 0 -> break
@@ -205,13 +205,13 @@ inline live_give_all() {
     seen_slot = 0; seen_removals = 0
 }
 
-inline live_give() {
+inline live_table_give() {
     d_step { assert(is_owned[slot - 1]); is_owned[slot - 1] = false } /* freed twice */
     if
     :: next[slot - 1] = 0; rest = slot; pool_give(rest) /* a thread without a record */
     :: list_put(slot, slot);
        if
-       :: live_give_all()
+       :: live_table_give_all()
        :: true
        fi
     fi
@@ -235,7 +235,7 @@ inline counter_add(counter) {
 
 /* malloc: recorder_insert, then recorder_count. */
 inline recorder_sample() {
-    live_take();
+    live_table_take();
     if
     :: slot == 0 -> dropped++; block_slot[address] = 0
     :: else ->
@@ -244,9 +244,9 @@ inline recorder_sample() {
        sample_store();
 #else
        sample_store();
-       key[slot - 1] = number; /* live_publish */
+       key[slot - 1] = number; /* live_table_publish */
 #endif
-       counter_add(alloc_objects); /* event_allocate */
+       counter_add(alloc_objects); /* events_allocate */
        block_slot[address] = slot
     fi;
     slot = 0; number = 0
@@ -255,11 +255,11 @@ inline recorder_sample() {
 /* free of a block whose slot is in its mark: recorder_forget, the allocator's free, recorder_freed. */
 inline recorder_forget_marked() {
 #ifndef BUG_GIVE_BEFORE_WITHDRAW
-    key[slot - 1] = 0; /* live_withdraw */
+    key[slot - 1] = 0; /* live_table_withdraw */
 #endif
     block_slot[address] = 0;
-    counter_add(freed_objects); /* event_free */
-    live_give();
+    counter_add(freed_objects); /* events_free */
+    live_table_give();
 #ifdef BUG_GIVE_BEFORE_WITHDRAW
     key[slot - 1] = 0;
 #endif
@@ -272,7 +272,7 @@ inline recorder_forget_slot() {
     number = key[slot - 1];
     if
     :: number == told ->
-       atomic { /* live_withdraw_once */
+       atomic { /* live_table_withdraw_once */
            if
 #ifdef BUG_WITHDRAW_WITHOUT_COMPARE
            :: true -> key[slot - 1] = 0
@@ -283,7 +283,7 @@ inline recorder_forget_slot() {
            fi
        };
        if
-       :: number != 0 -> counter_add(freed_objects); live_give()
+       :: number != 0 -> counter_add(freed_objects); live_table_give()
        :: else
        fi
     :: else
@@ -350,7 +350,7 @@ proctype handler(byte me) {
 }
 #endif
 
-/* live_copy (copy_live_entry in snapshot.c) of every slot, then the counters of the stack. */
+/* live_table_copy (copy_live_entry in snapshot.c) of every slot, then the counters of the stack. */
 proctype reader() {
     byte at, word, freed, allocated, attempts;
     bool torn;

@@ -134,7 +134,7 @@ static void print_event(const struct event *event) {
     printf("{\"kind\": \"%s\", \"pid\": %u, \"tid\": %u, \"image\": %u, \"time\": %llu",
         kind_name(event->kind), event->pid, event->tid, event->image, event->time);
     if (event->kind == EVENT_ALLOCATION) print_allocation((const struct event_allocation *)event);
-    if (event->kind == EVENT_FREE) printf(", \"block\": %llu", ((const struct event_free *)event)->block);
+    if (event->kind == EVENT_FREE) printf(", \"block\": %llu", ((const struct events_free *)event)->block);
     if (event->kind == EVENT_FORK) printf(", \"child\": %u", ((const struct event_fork *)event)->child);
     if (event->kind == EVENT_THREAD || event->kind == EVENT_THREAD_END) {
         const struct event_thread *told = (const struct event_thread *)event;
@@ -149,7 +149,7 @@ static void on_event(void *context, const struct event *event) {
     if (event->kind == EVENT_ALLOCATION) on_allocation((const struct event_allocation *)event);
     if (event->kind == EVENT_FREE) {
         driver.frees++;
-        end_block(((const struct event_free *)event)->block);
+        end_block(((const struct events_free *)event)->block);
     }
     if (!driver.quiet || event->kind > EVENT_FREE) print_event(event);
     struct problem problem = {0};

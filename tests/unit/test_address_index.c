@@ -17,12 +17,12 @@ static uint32_t slot_of(uint64_t address) {
 }
 
 static bool removes(struct address_index *index, uint64_t address) {
-    return index_remove(index, address) == slot_of(address);
+    return address_index_remove(index, address) == slot_of(address);
 }
 
 static bool inserts(struct address_index *index, uint64_t address) {
     uint32_t former;
-    return index_insert(index, address, slot_of(address), &former) && former == INDEX_NONE;
+    return address_index_insert(index, address, slot_of(address), &former) && former == INDEX_NONE;
 }
 
 /* Buckets that a search for an absent address visits, on average: the price of a miss. */
@@ -50,10 +50,10 @@ static uint64_t overflow_sum(struct address_index *index) {
 
 static void check_basics(void) {
     struct address_index index = {.first = 64};
-    CHECK_EQUAL(index_remove(&index, 0x1000), INDEX_NONE);
+    CHECK_EQUAL(address_index_remove(&index, 0x1000), INDEX_NONE);
     CHECK(inserts(&index, 0x1000));
     CHECK(removes(&index, 0x1000));
-    CHECK_EQUAL(index_remove(&index, 0x1000), INDEX_NONE);
+    CHECK_EQUAL(address_index_remove(&index, 0x1000), INDEX_NONE);
 
     /* Growth: far more than the first segment holds. */
     for (uint64_t i = 1; i <= 100000; i++)
@@ -62,7 +62,7 @@ static void check_basics(void) {
     for (uint64_t i = 1; i <= 100000; i++)
         if (!CHECK(removes(&index, i * 16))) break;
     CHECK_EQUAL(overflow_sum(&index), 0);
-    index_free(&index);
+    address_index_free(&index);
 }
 
 /* An address that is given out again without its free having been seen takes the place of its former entry.
@@ -70,13 +70,14 @@ static void check_basics(void) {
 static void check_replacement(void) {
     struct address_index index = {.first = 64};
     uint32_t former;
-    CHECK(index_insert(&index, 0x4560, 1, &former) && former == INDEX_NONE);
-    for (uint32_t i = 2; i < 100000; i++) CHECK(index_insert(&index, 0x4560, i, &former) && former == i - 1);
+    CHECK(address_index_insert(&index, 0x4560, 1, &former) && former == INDEX_NONE);
+    for (uint32_t i = 2; i < 100000; i++)
+        CHECK(address_index_insert(&index, 0x4560, i, &former) && former == i - 1);
     CHECK_EQUAL(index.count, 1);
-    CHECK_EQUAL(index_remove(&index, 0x4560), 99999);
-    CHECK_EQUAL(index_remove(&index, 0x4560), INDEX_NONE);
+    CHECK_EQUAL(address_index_remove(&index, 0x4560), 99999);
+    CHECK_EQUAL(address_index_remove(&index, 0x4560), INDEX_NONE);
     CHECK_EQUAL(overflow_sum(&index), 0);
-    index_free(&index);
+    address_index_free(&index);
 }
 
 /* An index that cannot grow refuses, and forgets nothing of what it has taken. */
@@ -89,7 +90,7 @@ static void check_full(void) {
     setrlimit(RLIMIT_AS, &limit);
     if (!address_space_is_used_up(1)) {
         setrlimit(RLIMIT_AS, &before);
-        index_free(&index);
+        address_index_free(&index);
         return;
     }
     uint64_t taken = 1;
@@ -104,7 +105,7 @@ static void check_full(void) {
     CHECK_EQUAL(missing, 0);
     CHECK_EQUAL(overflow_sum(&index), 0);
     CHECK(inserts(&index, 0x777770));
-    index_free(&index);
+    address_index_free(&index);
 }
 
 /* Random replacement among `live` addresses: at the end a miss costs what it cost at the start. */
@@ -113,14 +114,14 @@ static void check_churn(uint64_t operations) {
     struct address_index index = {.first = 512};
     static uint64_t address[LIVE];
     uint64_t state[4], failed = 0;
-    random_seed(state, 1);
+    sampler_random_seed(state, 1);
     for (int i = 0; i < LIVE; i++) {
-        address[i] = (random_next(state) >> 17 & ~UINT64_C(15)) | 16;
+        address[i] = (sampler_random_next(state) >> 17 & ~UINT64_C(15)) | 16;
         failed += !inserts(&index, address[i]);
     }
     double at_start = miss_length(&index);
     for (uint64_t i = 0; i < operations; i++) {
-        uint64_t random = random_next(state);
+        uint64_t random = sampler_random_next(state);
         uint64_t *slot = &address[random % LIVE];
         failed += !removes(&index, *slot);
         *slot = (random >> 17 & ~UINT64_C(15)) | 16;
@@ -135,7 +136,7 @@ static void check_churn(uint64_t operations) {
     fprintf(stderr,
         "churn of %lu replacements: a miss visits %.3f buckets at the start, %.3f empty at the end\n",
         operations, at_start, miss_length(&index));
-    index_free(&index);
+    address_index_free(&index);
 }
 
 /* ---- threads: each works on addresses of its own, some handed to the next one to be removed there ---- */
@@ -149,22 +150,22 @@ static _Atomic uint64_t mailbox[THREADS], failures;
 static void check_reserve(void) {
     struct address_index index = {.first = 64};
     uint32_t former, reserved = 20000, inserted = 0;
-    index_reserve(&index, reserved);
-    atomic_store(&system_is_closed, true);
-    while (
-        inserted < 100 * reserved && index_insert(&index, 16 * (uint64_t)(inserted + 1), inserted, &former))
+    address_index_reserve(&index, reserved);
+    atomic_store(&system_calls_are_forbidden, true);
+    while (inserted < 100 * reserved &&
+           address_index_insert(&index, 16 * (uint64_t)(inserted + 1), inserted, &former))
         inserted++;
-    atomic_store(&system_is_closed, false);
+    atomic_store(&system_calls_are_forbidden, false);
     CHECK(inserted >= reserved && inserted < 20 * reserved);
-    for (uint32_t i = 0; i < inserted; i++) CHECK(index_remove(&index, 16 * (uint64_t)(i + 1)) == i);
-    index_free(&index);
+    for (uint32_t i = 0; i < inserted; i++) CHECK(address_index_remove(&index, 16 * (uint64_t)(i + 1)) == i);
+    address_index_free(&index);
 }
 
 static void *work(void *argument) {
     uint64_t number = (uint64_t)(uintptr_t)argument, state[4], held[HELD] = {0};
-    random_seed(state, number);
+    sampler_random_seed(state, number);
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        uint64_t random = random_next(state), *slot = &held[random % HELD];
+        uint64_t random = sampler_random_next(state), *slot = &held[random % HELD];
         if (*slot) {
             if (random >> 60 == 0) { /* give it away, and free what was given to us */
                 uint64_t other = atomic_exchange(&mailbox[(number + 1) % THREADS], *slot);
@@ -196,7 +197,7 @@ static void check_threads(void) {
         if (mailbox[i] && !removes(&shared, mailbox[i])) failures++;
     CHECK_EQUAL(failures, 0);
     CHECK_EQUAL(overflow_sum(&shared), 0);
-    index_free(&shared);
+    address_index_free(&shared);
 }
 
 int main(int count, char **arguments) {

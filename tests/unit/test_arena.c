@@ -118,13 +118,13 @@ static void check_space_ahead(void) {
         struct recording *recording = fixture_recording(64 << 20);
         arena_reserve(recording, ahead);
         CHECK(file_size(recording->path) >= ahead);
-        atomic_store(&system_is_closed, true);
+        atomic_store(&system_calls_are_forbidden, true);
         uint64_t offset, total = 0;
         while ((offset = arena_allocate(recording, 1000, 8))) {
             memset(recording_at(recording, offset), 0xff, 1000);
             total += 1000;
         }
-        atomic_store(&system_is_closed, false);
+        atomic_store(&system_calls_are_forbidden, false);
         CHECK(total >= ahead - (ahead >> 6) && total < 3 * ahead);
         fixture_free(recording);
     }

@@ -57,11 +57,11 @@ static void test_sizes_are_sampled_with_their_probability(void) {
 
 static void test_it_agrees_with_the_recorder(void) {
     uint64_t state[4];
-    random_seed(state, 1);
+    sampler_random_seed(state, 1);
     double own = 0, other = 0;
     enum { DRAWS = 2000000 };
     for (int i = 0; i < DRAWS; i++) {
-        own += (double)draw_interval(random_next(state), 512 << 10);
+        own += (double)draw_interval(sampler_random_next(state), 512 << 10);
         other += (double)sampler_draw(state, 512 << 10);
     }
     /* Each sum has a standard error of 1 / sqrt(DRAWS). */

@@ -108,16 +108,16 @@ __asm__(".text\n"
         ".type method, @function\nmethod: ret\n.size method, . - method\n"
         ".type other_method, @function\nother_method: ret\n.size other_method, . - other_method\n");
 
-static const struct image_function *function_named(const struct image *image, const char *name) {
+static const struct elf_function *function_named(const struct elf_code *image, const char *name) {
     size_t count;
-    const struct image_function *functions = image_functions(image, &count);
+    const struct elf_function *functions = elf_code_functions(image, &count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(functions[i].name, name) == 0) return &functions[i];
     return NULL;
 }
 
 /* The kind of `method` with what `caller`, which is Rust's `rust_name`, tells of its arguments. */
-static bool learn(const struct image *image, const char *caller, const char *rust_name, const char *method,
+static bool learn(const struct elf_code *image, const char *caller, const char *rust_name, const char *method,
     struct function_kind *kind) {
     struct rust_hints hints = rust_hints_start(kind);
     rust_hints_follow(&hints, image, function_named(image, caller), function_find(rust_name),
@@ -127,8 +127,8 @@ static bool learn(const struct image *image, const char *caller, const char *rus
 
 static void test_arguments_of_methods_follow_from_their_callers(void) {
     struct problem problem = {0};
-    struct image *image;
-    if (!CHECK(image_open("/proc/self/exe", "", false, &image, &problem) == 0)) return;
+    struct elf_code *image;
+    if (!CHECK(elf_code_open("/proc/self/exe", "", false, &image, &problem) == 0)) return;
     const struct function_kind *alloc =
         function_find("_ZN4core5alloc6global11GlobalAlloc5alloc17h3ac0394447bc8dbdE");
     const struct function_kind *dealloc =
@@ -142,7 +142,7 @@ static void test_arguments_of_methods_follow_from_their_callers(void) {
     kind = *alloc;
     CHECK(!learn(image, "leaves_open", "__rust_alloc", "method", &kind) && kind.size == alloc->size);
     CHECK(!learn(image, "hands_on", "__rust_alloc", "other_method", &kind)); /* it does not call it */
-    image_close(image);
+    elf_code_close(image);
 }
 #endif
 

@@ -110,7 +110,7 @@ static void names_with_a_suffix_are_found(void) {
 }
 
 static void check_preload(const char *existing, const char *expected) {
-    char *value = library_preload_value("/lib/r.so", existing);
+    char *value = recorder_library_preload_value("/lib/r.so", existing);
     CHECK_TEXT(value, expected);
     free(value);
 }
@@ -131,7 +131,7 @@ static void a_library_behind_blanks_gets_a_link(void) {
     close(open("a b:c/libmalloscope.so", O_CREAT | O_WRONLY, 0600));
     setenv("MALLOSCOPE_LIBRARY", "a b:c/libmalloscope.so", 1);
     for (int i = 0; i < 2; i++) { /* the second time the link is there */
-        CHECK(library_find(&path, &problem) == 0);
+        CHECK(recorder_library_find(&path, &problem) == 0);
         CHECK(path && !strpbrk(path, " :"));
         char *target = realpath(path, NULL);
         CHECK(target && strstr(target, "/a b:c/libmalloscope.so"));
@@ -141,9 +141,9 @@ static void a_library_behind_blanks_gets_a_link(void) {
     char private[128];
     snprintf(private, sizeof private, "%s/malloscope-%u", folder, (unsigned)getuid());
     chmod(private, 0777); /* others could put something else there */
-    CHECK(library_find(&path, &problem) == -PROBLEM_PERMISSION);
+    CHECK(recorder_library_find(&path, &problem) == -PROBLEM_PERMISSION);
     setenv("MALLOSCOPE_LIBRARY", "nowhere.so", 1);
-    CHECK(library_find(&path, &problem) == -PROBLEM_MISSING);
+    CHECK(recorder_library_find(&path, &problem) == -PROBLEM_MISSING);
 }
 
 #define PID_VARIABLE "OWN_PID="

@@ -56,7 +56,7 @@ static struct top_process *grow(struct top_process *process, int count) {
 
 static char *line_of(size_t number, size_t width, size_t height) {
     struct screen screen = top_compose(&state, width, height);
-    char *text = copy_text(screen.lines[number].text ? screen.lines[number].text : "");
+    char *text = memory_copy_text(screen.lines[number].text ? screen.lines[number].text : "");
     CHECK(screen.used == height);
     for (size_t i = 0; i < height; i++) CHECK(text_width(screen.lines[i].text) <= width);
     screen_free(&screen);
@@ -143,9 +143,10 @@ static void the_baseline_counts_from_now_on(void) {
 }
 
 static struct frame_text *made_stack(size_t count) {
-    struct frame_text *frames = allocate(count * sizeof *frames);
+    struct frame_text *frames = memory_allocate(count * sizeof *frames);
     for (size_t i = 0; i < count; i++)
-        frames[i] = (struct frame_text){{format_text("frame_%zu", i), copy_text("a.c:1")}, i ? 1 : 3};
+        frames[i] =
+            (struct frame_text){{memory_format_text("frame_%zu", i), memory_copy_text("a.c:1")}, i ? 1 : 3};
     return frames;
 }
 

@@ -5,14 +5,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static struct dump_when when;
+static struct dump_schedule when;
 static char bad[64];
 
 static bool reads(const char *text) {
     const char *word;
     size_t length;
     memset(bad, 0, sizeof bad);
-    if (dump_when_read(text, &when, &word, &length)) return true;
+    if (dump_schedule_read(text, &when, &word, &length)) return true;
     memcpy(bad, word, length < sizeof bad ? length : sizeof bad - 1);
     return false;
 }
@@ -43,15 +43,17 @@ static void check_times(void) {
 }
 
 static void check_signals(void) {
-    CHECK_EQUAL(dump_signal_read("USR2"), SIGUSR2);
-    CHECK_EQUAL(dump_signal_read("SIGUSR1"), SIGUSR1);
-    CHECK_EQUAL(dump_signal_read("sigurg"), SIGURG);
-    CHECK_EQUAL(dump_signal_read("12"), 12);
-    CHECK_EQUAL(dump_signal_read("64"), 64);
+    CHECK_EQUAL(dump_schedule_read_signal("USR2"), SIGUSR2);
+    CHECK_EQUAL(dump_schedule_read_signal("SIGUSR1"), SIGUSR1);
+    CHECK_EQUAL(dump_schedule_read_signal("sigurg"), SIGURG);
+    CHECK_EQUAL(dump_schedule_read_signal("12"), 12);
+    CHECK_EQUAL(dump_schedule_read_signal("64"), 64);
     static const char *const none[] = {"", "0", "65", "USR3", "SIG", "12x", "-12", "18446744073709551628"};
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++) CHECK_EQUAL(dump_signal_read(none[i]), 0);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK_EQUAL(dump_schedule_read_signal(none[i]), 0);
     static const char *const deadly[] = {"KILL", "STOP", "SEGV", "BUS", "ILL", "FPE", "TRAP", "ABRT", "9"};
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) CHECK_EQUAL(dump_signal_read(deadly[i]), -1);
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+        CHECK_EQUAL(dump_schedule_read_signal(deadly[i]), -1);
 }
 
 int main(void) {

@@ -377,8 +377,8 @@ static void rows_are_written_as_the_contract_says(void) {
     size_t length;
 
     FILE *out = open_memstream(&line, &length);
-    contract_write_csv_header(out, false);
-    contract_write_csv_row(out, &row, false);
+    machine_output_write_csv_header(out, false);
+    machine_output_write_csv_row(out, &row, false);
     fclose(out);
     CHECK(strncmp(line,
               "function,file,line,module,live_bytes,live_error,live_objects,peak_bytes,at_peak_bytes,"
@@ -388,8 +388,8 @@ static void rows_are_written_as_the_contract_says(void) {
     free(line);
 
     out = open_memstream(&line, &length);
-    contract_write_csv_header(out, true);
-    contract_write_csv_row(out, &row, true);
+    machine_output_write_csv_header(out, true);
+    machine_output_write_csv_row(out, &row, true);
     fclose(out);
     CHECK(strncmp(line, "thread,function,file,line,module,live_bytes,", 44) == 0);
     CHECK(strstr(line, "\n\"say \"\"a, b\"\"\",,,,,,,,,,5000,,,,5,,"));
@@ -398,7 +398,7 @@ static void rows_are_written_as_the_contract_says(void) {
     struct json json;
     out = open_memstream(&line, &length);
     json_start(&json, out, false);
-    contract_write_row(&json, &row);
+    machine_output_write_row(&json, &row);
     fclose(out);
     CHECK(strstr(line, "{\"function\":\"say \\\"a, b\\\"\",\"file\":null,\"line\":3,\"module\":\"/bin/demo\","
                        "\"live_bytes\":3000,\"live_error\":0,\"live_objects\":3,\"peak_bytes\":4000,"

@@ -12,16 +12,16 @@
 
 static struct recording *start(void) {
     struct recording *recording = fixture_recording(8 << 20);
-    threads_start(recording);
+    thread_table_start(recording);
     return recording;
 }
 
 static struct thread_record *new_thread(struct recording *recording) {
-    return threads_get(recording, threads_register(recording, 1, 0));
+    return thread_table_get(recording, thread_table_register(recording, 1, 0));
 }
 
 static uint64_t next(uint64_t random[4], uint64_t below) {
-    return random_next(random) % below;
+    return sampler_random_next(random) % below;
 }
 
 /* ---- one after another ---- */
@@ -35,7 +35,7 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
     for (int i = 1; i < THREADS; i++)
         threads[i] = new_thread(recording); /* the first is one without a record */
     uint64_t random[4], live = 0, peak = 0, wrong_size = 0, wrong_peak = 0, too_small = 0, most_said = 0;
-    random_seed(random, seed);
+    sampler_random_seed(random, seed);
     for (int step = 0; step < STEPS; step++) {
         uint64_t who = next(random, 3) ? next(random, 4) : next(random, THREADS);
         uint64_t bytes = (1 + next(random, block)) * BYTE_ONE;
@@ -59,7 +59,7 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
     uint64_t with_slack = 0;
     for (int i = 1; i < THREADS; i++) with_slack += (threads[i]->slack & SLACK_MASK) > 0;
     CHECK(with_slack > 0); /* it was put to the test */
-    for (int i = 1; i < THREADS; i++) threads_end(recording, threads[i], 0);
+    for (int i = 1; i < THREADS; i++) thread_table_end(recording, threads[i], 0);
     CHECK_EQUAL(recording->header->live_bytes, live);
     fixture_free(recording);
 }
@@ -112,7 +112,7 @@ struct worker {
 static void *work(void *argument) {
     struct worker *worker = argument;
     uint64_t random[4];
-    random_seed(random, worker->seed);
+    sampler_random_seed(random, worker->seed);
     for (int i = 0; i < EVENTS; i++) {
         uint64_t bytes = (1 + next(random, 900)) * BYTE_ONE;
         if (worker->live >= bytes && next(random, 2)) {
@@ -155,7 +155,7 @@ static _Atomic int64_t budget;
 static void *work_within_budget(void *argument) {
     struct worker *worker = argument;
     uint64_t random[4];
-    random_seed(random, worker->seed);
+    sampler_random_seed(random, worker->seed);
     for (int i = 0; i < EVENTS; i++) {
         int64_t bytes = 1 + (int64_t)next(random, SHARE);
         if (worker->live >= (uint64_t)bytes && next(random, 5) < 2) {
@@ -205,7 +205,7 @@ static void check_handlers(void) {
     struct sigaction action = {.sa_handler = have_events};
     struct itimerval often = {{0, 50}, {0, 50}};
     uint64_t random[4], live = 0;
-    random_seed(random, 7);
+    sampler_random_seed(random, 7);
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     for (uint64_t i = 0; handled < 2000; i++) {

@@ -11,11 +11,11 @@
 
 static uint32_t take(struct recording *recording, struct thread_record *thread, uint64_t address) {
     struct live_entry *entry = NULL;
-    uint32_t slot = live_take(recording, thread, &entry);
+    uint32_t slot = live_table_take(recording, thread, &entry);
     if (slot == LIVE_NONE) return slot;
     sample_store(
         &(struct sample){.size = address * 3, .birth = address * 5, .stack = (uint32_t)address}, entry);
-    live_publish(entry, address);
+    live_table_publish(entry, address);
     return slot;
 }
 
@@ -23,17 +23,17 @@ static uint32_t take(struct recording *recording, struct thread_record *thread, 
 static bool gives(
     struct recording *recording, struct thread_record *thread, uint32_t slot, uint64_t address) {
     struct live_entry *entry = live_entry(recording, slot);
-    bool whole = entry && live_address(entry) == address && entry->size == address * 3 &&
+    bool whole = entry && live_table_address(entry) == address && entry->size == address * 3 &&
                  entry->birth == address * 5 && entry->stack == (uint32_t)address;
-    live_withdraw(entry);
-    live_give(recording, thread, slot);
+    live_table_withdraw(entry);
+    live_table_give(recording, thread, slot);
     return whole;
 }
 
 static uint64_t live_count(struct recording *recording) {
     uint64_t live = 0;
     for (uint32_t slot = 0; slot < recording->header->live.count; slot++)
-        live += live_address(live_entry(recording, slot)) != 0;
+        live += live_table_address(live_entry(recording, slot)) != 0;
     return live;
 }
 
@@ -54,7 +54,7 @@ static void check_basics(void) {
     CHECK_EQUAL(failed, 0);
     CHECK_EQUAL(live_count(recording), 0);
     CHECK(thread.spare_count <= 256);
-    live_give_all(recording, &thread);
+    live_table_give_all(recording, &thread);
     CHECK_EQUAL(thread.spare, thread.spare & ~UINT64_C(0xffffffff));
 
     /* Another thread uses them again; a thread without a record gives them back. */
@@ -90,7 +90,7 @@ static void check_inheritance(void) {
     struct recording *recording = fixture_recording(64 << 20);
     static struct thread_record thread;
     live_table_start(recording);
-    CHECK(live_inherit(recording, copy, PARENT));
+    CHECK(live_table_inherit(recording, copy, PARENT));
     CHECK_EQUAL(live_count(recording), (PARENT + 2) / 3);
     for (uint64_t i = 0; i < PARENT; i++) slots[i] = take(recording, &thread, i + 5000);
     CHECK_EQUAL(live_count(recording), (PARENT + 2) / 3 + PARENT);
@@ -130,9 +130,9 @@ static void handle(int signal) {
 static void *work(void *argument) {
     uint64_t number = (uint64_t)(uintptr_t)argument, state[4], held[HELD] = {0};
     struct thread_record *record = own = &records[number];
-    random_seed(state, number);
+    sampler_random_seed(state, number);
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        uint64_t random = random_next(state), *place = &held[random % HELD];
+        uint64_t random = sampler_random_next(state), *place = &held[random % HELD];
         if (*place) {
             if (random >> 60 == 0) { /* give it away, and free what was given to us */
                 uint64_t former = atomic_exchange(&mailbox[(number + 1) % THREADS], *place);
@@ -155,7 +155,7 @@ static void *work(void *argument) {
     for (int i = 0; i < HELD; i++)
         if (held[i] && !answer(held[i], record)) failures++;
     own = NULL;
-    live_give_all(shared, record);
+    live_table_give_all(shared, record);
     return NULL;
 }
 

@@ -131,12 +131,12 @@ static void *rewrite_entries(void *argument) {
     struct live_entry *entries = made_at(made, made->header->live.segment[0]);
     for (uint64_t size = 1; !stop; size++) {
         struct live_entry *entry = &entries[size % 12];
-        live_withdraw(entry);
+        live_table_withdraw(entry);
         struct live_entry filled = {0, size, ~size, (uint32_t)(size % 100), (uint32_t)size};
         uint64_t words[4];
         memcpy(words, &filled, sizeof words);
         for (int i = 1; i < 4; i++) __atomic_store_n((uint64_t *)entry + i, words[i], __ATOMIC_RELAXED);
-        live_publish(entry, address_of(size));
+        live_table_publish(entry, address_of(size));
     }
     return NULL;
 }
@@ -161,7 +161,7 @@ static void every_entry_read_from_a_busy_table_is_whole(void) {
         for (const struct live_entry *entry; (entry = snapshot_next(&snapshot, &snapshot.live, &cursor));) {
             if (entry->key == 0) continue;
             entries++;
-            torn += live_address(entry) != address_of(entry->size) || entry->birth != ~entry->size ||
+            torn += live_table_address(entry) != address_of(entry->size) || entry->birth != ~entry->size ||
                     entry->stack != entry->size % 100 || entry->count != (uint32_t)entry->size;
         }
         snapshot_free(&snapshot);

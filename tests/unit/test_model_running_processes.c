@@ -36,21 +36,23 @@ static void end(pid_t pid) {
 static void children_descend_from_their_ancestors(void) {
     struct running running = {0};
     pid_t grandchild, child = start_family(&grandchild);
-    CHECK(running_update(&running, 1));
-    CHECK(running_find(&running, child) && running_find(&running, child)->parent == getpid());
-    CHECK(running_find(&running, grandchild) && running_find(&running, grandchild)->parent == child);
-    CHECK(!running_find(&running, getpid())); /* who looks is not looked at */
-    CHECK(running_descends(&running, grandchild, child));
-    CHECK(running_descends(&running, child, child));
-    CHECK(!running_descends(&running, child, grandchild));
-    CHECK(running_find(&running, child)->recording == NULL);
+    CHECK(running_processes_update(&running, 1));
+    CHECK(running_processes_find(&running, child) &&
+          running_processes_find(&running, child)->parent == getpid());
+    CHECK(running_processes_find(&running, grandchild) &&
+          running_processes_find(&running, grandchild)->parent == child);
+    CHECK(!running_processes_find(&running, getpid())); /* who looks is not looked at */
+    CHECK(running_processes_descends(&running, grandchild, child));
+    CHECK(running_processes_descends(&running, child, child));
+    CHECK(!running_processes_descends(&running, child, grandchild));
+    CHECK(running_processes_find(&running, child)->recording == NULL);
     end(grandchild);
     end(child);
     waitpid(grandchild, NULL, 0);
-    CHECK(running_update(&running, 2));
-    CHECK(!running_find(&running, child));
-    CHECK(!running_descends(&running, grandchild, child));
-    running_free(&running);
+    CHECK(running_processes_update(&running, 2));
+    CHECK(!running_processes_find(&running, child));
+    CHECK(!running_processes_descends(&running, grandchild, child));
+    running_processes_free(&running);
 }
 
 /* A child that has a recording mapped, of which there is no name any more. */
@@ -77,23 +79,23 @@ static pid_t start_recorder(void) {
 static void a_process_is_asked_again_ever_less_often(void) {
     struct running running = {0};
     pid_t child = start_recorder();
-    CHECK(running_update(&running, 100));
-    struct running_process *process = running_find(&running, child);
+    CHECK(running_processes_update(&running, 100));
+    struct running_process *process = running_processes_find(&running, child);
     CHECK(process && process->recording);
     CHECK_EQUAL(process->next_look, 101);
     double looks[] = {101, 103, 107, 115, 131, 147};
     for (size_t i = 0; i + 1 < sizeof looks / sizeof *looks; i++) {
-        CHECK(running_update(&running, looks[i]));
-        CHECK_EQUAL(running_find(&running, child)->next_look, looks[i + 1]);
-        CHECK(running_update(&running, looks[i] + 0.5));
-        CHECK_EQUAL(running_find(&running, child)->next_look, looks[i + 1]);
+        CHECK(running_processes_update(&running, looks[i]));
+        CHECK_EQUAL(running_processes_find(&running, child)->next_look, looks[i + 1]);
+        CHECK(running_processes_update(&running, looks[i] + 0.5));
+        CHECK_EQUAL(running_processes_find(&running, child)->next_look, looks[i + 1]);
     }
-    running_look_again(&running, child);
-    CHECK(running_update(&running, 132));
-    CHECK_EQUAL(running_find(&running, child)->next_look, 133);
-    CHECK(running_find(&running, child)->recording);
+    running_processes_look_again(&running, child);
+    CHECK(running_processes_update(&running, 132));
+    CHECK_EQUAL(running_processes_find(&running, child)->next_look, 133);
+    CHECK(running_processes_find(&running, child)->recording);
     end(child);
-    running_free(&running);
+    running_processes_free(&running);
 }
 
 int main(void) {

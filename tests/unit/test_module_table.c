@@ -19,7 +19,7 @@ static struct maps_line line_of(const char *path, uint64_t inode, uint64_t start
 
 static uint32_t note(struct recording *recording, struct maps_line line, uint64_t fingerprint) {
     struct mapped_code code = {.line = &line, .base = (uint64_t)__ehdr_start, .fingerprint = fingerprint};
-    return modules_note(recording, &code, 1);
+    return module_table_note(recording, &code, 1);
 }
 
 static struct module_record *module_of(struct recording *recording, uint32_t number) {
@@ -62,13 +62,13 @@ static void what_stays_or_is_no_file_is_found_by_address(struct recording *recor
     uint64_t before = recording->header->modules.count;
     struct maps_line line = line_of("/libc.so", 9, 0x700000, 0x1000);
     struct mapped_code stays = {.line = &line, .base = (uint64_t)__ehdr_start, .permanent = true};
-    for (int i = 0; i < 2; i++) CHECK_EQUAL(modules_note(recording, &stays, 1), MODULE_BY_ADDRESS);
+    for (int i = 0; i < 2; i++) CHECK_EQUAL(module_table_note(recording, &stays, 1), MODULE_BY_ADDRESS);
     CHECK_EQUAL(recording->header->modules.count, before + 1);
     struct maps_line jit = line_of("", 0, 0x800000, 0x1000);
     struct mapped_code code = {.line = &jit};
-    for (int i = 0; i < 2; i++) CHECK_EQUAL(modules_note(recording, &code, 1), MODULE_BY_ADDRESS);
+    for (int i = 0; i < 2; i++) CHECK_EQUAL(module_table_note(recording, &code, 1), MODULE_BY_ADDRESS);
     jit.end += 0x1000;
-    CHECK_EQUAL(modules_note(recording, &code, 1), MODULE_BY_ADDRESS);
+    CHECK_EQUAL(module_table_note(recording, &code, 1), MODULE_BY_ADDRESS);
     CHECK_EQUAL(recording->header->modules.count, before + 3);
     /* More than a frame word can hold. */
     CHECK_EQUAL(note(recording, line_of("/huge", 10, 0x10000000, UINT64_C(1) << 32), 5), MODULE_BY_ADDRESS);
@@ -103,8 +103,8 @@ static void a_child_has_the_same_numbers(struct recording *parent) {
     uint32_t known = note(parent, line_of("/a.so", 7, 0x10000, 0x4000), 5);
     uint64_t count = parent->header->modules.count;
     struct recording *child = fixture_recording(1 << 20);
-    modules_start(child);
-    CHECK(modules_inherit(child, parent));
+    module_table_start(child);
+    CHECK(module_table_inherit(child, parent));
     CHECK_EQUAL(child->header->modules.count, count);
     for (uint32_t i = 0; i < count; i++) {
         const struct module_record *theirs = module_of(parent, i), *ours = module_of(child, i);
@@ -122,7 +122,7 @@ static void a_child_has_the_same_numbers(struct recording *parent) {
 
 static void what_finds_no_room_is_counted(void) {
     struct recording *recording = fixture_recording(1 << 20);
-    modules_start(recording);
+    module_table_start(recording);
     while (arena_allocate(recording, 64, 64)) {
     }
     CHECK_EQUAL(note(recording, line_of("/a.so", 7, 0x10000, 0x4000), 5), MODULE_NOT_NOTED);
@@ -132,7 +132,7 @@ static void what_finds_no_room_is_counted(void) {
 
 int main(void) {
     struct recording *recording = fixture_recording(1 << 20);
-    modules_start(recording);
+    module_table_start(recording);
     a_file_has_one_number_wherever_it_is_opened(recording);
     another_file_at_the_same_place_has_another(recording);
     what_stays_or_is_no_file_is_found_by_address(recording);

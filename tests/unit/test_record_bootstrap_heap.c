@@ -21,7 +21,7 @@ static void blocks_are_their_owners_alone(void) {
     for (int i = 0; i < BLOCKS; i++) {
         size_t alignment = (size_t)1 << (i % 12);
         sizes[i] = 100 + (size_t)i % 300;
-        blocks[i] = early_allocate(alignment, sizes[i]);
+        blocks[i] = bootstrap_heap_allocate(alignment, sizes[i]);
         if (!CHECK(blocks[i] != NULL)) return;
         CHECK((uintptr_t)blocks[i] % alignment == 0 && !begins_page(blocks[i]));
         CHECK(is_zeroed(blocks[i], sizes[i]));
@@ -30,20 +30,20 @@ static void blocks_are_their_owners_alone(void) {
     for (int i = 0; i < BLOCKS; i++) {
         CHECK(blocks[i][0] == (char)(i % 255 + 1) && blocks[i][sizes[i] - 1] == (char)(i % 255 + 1));
         CHECK_EQUAL(mark_distance(blocks[i]), DISTANCE_EARLY);
-        CHECK_EQUAL(early_size(blocks[i]), sizes[i]);
+        CHECK_EQUAL(bootstrap_heap_size(blocks[i]), sizes[i]);
     }
 }
 
 static void a_block_may_be_larger_than_the_room(void) {
-    char *block = early_allocate(0, 5 << 20);
+    char *block = bootstrap_heap_allocate(0, 5 << 20);
     if (!CHECK(block != NULL)) return;
     CHECK(is_zeroed(block, 5 << 20));
-    CHECK_EQUAL(early_size(block), 5 << 20);
+    CHECK_EQUAL(bootstrap_heap_size(block), 5 << 20);
 }
 
 static void is_refused(size_t alignment, size_t size) {
     errno = 0;
-    CHECK(early_allocate(alignment, size) == NULL);
+    CHECK(bootstrap_heap_allocate(alignment, size) == NULL);
     CHECK_EQUAL(errno, ENOMEM);
 }
 
@@ -51,7 +51,7 @@ static void what_cannot_be_had_is_refused(void) {
     is_refused(4096, 10); /* a page's beginning has no room for a mark */
     is_refused(0, SIZE_MAX);
     is_refused(0, SIZE_MAX / 2);
-    CHECK(early_allocate(0, 0) != NULL);
+    CHECK(bootstrap_heap_allocate(0, 0) != NULL);
 }
 
 int main(void) {

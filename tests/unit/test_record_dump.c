@@ -32,7 +32,7 @@ static void begin(uint64_t rate) {
     recording_publish(recording);
     struct maps_line line = {.start = 0x10000, .end = 0x20000, .path = "/no/such/program"};
     struct mapped_code code = {.line = &line, .permanent = true};
-    modules_note(recording, &code, 1);
+    module_table_note(recording, &code, 1);
 }
 
 /* What the recorder does, on blocks that nobody has. There are stacks enough for all tables to grow. */
@@ -40,7 +40,7 @@ static void *write_samples(void *argument) {
     uint64_t self = (uintptr_t)argument, random = self + 1;
     uint64_t countdown = 1000;
     struct thread_record *thread =
-        threads_get(recording, threads_register(recording, (int32_t)self + 1, now));
+        thread_table_get(recording, thread_table_register(recording, (int32_t)self + 1, now));
     thread->moment = UINT64_MAX;
     thread->countdown_address = (uintptr_t)&countdown;
     thread->interval = 3000;
@@ -50,9 +50,9 @@ static void *write_samples(void *argument) {
         struct sample *sample = &held[random % HELD];
         uint64_t time = atomic_fetch_add(&now, 1);
         if (sample->size) {
-            live_withdraw(live_at(recording, sample->slot));
-            event_free(recording, thread, sample, time);
-            live_give(recording, thread, sample->slot);
+            live_table_withdraw(live_table_at(recording, sample->slot));
+            events_free(recording, thread, sample, time);
+            live_table_give(recording, thread, sample->slot);
             sample->size = 0;
             continue;
         }
@@ -60,11 +60,11 @@ static void *write_samples(void *argument) {
         struct stack_key key = {.frames = frames, .frame_count = 3, .flags = STACK_COMPLETE};
         struct live_entry *entry;
         *sample = sample_of_malloc(random >> 48 | 1, time, stack_table_intern(recording, &key), 0);
-        sample->slot = live_take(recording, thread, &entry);
+        sample->slot = live_table_take(recording, thread, &entry);
         if (sample->slot == LIVE_NONE) abort();
         sample_store(sample, entry);
-        live_publish(entry, 0x1000 + random % 0xfffffff);
-        event_allocate(recording, thread, sample);
+        live_table_publish(entry, 0x1000 + random % 0xfffffff);
+        events_allocate(recording, thread, sample);
     }
     return NULL;
 }

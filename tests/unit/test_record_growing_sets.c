@@ -9,32 +9,32 @@
 static _Alignas(SETS_LINE) unsigned char first[TABLES][SETS_FIRST * SETS_LINE];
 
 static uint64_t place(const struct sets *sets, uint64_t hash) {
-    return (uint64_t)((unsigned char *)sets_at(sets, hash) - sets->first) / SETS_LINE;
+    return (uint64_t)((unsigned char *)growing_sets_at(sets, hash) - sets->first) / SETS_LINE;
 }
 
 static void test_places(void) {
     struct sets sets, larger;
-    sets_start(&sets, first[0]);
-    CHECK_EQUAL(sets_count(&sets), SETS_FIRST);
-    CHECK(!sets_larger(&sets, SETS_FIRST, &larger));
-    CHECK(sets_larger(&sets, SETS_FIRST * 8, &larger));
-    CHECK_EQUAL(sets_count(&larger), SETS_FIRST * 8);
+    growing_sets_start(&sets, first[0]);
+    CHECK_EQUAL(growing_sets_count(&sets), SETS_FIRST);
+    CHECK(!growing_sets_larger(&sets, SETS_FIRST, &larger));
+    CHECK(growing_sets_larger(&sets, SETS_FIRST * 8, &larger));
+    CHECK_EQUAL(growing_sets_count(&larger), SETS_FIRST * 8);
     uint64_t random[4], reached = 0;
-    random_seed(random, 1);
+    sampler_random_seed(random, 1);
     for (int i = 0; i < 100000; i++) {
-        uint64_t hash = random_next(random), to = place(&larger, hash);
+        uint64_t hash = sampler_random_next(random), to = place(&larger, hash);
         CHECK(to < SETS_FIRST * 8 && to % SETS_FIRST == place(&sets, hash));
-        reached += *(uint64_t *)sets_at(&larger, hash) == 0;
-        *(uint64_t *)sets_at(&larger, hash) = hash;
+        reached += *(uint64_t *)growing_sets_at(&larger, hash) == 0;
+        *(uint64_t *)growing_sets_at(&larger, hash) = hash;
     }
     CHECK_EQUAL(reached, SETS_FIRST * 8);
-    sets_replace(&sets, &larger);
+    growing_sets_replace(&sets, &larger);
     CHECK(sets.first == larger.first && sets.mask == larger.mask);
-    sets_give(&sets);
+    growing_sets_give(&sets);
 }
 
 static size_t bytes(const struct sets *sets) {
-    uint64_t count = sets_count(sets);
+    uint64_t count = growing_sets_count(sets);
     return count == SETS_FIRST ? 0 : count * SETS_LINE;
 }
 
@@ -44,14 +44,15 @@ static void test_room(void) {
     for (int round = 0; round < 2; round++) {
         struct sets sets[TABLES], larger;
         for (int i = 0; i < TABLES; i++) {
-            sets_start(&sets[i], first[i]);
-            while (sets_larger(&sets[i], sets_count(&sets[i]) * 4, &larger)) sets_replace(&sets[i], &larger);
+            growing_sets_start(&sets[i], first[i]);
+            while (growing_sets_larger(&sets[i], growing_sets_count(&sets[i]) * 4, &larger))
+                growing_sets_replace(&sets[i], &larger);
             total[round] += bytes(&sets[i]);
         }
         CHECK(bytes(&sets[0]) >= SETS_ROOM / 8);
         CHECK(bytes(&sets[1]) > 0 && bytes(&sets[2]) > 0);
         CHECK(total[round] > SETS_ROOM / 2 && total[round] <= SETS_ROOM);
-        for (int i = 0; i < TABLES; i++) sets_give(&sets[i]);
+        for (int i = 0; i < TABLES; i++) growing_sets_give(&sets[i]);
     }
     CHECK_EQUAL(total[0], total[1]);
 }

@@ -113,7 +113,7 @@ static bool write_32_bit_program(const char *path) {
     };
     memcpy(program.code, code, sizeof code);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-    CHECK(!image_machine_fits((const Elf64_Ehdr *)&program));
+    CHECK(!module_bytes_machine_fits((const Elf64_Ehdr *)&program));
     bool written = write(file, &program, sizeof program) == sizeof program;
     close(file);
     return written;

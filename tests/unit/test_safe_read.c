@@ -34,14 +34,14 @@ static void check_copies(void) {
         size_t size = sizes[i];
         const uint8_t *last = pages + 2 * PAGE - size;
         memset(copy, 0xa5, sizeof copy);
-        CHECK(memory_copy(copy, (uint64_t)last, size) && memcmp(copy, last, size) == 0);
+        CHECK(safe_read(copy, (uint64_t)last, size) && memcmp(copy, last, size) == 0);
         CHECK(size == sizeof copy || copy[size] == 0xa5);
-        CHECK(!memory_copy(copy, (uint64_t)last + 1, size)); /* one byte too many */
-        CHECK(!memory_copy(copy, (uint64_t)pages + 2 * PAGE, size));
-        CHECK(!memory_copy(copy, 4096, size) && !memory_copy(copy, (uint64_t)-4096, size));
+        CHECK(!safe_read(copy, (uint64_t)last + 1, size)); /* one byte too many */
+        CHECK(!safe_read(copy, (uint64_t)pages + 2 * PAGE, size));
+        CHECK(!safe_read(copy, 4096, size) && !safe_read(copy, (uint64_t)-4096, size));
     }
-    CHECK(memory_readable((uint64_t)pages) && memory_readable((uint64_t)pages + 2 * PAGE - 8));
-    CHECK(!memory_readable((uint64_t)pages + 2 * PAGE) && !memory_readable(4096));
+    CHECK(safe_read_possible((uint64_t)pages) && safe_read_possible((uint64_t)pages + 2 * PAGE - 8));
+    CHECK(!safe_read_possible((uint64_t)pages + 2 * PAGE) && !safe_read_possible(4096));
     CHECK_EQUAL(errno, 17);
     CHECK_EQUAL(descriptors(), before);
     munmap(pages, 3 * PAGE);

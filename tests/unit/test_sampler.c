@@ -9,7 +9,7 @@
  * of intervals that reach into a block of a given size. */
 static void check_draws(uint64_t rate) {
     uint64_t state[4];
-    random_seed(state, 42 + rate);
+    sampler_random_seed(state, 42 + rate);
     enum { N = 400000 };
     const double sizes[] = {0.01, 0.5, 1, 3};
     double sum = 0, hits[4] = {0};
@@ -55,14 +55,14 @@ static void check_unbiased(void) {
     const uint64_t rate = 4096;
     double true_bytes = 0, bytes = 0, bytes_squared = 0, objects = 0, objects_squared = 0;
     uint64_t state[4], sizes_state[4];
-    random_seed(state, 7);
+    sampler_random_seed(state, 7);
     for (int run = 0; run < RUNS; run++) {
-        random_seed(sizes_state, 99); /* the same blocks in each run */
+        sampler_random_seed(sizes_state, 99); /* the same blocks in each run */
         uint64_t countdown = sampler_draw(state, rate);
         double run_bytes = 0, run_objects = 0;
         true_bytes = 0;
         for (int i = 0; i < BLOCKS; i++) {
-            uint64_t size = UINT64_C(1) << (random_next(sizes_state) >> 60);
+            uint64_t size = UINT64_C(1) << (sampler_random_next(sizes_state) >> 60);
             true_bytes += (double)size;
             if (countdown > size) {
                 countdown -= size;
@@ -85,7 +85,7 @@ static void check_unbiased(void) {
 /* A recording may claim any size and rate, and a program any size of a block in a heap of its own. */
 static void check_extremes(void) {
     uint64_t state[4];
-    random_seed(state, 3);
+    sampler_random_seed(state, 3);
     CHECK(sampler_weight(UINT64_C(1) << 62, 4096) == UINT64_MAX);
     CHECK(sampler_weight(1, UINT64_MAX) == UINT64_MAX);
     CHECK(sampler_objects(1, UINT64_MAX) == UINT64_MAX);

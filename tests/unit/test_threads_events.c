@@ -38,11 +38,11 @@ static uint32_t allocate(struct thread_record *thread, uint64_t random) {
     struct live_entry *entry;
     uint64_t birth = now();
     struct sample sample = sample_of_malloc(size_of(birth), birth, some_stack(random), 0);
-    sample.slot = live_take(shared, thread, &entry);
+    sample.slot = live_table_take(shared, thread, &entry);
     if (sample.slot == LIVE_NONE) return LIVE_NONE;
     sample_store(&sample, entry);
-    live_publish(entry, birth << 4 | 8);
-    event_allocate(shared, thread, &sample);
+    live_table_publish(entry, birth << 4 | 8);
+    events_allocate(shared, thread, &sample);
     counter_add_own(&thread->samples, 1);
     atomic_fetch_add_explicit(&allocated, sample.size, memory_order_relaxed);
     atomic_fetch_add_explicit(&events, 1, memory_order_relaxed);
@@ -51,22 +51,23 @@ static uint32_t allocate(struct thread_record *thread, uint64_t random) {
 
 /* `thread` is NULL for one without a record. */
 static void release(struct thread_record *thread, uint32_t slot) {
-    struct live_entry *entry = live_at(shared, slot);
+    struct live_entry *entry = live_table_at(shared, slot);
     struct sample sample = sample_of_entry(entry, slot, 0);
-    live_withdraw(entry);
-    event_free(shared, thread, &sample, now());
-    live_give(shared, thread, slot);
+    live_table_withdraw(entry);
+    events_free(shared, thread, &sample, now());
+    live_table_give(shared, thread, slot);
     atomic_fetch_add_explicit(&events, 1, memory_order_relaxed);
 }
 
 static void *work(void *argument) {
     uint64_t number = (uintptr_t)argument, state[4];
     uint32_t held[HELD] = {0};
-    random_seed(state, number + 1);
-    struct thread_record *thread = threads_get(shared, threads_register(shared, 1 + (int32_t)number, now()));
+    sampler_random_seed(state, number + 1);
+    struct thread_record *thread =
+        thread_table_get(shared, thread_table_register(shared, 1 + (int32_t)number, now()));
     thread->moment = UINT64_MAX;
     for (uint64_t i = 0; i < ROUNDS || !copied; i++) {
-        uint64_t random = random_next(state);
+        uint64_t random = sampler_random_next(state);
         uint32_t *slot = &held[random >> 8 & (HELD - 1)];
         if (!*slot) {
             *slot = allocate(thread, random >> 20) + 1;
@@ -83,8 +84,8 @@ static void *work(void *argument) {
     for (int i = 0; i < HELD; i++)
         if (held[i]) release(thread, held[i] - 1);
     timeline_flush(shared, thread);
-    live_give_all(shared, thread);
-    threads_end(shared, thread, now());
+    live_table_give_all(shared, thread);
+    thread_table_end(shared, thread, now());
     return NULL;
 }
 
@@ -94,7 +95,7 @@ static void *look(void *argument) {
         uint64_t slots = atomic_load_explicit(&shared->header->live.count, memory_order_acquire);
         for (uint32_t slot = 0; slot < slots; slot++) {
             struct live_entry copy;
-            if (!live_copy(live_at(shared, slot), 32, &copy)) continue;
+            if (!live_table_copy(live_table_at(shared, slot), 32, &copy)) continue;
             copied++;
             wrong += copy.size != size_of(copy.birth) || copy.count != 1 ||
                      (copy.key & LIVE_KEY_MASK) != (copy.birth << 4 | 8) ||
@@ -145,9 +146,9 @@ static void timeline_has_the_run(void) {
 int main(void) {
     shared = fixture_recording(64 << 20);
     shared->header->rate = 1;
-    threads_start(shared);
+    thread_table_start(shared);
     live_table_start(shared);
-    CHECK(heaps_start(shared) && stack_table_start(shared) && timeline_start(shared));
+    CHECK(heap_table_start(shared) && stack_table_start(shared) && timeline_start(shared));
     pthread_t thread[THREADS], looker;
     CHECK_EQUAL(pthread_create(&looker, NULL, look, NULL), 0);
     for (uintptr_t i = 0; i < THREADS; i++) CHECK_EQUAL(pthread_create(&thread[i], NULL, work, (void *)i), 0);

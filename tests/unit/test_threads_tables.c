@@ -17,8 +17,8 @@ static _Atomic uint64_t wrong;
 static struct recording *start(void) {
     struct recording *recording = fixture_recording(64 << 20);
     recording->header->rate = 1;
-    threads_start(recording);
-    CHECK(names_start(recording) && heaps_start(recording) && codes_start(recording));
+    thread_table_start(recording);
+    CHECK(name_table_start(recording) && heap_table_start(recording) && code_table_start(recording));
     return recording;
 }
 
@@ -42,7 +42,7 @@ static void *note_names(void *argument) {
     for (uint32_t i = 0; i < NAMES; i++) {
         char name[32];
         snprintf(name, sizeof name, "name %u", i);
-        mine[i] = name_note(shared, name);
+        mine[i] = name_table_note(shared, name);
         wrong += mine[i] == NAME_NONE || strcmp(text_of(mine[i]), name) != 0;
     }
     return NULL;
@@ -75,10 +75,10 @@ static void *note_codes(void *argument) {
     for (uint32_t i = 0; i < CODES; i++) {
         char name[32];
         snprintf(name, sizeof name, "function %u", i);
-        uint32_t number = code_find(key_of(i));
+        uint32_t number = code_table_find(key_of(i));
         if (number == CODE_NONE)
-            number =
-                code_note(shared, key_of(i), &(struct code){.name = name, .file = i + 7, .first_line = i});
+            number = code_table_note(
+                shared, key_of(i), &(struct code){.name = name, .file = i + 7, .first_line = i});
         wrong += number == CODE_NONE || !is_whole_code(number, i);
     }
     return NULL;
@@ -88,7 +88,7 @@ static void a_code_that_is_found_is_whole(void) {
     together(note_codes);
     CHECK_EQUAL(wrong, 0);
     for (uint32_t i = 0; i < CODES; i++) {
-        uint32_t number = code_find(key_of(i));
+        uint32_t number = code_table_find(key_of(i));
         CHECK(number != CODE_NONE && is_whole_code(number, i));
     }
 }
@@ -98,8 +98,8 @@ static void a_code_that_is_found_is_whole(void) {
 static void *note_heaps(void *argument) {
     for (uint32_t i = 0; i < HEAPS; i++) {
         uint32_t name = 1 + (uint32_t)(uintptr_t)argument * HEAPS + i;
-        uint32_t number = heap_note(shared, name, name * UINT64_C(1000), HEAP_REPORTED);
-        wrong += number == HEAP_NONE || heap_rate(shared, number) != name * UINT64_C(1000);
+        uint32_t number = heap_table_note(shared, name, name * UINT64_C(1000), HEAP_REPORTED);
+        wrong += number == HEAP_NONE || heap_table_rate(shared, number) != name * UINT64_C(1000);
     }
     return NULL;
 }
@@ -110,7 +110,7 @@ static void each_heap_has_a_number_of_its_own(void) {
     CHECK_EQUAL(shared->header->heaps.count, 1 + THREADS * HEAPS);
     CHECK_EQUAL(atomic_load(&shared->heaps_noted), 1 + THREADS * HEAPS);
     uint64_t sum = 0;
-    for (uint32_t number = 1; number <= THREADS * HEAPS; number++) sum += heap_rate(shared, number);
+    for (uint32_t number = 1; number <= THREADS * HEAPS; number++) sum += heap_table_rate(shared, number);
     CHECK_EQUAL(sum, UINT64_C(1000) * THREADS * HEAPS * (THREADS * HEAPS + 1) / 2);
 }
 
@@ -122,19 +122,19 @@ static _Atomic uint64_t bytes_given;
 static void *live_and_end(void *argument) {
     int32_t self = 1 + (int32_t)(uintptr_t)argument;
     for (uint64_t i = 0; i < LIVES; i++) {
-        uint32_t number = threads_register(shared, self, i);
+        uint32_t number = thread_table_register(shared, self, i);
         if (number == UINT32_MAX) {
             wrong++;
             continue;
         }
-        struct thread_record *record = threads_get(shared, number);
+        struct thread_record *record = thread_table_get(shared, number);
         wrong += record->bytes || record->samples || record->end_time || record->spare_count;
         record->spare_count = self;
         atomic_store_explicit(&record->bytes, i, memory_order_relaxed);
         atomic_store_explicit(&record->samples, i % 4 == 0, memory_order_relaxed);
         wrong += record->spare_count != self || record->tid != self || record->start_time != i;
         bytes_given += i;
-        threads_end(shared, record, i + 1);
+        thread_table_end(shared, record, i + 1);
     }
     return NULL;
 }
@@ -145,7 +145,7 @@ static void a_record_has_one_owner_at_a_time(void) {
     uint64_t count = shared->header->threads.count, sum = shared->header->orphan_bytes;
     CHECK(count > 1024 && count < 2048); /* those that ended are used again when many have gathered */
     for (uint32_t i = 0; i < count; i++) {
-        struct thread_record *record = threads_get(shared, i);
+        struct thread_record *record = thread_table_get(shared, i);
         CHECK(record->state == THREAD_ENDED || record->state == THREAD_FREE);
         sum += record->bytes;
     }
@@ -160,9 +160,9 @@ static uint64_t seen_running;
 static void *register_again_and_again(void *argument) {
     for (uint64_t life = 1; life <= LIVES; life++) {
         phase = 2 * life + 1;
-        uint32_t number = threads_register(shared, 7, life);
+        uint32_t number = thread_table_register(shared, 7, life);
         phase = 2 * life;
-        threads_end(shared, threads_get(shared, number), life);
+        thread_table_end(shared, thread_table_get(shared, number), life);
     }
     over = true;
     return NULL;
@@ -174,7 +174,7 @@ static void what_is_seen_to_run_is_filled(void) {
     CHECK_EQUAL(pthread_create(&thread, NULL, register_again_and_again, NULL), 0);
     while (!over)
         for (uint32_t i = 0; i < shared->header->threads.count; i++) {
-            struct thread_record *record = threads_get(shared, i);
+            struct thread_record *record = thread_table_get(shared, i);
             uint64_t before = phase;
             if (atomic_load_explicit(&record->state, memory_order_acquire) != THREAD_RUNNING) continue;
             uint64_t start = __atomic_load_n(&record->start_time, __ATOMIC_RELAXED);

@@ -24,7 +24,7 @@
 #define SP_PLUS 0x70 + REGISTER_SP /* DW_OP_breg of the stack pointer */
 
 static bool evaluate(const uint8_t *bytes, size_t size, bool on_cfa, struct term *ret_term) {
-    struct module module = {
+    struct mapping module = {
         .data_low = (uintptr_t)bytes, .data_high = (uintptr_t)bytes + size, .permanent = 1};
     uint8_t window[32];
     struct cursor cursor;
@@ -141,7 +141,7 @@ static void what_is_cut_or_unknown(void) {
     is_refused(BYTES(0x31, 0x32, 0xff));
     struct term untouched = {.kind = 99};
     uint8_t window[8], bytes[] = {0x31};
-    struct module module = {
+    struct mapping module = {
         .data_low = (uintptr_t)bytes, .data_high = (uintptr_t)bytes + sizeof bytes, .permanent = 1};
     struct cursor cursor;
     cursor_begin(&cursor, &module, (uintptr_t)bytes, window, sizeof window);

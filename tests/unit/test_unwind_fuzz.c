@@ -23,14 +23,14 @@ static uint64_t random_below(uint64_t limit) {
     return random_word() % limit;
 }
 
-static struct module code[2]; /* this program's and libc's */
+static struct mapping code[2]; /* this program's and libc's */
 
 #define STACK_SIZE  (16 * 4096)
 #define READS_STACK __attribute__((no_sanitize("address"), noinline))
 
 /* What lies on a stack: mostly what looks right. */
 static uint64_t plausible_word(uint64_t stack) {
-    const struct module *module = &code[random_below(2)];
+    const struct mapping *module = &code[random_below(2)];
     switch (random_below(8)) {
     case 0:
         return random_word();
@@ -108,7 +108,7 @@ static __attribute__((noinline)) void garbage_stacks(int rounds) {
 
 /* A copy of the unwind information in a block that ends where it ends, with some bytes changed. Code
  * addresses move with it, all being relative. */
-static void damaged_information(const struct module *original, int rounds) {
+static void damaged_information(const struct mapping *original, int rounds) {
     uint64_t size = original->data_high - original->header, kinds[16] = {0};
     uint8_t *copy = malloc(size);
     for (int round = 0; round < rounds; round++) {
@@ -118,7 +118,7 @@ static void damaged_information(const struct module *original, int rounds) {
                 copy[64 + random_below(size - 64)] = (uint8_t)random_word();
             if (random_below(4) == 0) copy[random_below(64)] = (uint8_t)random_word();
         }
-        struct module module = *original;
+        struct mapping module = *original;
         uint64_t moved = (uint64_t)copy - original->header;
         module.start += moved;
         module.end += moved;
@@ -126,8 +126,8 @@ static void damaged_information(const struct module *original, int rounds) {
         module.data_high = (uint64_t)copy + size;
         module.permanent = 1;
         uint8_t first[MODULE_IDENTITY_SIZE];
-        CHECK(module_copy_header(&module, first));
-        module.identity = module_identity(first);
+        CHECK(mapping_copy_header(&module, first));
+        module.identity = mapping_identity(first);
         struct rule rule = {0};
         uint64_t pc = module.start + random_below(module.end - module.start);
         if (!rule_evaluate(&module, pc, &rule)) continue;
@@ -153,8 +153,8 @@ int main(int count, char **arguments) {
     bool certain;
     unwind_start(NULL, true);
     if (count > 1) random_state = strtoull(arguments[1], NULL, 0) * 2 + 1;
-    CHECK(modules_find((uint64_t)&main, &code[0], &certain));
-    CHECK(modules_find((uint64_t)&getenv, &code[1], &certain));
+    CHECK(mapping_list_find((uint64_t)&main, &code[0], &certain));
+    CHECK(mapping_list_find((uint64_t)&getenv, &code[1], &certain));
     CHECK(code[0].header && code[1].header && code[0].start != code[1].start);
     unwind_stack_bounds((uint64_t)__builtin_frame_address(0), &test_low, &test_high);
     from_deep_down(32);

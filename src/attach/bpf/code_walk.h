@@ -30,10 +30,10 @@ struct code_ways {
 
 /* Follows the code from `start`, through calls up to `depth` deep. */
 struct code_ways code_walk(
-    const struct image *image, uint64_t start, int depth, const struct code_goal *goal);
+    const struct elf_code *image, uint64_t start, int depth, const struct code_goal *goal);
 
 /* Whether a jump from anywhere in the function at `start` leads to an address in (start, last]. True also if
  * not all of its code can be decoded. */
-bool code_jumps_into(const struct image *image, uint64_t start, uint64_t size, uint64_t last);
+bool code_jumps_into(const struct elf_code *image, uint64_t start, uint64_t size, uint64_t last);
 
 #endif

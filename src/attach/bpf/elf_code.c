@@ -17,7 +17,7 @@ struct segment {
     bool has_code;
 };
 
-struct image {
+struct elf_code {
     int fd;
     Elf *elf;
     const uint8_t *bytes;
@@ -25,7 +25,7 @@ struct image {
     GElf_Ehdr header;
     struct segment *segments;
     size_t segment_count;
-    struct image_function *functions;
+    struct elf_function *functions;
     size_t function_count, function_room;
     struct image_slot *slots;
     size_t slot_count, slot_room;
@@ -41,7 +41,7 @@ struct image {
 
 /* ---- reading ---- */
 
-static void read_segments(struct image *image) {
+static void read_segments(struct elf_code *image) {
     size_t count = 0;
     if (elf_getphdrnum(image->elf, &count) != 0) return;
     image->segments = xcalloc(count ? count : 1, sizeof *image->segments);
@@ -58,7 +58,7 @@ static void read_segments(struct image *image) {
 }
 
 static void add_function(
-    struct image *image, const char *name, const GElf_Sym *symbol, uint64_t address, bool exported) {
+    struct elf_code *image, const char *name, const GElf_Sym *symbol, uint64_t address, bool exported) {
     int type = GELF_ST_TYPE(symbol->st_info);
     if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE) || !name || !*name) return;
     if (image->function_count == image->function_room) {
@@ -66,11 +66,11 @@ static void add_function(
         image->functions = xrealloc(image->functions, image->function_room * sizeof *image->functions);
     }
     int binding = GELF_ST_BIND(symbol->st_info);
-    image->functions[image->function_count++] = (struct image_function){
+    image->functions[image->function_count++] = (struct elf_function){
         name, address, symbol->st_size, exported && (binding == STB_GLOBAL || binding == STB_WEAK)};
 }
 
-static void read_symbols(struct image *image, Elf_Scn *section, const GElf_Shdr *header) {
+static void read_symbols(struct elf_code *image, Elf_Scn *section, const GElf_Shdr *header) {
     Elf_Data *data = elf_getdata(section, NULL);
     size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
     for (size_t i = 1; i < count; i++) {
@@ -81,7 +81,7 @@ static void read_symbols(struct image *image, Elf_Scn *section, const GElf_Shdr 
     }
 }
 
-static void add_slot(struct image *image, uint64_t address, const char *name, uint64_t local) {
+static void add_slot(struct elf_code *image, uint64_t address, const char *name, uint64_t local) {
     if (image->slot_count == image->slot_room) {
         image->slot_room = image->slot_room ? 2 * image->slot_room : 256;
         image->slots = xrealloc(image->slots, image->slot_room * sizeof *image->slots);
@@ -89,7 +89,7 @@ static void add_slot(struct image *image, uint64_t address, const char *name, ui
     image->slots[image->slot_count++] = (struct image_slot){address, name, local};
 }
 
-static void read_slots(struct image *image, Elf_Scn *section, const GElf_Shdr *header) {
+static void read_slots(struct elf_code *image, Elf_Scn *section, const GElf_Shdr *header) {
     Elf_Scn *symbol_section = elf_getscn(image->elf, header->sh_link);
     GElf_Shdr symbol_header;
     Elf_Data *symbols = NULL, *data = elf_getdata(section, NULL);
@@ -109,7 +109,7 @@ static void read_slots(struct image *image, Elf_Scn *section, const GElf_Shdr *h
     }
 }
 
-static void read_sections(struct image *image) {
+static void read_sections(struct elf_code *image) {
     for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {
         GElf_Shdr header;
         if (!gelf_getshdr(section, &header)) continue;
@@ -121,7 +121,7 @@ static void read_sections(struct image *image) {
 }
 
 static int by_address(const void *a, const void *b) {
-    const struct image_function *x = a, *y = b;
+    const struct elf_function *x = a, *y = b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -132,7 +132,7 @@ static int by_slot_address(const void *a, const void *b) {
 
 /* The names of a stripped file, from its separate debug file or the part of it that some distributions keep
  * inside (.gnu_debugdata). */
-static void read_debug_symbols(struct image *image, const char *path, const char *root) {
+static void read_debug_symbols(struct elf_code *image, const char *path, const char *root) {
     if (asprintf(&image->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
     image->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
         .find_debuginfo = dwfl_standard_find_debuginfo,
@@ -156,16 +156,16 @@ static void read_debug_symbols(struct image *image, const char *path, const char
     image->has_symbols = image->function_count > 2 * before;
 }
 
-int image_open(const char *path, const char *root, bool search_debug, struct image **ret_image,
+int elf_code_open(const char *path, const char *root, bool search_debug, struct elf_code **ret_image,
     struct problem *problem) {
     elf_version(EV_CURRENT);
-    struct image *image = xcalloc(1, sizeof *image);
+    struct elf_code *image = xcalloc(1, sizeof *image);
     image->fd = open(path, O_RDONLY | O_CLOEXEC);
     int error = image->fd < 0 ? errno : 0;
     if (image->fd >= 0) image->elf = elf_begin(image->fd, ELF_C_READ_MMAP, NULL);
     if (image->elf) image->bytes = (const uint8_t *)elf_rawfile(image->elf, &image->size);
     if (!image->bytes || elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &image->header)) {
-        image_close(image);
+        elf_code_close(image);
         return problem_set(problem, problem_kind_of_errno(error), problem_remedy_of_errno(error),
             "cannot read '%s': %s", path, error ? strerror(error) : "not an ELF file");
     }
@@ -179,7 +179,7 @@ int image_open(const char *path, const char *root, bool search_debug, struct ima
     return 0;
 }
 
-void image_close(struct image *image) {
+void elf_code_close(struct elf_code *image) {
     if (!image) return;
     dwarf_units_clear(&image->units);
     if (!image->debug_module) dwarf_end(image->dwarf);
@@ -195,24 +195,24 @@ void image_close(struct image *image) {
 
 /* ---- looking things up ---- */
 
-bool image_is_64_bit(const struct image *image) {
+bool elf_code_is_64_bit(const struct elf_code *image) {
     return image->header.e_ident[EI_CLASS] == ELFCLASS64 && image->header.e_machine == EM_X86_64;
 }
 
-bool image_is_dynamic(const struct image *image) {
+bool elf_code_is_dynamic(const struct elf_code *image) {
     return image->is_dynamic;
 }
 
-bool image_has_symbols(const struct image *image) {
+bool elf_code_has_symbols(const struct elf_code *image) {
     return image->has_symbols;
 }
 
-const struct image_function *image_functions(const struct image *image, size_t *ret_count) {
+const struct elf_function *elf_code_functions(const struct elf_code *image, size_t *ret_count) {
     *ret_count = image->function_count;
     return image->functions;
 }
 
-const struct image_function *image_function_at(const struct image *image, uint64_t address) {
+const struct elf_function *elf_code_function_at(const struct elf_code *image, uint64_t address) {
     size_t low = 0, high = image->function_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -223,14 +223,14 @@ const struct image_function *image_function_at(const struct image *image, uint64
     }
     /* Of several that start at the same place, one that knows its size. */
     for (size_t i = low; i-- > 0;) {
-        const struct image_function *function = &image->functions[i];
+        const struct elf_function *function = &image->functions[i];
         if (function->size && address < function->address + function->size) return function;
         if (function->address != image->functions[low - 1].address) break;
     }
     return NULL;
 }
 
-static void read_dwarf(struct image *image) {
+static void read_dwarf(struct elf_code *image) {
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
@@ -245,13 +245,13 @@ static void read_dwarf(struct image *image) {
     if (image->dwarf) dwarf_units_read(&image->units, image->dwarf, low, high);
 }
 
-struct dwarf_units *image_debug(struct image *image) {
+struct dwarf_units *elf_code_debug(struct elf_code *image) {
     if (!image->is_dwarf_read) read_dwarf(image);
     return &image->units;
 }
 
-bool image_describe(struct image *image, uint64_t address, Dwarf_Die *ret_function) {
-    struct dwarf_unit *unit = dwarf_units_find(image_debug(image), address);
+bool elf_code_describe(struct elf_code *image, uint64_t address, Dwarf_Die *ret_function) {
+    struct dwarf_unit *unit = dwarf_units_find(elf_code_debug(image), address);
     const struct dwarf_scope *scope = unit ? dwarf_unit_find_scope(unit, address) : NULL;
     while (scope && scope->caller != SCOPE_NONE) scope = &unit->scopes[scope->caller];
     if (!scope) return false;
@@ -260,18 +260,18 @@ bool image_describe(struct image *image, uint64_t address, Dwarf_Die *ret_functi
     return dwarf_entrypc(ret_function, &entry) == 0 && entry == address;
 }
 
-const struct image_slot *image_slots(const struct image *image, size_t *ret_count) {
+const struct image_slot *elf_code_slots(const struct elf_code *image, size_t *ret_count) {
     *ret_count = image->slot_count;
     return image->slots;
 }
 
-const struct image_slot *image_slot_at(const struct image *image, uint64_t address) {
+const struct image_slot *elf_code_slot_at(const struct elf_code *image, uint64_t address) {
     struct image_slot wanted = {.address = address};
     if (!image->slot_count) return NULL;
     return bsearch(&wanted, image->slots, image->slot_count, sizeof wanted, by_slot_address);
 }
 
-const uint8_t *image_code(const struct image *image, uint64_t address, size_t *ret_size) {
+const uint8_t *elf_code_code(const struct elf_code *image, uint64_t address, size_t *ret_size) {
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
         if (!segment->has_code || address < segment->address || address - segment->address >= segment->size)
@@ -283,7 +283,7 @@ const uint8_t *image_code(const struct image *image, uint64_t address, size_t *r
     return NULL;
 }
 
-uint64_t image_offset(const struct image *image, uint64_t address) {
+uint64_t elf_code_offset(const struct elf_code *image, uint64_t address) {
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
         if (address >= segment->address && address - segment->address < segment->size)
@@ -292,7 +292,7 @@ uint64_t image_offset(const struct image *image, uint64_t address) {
     return UINT64_MAX;
 }
 
-uint64_t image_address(const struct image *image, uint64_t offset) {
+uint64_t elf_code_address(const struct elf_code *image, uint64_t offset) {
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
         if (offset >= segment->offset && offset - segment->offset < segment->size)
@@ -301,7 +301,7 @@ uint64_t image_address(const struct image *image, uint64_t offset) {
     return UINT64_MAX;
 }
 
-bool image_has_text(const struct image *image, const char *text) {
+bool elf_code_has_text(const struct elf_code *image, const char *text) {
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
         if (memmem(image->bytes + segment->offset, segment->size, text, strlen(text))) return true;
@@ -309,7 +309,7 @@ bool image_has_text(const struct image *image, const char *text) {
     return false;
 }
 
-bool image_has_section(const struct image *image, const char *wanted) {
+bool elf_code_has_section(const struct elf_code *image, const char *wanted) {
     size_t names;
     if (elf_getshdrstrndx(image->elf, &names) != 0) return false;
     for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {

@@ -70,7 +70,7 @@ struct event_allocation {
 };
 
 /* `event.pid`, `tid` and `image` are 0 if it is told late, because the ring was full. */
-struct event_free {
+struct events_free {
     struct event event;
     __u64 block;
 };

@@ -113,7 +113,7 @@ static __always_inline void head_of(struct event *event, __u32 kind, const struc
 }
 
 static __noinline void tell_free(const struct thread *thread, __u64 block) {
-    struct event_free told = {.block = block};
+    struct events_free told = {.block = block};
     head_of(&told.event, EVENT_FREE, thread);
     if (bpf_ringbuf_output(&ring, &told, sizeof told, wake_flags()) == 0) return;
     struct late_free late = {.block = block, .time = told.event.time};

@@ -54,21 +54,21 @@ static const char *family_name(enum function_family family) {
 }
 
 /* Which allocator a module that serves malloc is. */
-static const char *server_name(const struct module *module) {
+static const char *server_name(const struct plan_module *module) {
     static const struct {
         const char *function, *name;
     } signs[] = {{"mallocx", "jemalloc"}, {"mi_malloc", "mimalloc"}, {"tc_malloc", "tcmalloc"},
         {"__asan_init", "AddressSanitizer"}, {"malloc_trim", "glibc"}};
-    if (strncmp(module_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
+    if (strncmp(plan_module_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (module_find(module, signs[i].function)) return signs[i].name;
-    bool is_musl = module->file->is_program ? module_find(module, "__libc_malloc_impl") != NULL
+        if (plan_module_find(module, signs[i].function)) return signs[i].name;
+    bool is_musl = module->file->is_program ? plan_module_find(module, "__libc_malloc_impl") != NULL
                                             : strstr(module->file->path, "musl") != NULL;
     if (is_musl) return "musl";
     return "a malloc of its own";
 }
 
-static char *server_why(const struct builder *builder, const struct module *module) {
+static char *server_why(const struct plan_builder *builder, const struct plan_module *module) {
     if (module->bound)
         return text_format(
             "malloc of %zu module%s is bound to it", module->bound, module->bound == 1 ? "" : "s");
@@ -88,14 +88,14 @@ static size_t add_layer(struct plan *plan, char *name, char *why) {
     return plan->layer_count++;
 }
 
-static size_t layer_of(const struct builder *builder, const struct candidate *candidate) {
-    const struct module *module = &builder->modules[candidate->module];
+static size_t layer_of(const struct plan_builder *builder, const struct candidate *candidate) {
+    const struct plan_module *module = &builder->modules[candidate->module];
     enum function_family family = candidate->kind->family;
     if (family == FAMILY_SYSTEM) return SIZE_MAX;
     if (module->serves_malloc && family != FAMILY_RUST)
-        return add_layer(builder->plan, text_format("%s (%s)", server_name(module), module_name(module)),
+        return add_layer(builder->plan, text_format("%s (%s)", server_name(module), plan_module_name(module)),
             server_why(builder, module));
-    return add_layer(builder->plan, text_format("%s (%s)", family_name(family), module_name(module)),
+    return add_layer(builder->plan, text_format("%s (%s)", family_name(family), plan_module_name(module)),
         xstrdup(family == FAMILY_RUST ? "it does not hand everything on to an allocator that is known"
                                       : "its functions are in the file"));
 }
@@ -110,13 +110,13 @@ static uint64_t register_slot(signed char number) {
 
 /* The stretch of code that is glibc's allocator: its parts lie together, as they come from one source file.
  */
-static void allocator_code(const struct module *module, uint64_t *ret_low, uint64_t *ret_high) {
+static void allocator_code(const struct plan_module *module, uint64_t *ret_low, uint64_t *ret_high) {
     static const char *const parts[] = {"malloc", "calloc", "realloc", "free", "memalign", "valloc",
         "pvalloc", "posix_memalign", "malloc_trim"};
     *ret_low = *ret_high = 0;
     if (strcmp(server_name(module), "glibc") != 0) return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const struct image_function *function = module_find(module, parts[i]);
+        const struct elf_function *function = plan_module_find(module, parts[i]);
         if (!function) continue;
         if (!*ret_high || function->address < *ret_low) *ret_low = function->address;
         if (function->address + function->size > *ret_high) *ret_high = function->address + function->size;
@@ -124,7 +124,7 @@ static void allocator_code(const struct module *module, uint64_t *ret_low, uint6
 }
 
 static uint64_t make_cookie(
-    const struct module *module, const struct candidate *candidate, const struct probe_point *point) {
+    const struct plan_module *module, const struct candidate *candidate, const struct probe_point *point) {
     uint64_t cookie = register_slot(point->size) << COOKIE_SIZE |
                       register_slot(point->factor) << COOKIE_COUNT | register_slot(point->old) << COOKIE_OLD |
                       register_slot(point->out) << COOKIE_OUT;
@@ -146,12 +146,12 @@ static bool has_probe(const struct plan *plan, const struct target_file *file, u
     return false;
 }
 
-static void add_probe(struct builder *builder, const struct candidate *candidate) {
+static void add_probe(struct plan_builder *builder, const struct candidate *candidate) {
     struct plan *plan = builder->plan;
-    const struct module *module = &builder->modules[candidate->module];
+    const struct plan_module *module = &builder->modules[candidate->module];
     struct probe_point point;
     if (!probe_point_find(module->image, candidate->function, candidate->kind, &point)) return;
-    uint64_t offset = image_offset(module->image, point.address);
+    uint64_t offset = elf_code_offset(module->image, point.address);
     size_t layer = layer_of(builder, candidate);
     if (has_probe(plan, module->file, offset)) return;
     plan->probes = xrealloc(plan->probes, (plan->probe_count + 1) * sizeof *plan->probes);
@@ -175,7 +175,7 @@ static void add_probe(struct builder *builder, const struct candidate *candidate
 
 /* ---- all of it ---- */
 
-static void remember_files(struct builder *builder) {
+static void remember_files(struct plan_builder *builder) {
     struct plan *plan = builder->plan;
     plan->known_count = builder->target.file_count;
     plan->known_files = xrealloc(plan->known_files, (2 * plan->known_count + 1) * sizeof *plan->known_files);
@@ -185,7 +185,7 @@ static void remember_files(struct builder *builder) {
     }
 }
 
-static bool has_new_files(const struct builder *builder) {
+static bool has_new_files(const struct plan_builder *builder) {
     const struct plan *plan = builder->plan;
     for (size_t i = 0; i < builder->target.file_count; i++) {
         const struct target_file *file = &builder->target.files[i];
@@ -207,14 +207,14 @@ static void clear_notes(struct plan_note **notes, size_t *count) {
     *count = 0;
 }
 
-static int build(struct builder *builder, struct problem *problem) {
+static int build(struct plan_builder *builder, struct problem *problem) {
     struct plan *plan = builder->plan;
     clear_notes(&plan->refused, &plan->refused_count);
     clear_notes(&plan->warnings, &plan->warning_count);
-    int r = builder_open_modules(builder, problem);
+    int r = plan_open_modules(builder, problem);
     if (r < 0) return r;
-    builder_find_servers(builder);
-    builder_find_candidates(builder);
+    plan_find_servers(builder);
+    plan_find_candidates(builder);
     bool allocates = false, throws = false;
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *candidate = &builder->candidates[i];
@@ -226,21 +226,21 @@ static int build(struct builder *builder, struct problem *problem) {
         if (builder->candidates[i].state == STATE_KEPT &&
             (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
             add_probe(builder, &builder->candidates[i]);
-    builder_find_warnings(builder, allocates);
-    if (!allocates) return builder_explain_nothing(builder, problem);
+    plan_find_warnings(builder, allocates);
+    if (!allocates) return plan_explain_nothing(builder, problem);
     remember_files(builder);
     return 0;
 }
 
 int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
-    struct builder builder = {0};
+    struct plan_builder builder = {0};
     int r = target_open(pid, &builder.target, problem);
     if (r < 0) return r;
     struct plan *plan = builder.plan = xcalloc(1, sizeof *plan);
     plan->pid = pid;
     plan->program = xstrdup(builder.target.name);
     r = build(&builder, problem);
-    builder_close(&builder);
+    plan_close(&builder);
     if (r < 0) {
         plan_free(plan);
         return r;
@@ -285,11 +285,11 @@ struct plan *plan_of_child(const struct plan *plan, pid_t child) {
 }
 
 int plan_extend(struct plan *plan, struct problem *problem) {
-    struct builder builder = {.plan = plan};
+    struct plan_builder builder = {.plan = plan};
     int r = target_open(plan->pid, &builder.target, problem);
     if (r < 0) return r;
     if (has_new_files(&builder)) r = build(&builder, problem);
-    builder_close(&builder);
+    plan_close(&builder);
     return r;
 }
 

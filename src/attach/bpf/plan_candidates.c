@@ -16,21 +16,21 @@
 #define NEST_DEPTH    2
 
 /* The C++ library's operators sit on malloc; anybody else's may not. */
-static bool is_wanted(const struct module *module, const struct function_kind *kind) {
+static bool is_wanted(const struct plan_module *module, const struct function_kind *kind) {
     if (kind->family == FAMILY_OPERATORS)
-        return strncmp(module_name(module), "libstdc++", 9) != 0 &&
-               strncmp(module_name(module), "libc++", 6) != 0;
+        return strncmp(plan_module_name(module), "libstdc++", 9) != 0 &&
+               strncmp(plan_module_name(module), "libc++", 6) != 0;
     return kind->family != FAMILY_LIBC || module->serves_malloc;
 }
 
-static void add_candidates(struct builder *builder, size_t index) {
-    const struct module *module = &builder->modules[index];
+static void add_candidates(struct plan_builder *builder, size_t index) {
+    const struct plan_module *module = &builder->modules[index];
     size_t count;
-    const struct image_function *functions = image_functions(module->image, &count);
+    const struct elf_function *functions = elf_code_functions(module->image, &count);
     for (size_t i = 0; i < count; i++) {
         const struct function_kind *kind = function_find(functions[i].name);
         size_t size;
-        if (!kind || !is_wanted(module, kind) || !image_code(module->image, functions[i].address, &size))
+        if (!kind || !is_wanted(module, kind) || !elf_code_code(module->image, functions[i].address, &size))
             continue;
         if (builder->candidate_count == builder->candidate_room) {
             builder->candidate_room = builder->candidate_room ? 2 * builder->candidate_room : 128;
@@ -61,7 +61,7 @@ static int by_place(const void *a, const void *b) {
     return strcmp(x->function->name, y->function->name);
 }
 
-static void list_candidates(struct builder *builder) {
+static void list_candidates(struct plan_builder *builder) {
     for (size_t i = 0; i < builder->module_count; i++) add_candidates(builder, i);
     if (!builder->candidate_count) return;
     qsort(builder->candidates, builder->candidate_count, sizeof *builder->candidates, by_place);
@@ -71,7 +71,7 @@ static void list_candidates(struct builder *builder) {
 }
 
 /* Names such as tc_free may be anybody's. An allocator has functions of both kinds. */
-static void refuse_half_families(struct builder *builder) {
+static void refuse_half_families(struct plan_builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         enum function_family family = candidate->kind->family;
@@ -87,8 +87,8 @@ static void refuse_half_families(struct builder *builder) {
         if ((has[ROLE_ALLOCATE] && has[ROLE_FREE]) || family == FAMILY_RUST) continue;
         candidate->state = STATE_REFUSED;
         plan_refuse_text(builder->plan,
-            text_format(
-                "%s in %s", candidate->function->name, module_name(&builder->modules[candidate->module])),
+            text_format("%s in %s", candidate->function->name,
+                plan_module_name(&builder->modules[candidate->module])),
             xstrdup("the rest of the allocator's functions is not there"));
     }
 }
@@ -96,7 +96,7 @@ static void refuse_half_families(struct builder *builder) {
 /* ---- what calls what ---- */
 
 struct goal {
-    const struct builder *builder;
+    const struct plan_builder *builder;
     const struct candidate *self;
     unsigned roles; /* bits */
 };
@@ -128,7 +128,7 @@ static bool is_goal_name(const void *context, const char *name) {
 
 /* Whether, and where, every way through a function leads to one with such a role. */
 static struct code_ways always_leads(
-    const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
+    const struct plan_builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {builder, candidate, roles};
     struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
     struct code_ways ways =
@@ -139,7 +139,7 @@ static struct code_ways always_leads(
 
 /* Whether, and where, some way does. */
 static struct code_ways may_lead(
-    const struct builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
+    const struct plan_builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {builder, candidate, roles};
     struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
     return code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
@@ -176,9 +176,9 @@ static bool is_in_list(const char *list, size_t length, const char *name) {
 }
 
 /* Adds to the note on the same module and reason, so that twenty operators take one line. */
-static void refuse_forward(struct builder *builder, const struct candidate *candidate, char *reached) {
+static void refuse_forward(struct plan_builder *builder, const struct candidate *candidate, char *reached) {
     struct plan *plan = builder->plan;
-    char *where = text_format(" in %s", module_name(&builder->modules[candidate->module]));
+    char *where = text_format(" in %s", plan_module_name(&builder->modules[candidate->module]));
     char *why = text_format("always calls %s", reached), *name = candidate_name(candidate, DMGL_NO_OPTS);
     free(reached);
     for (size_t i = 0; i < plan->refused_count; i++) {
@@ -201,7 +201,7 @@ static void refuse_forward(struct builder *builder, const struct candidate *cand
 }
 
 static char *name_of_way(
-    const struct builder *builder, const struct candidate *from, const struct code_ways *ways) {
+    const struct plan_builder *builder, const struct candidate *from, const struct code_ways *ways) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *candidate = &builder->candidates[i];
         if (ways->reached_name
@@ -213,7 +213,7 @@ static char *name_of_way(
 }
 
 /* The way on which a function always leads to another one; its `reaches` is false if there is none. */
-static struct code_ways find_forward(const struct builder *builder, const struct candidate *candidate) {
+static struct code_ways find_forward(const struct plan_builder *builder, const struct candidate *candidate) {
     static const unsigned accepted[] = {
         [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
         [ROLE_RESIZE] = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE,
@@ -231,7 +231,7 @@ static struct code_ways find_forward(const struct builder *builder, const struct
 }
 
 /* Leaves out what only calls another one, of those in the given state. */
-static void drop_forwarders(struct builder *builder, enum candidate_state state) {
+static void drop_forwarders(struct plan_builder *builder, enum candidate_state state) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
         if (candidate->state != state || candidate->kind->family == FAMILY_SYSTEM) continue;
@@ -246,7 +246,7 @@ static void drop_forwarders(struct builder *builder, enum candidate_state state)
 
 /* By the functions that call it, as far as their own arguments are known. */
 static bool learn_by_callers(
-    const struct builder *builder, const struct candidate *method, struct function_kind *kind) {
+    const struct plan_builder *builder, const struct candidate *method, struct function_kind *kind) {
     struct rust_hints hints = rust_hints_start(kind);
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *caller = &builder->candidates[i];
@@ -260,7 +260,7 @@ static bool learn_by_callers(
 
 /* Finds out which registers hold the arguments. What Rust itself calls by name has them where the source has
  * them, unless the debug information says otherwise. */
-static bool learn_arguments(const struct builder *builder, struct candidate *candidate) {
+static bool learn_arguments(const struct plan_builder *builder, struct candidate *candidate) {
     struct function_kind kind = *candidate->kind;
     if (!rust_arguments_by_debug(
             builder->modules[candidate->module].image, candidate->function->address, &kind) &&
@@ -272,7 +272,7 @@ static bool learn_arguments(const struct builder *builder, struct candidate *can
 }
 
 /* False if there are none to be learnt. */
-static bool learn_all_arguments(struct builder *builder) {
+static bool learn_all_arguments(struct plan_builder *builder) {
     bool learns = false;
     for (size_t i = 0; i < builder->candidate_count; i++)
         if (builder->candidates[i].kind->family == FAMILY_RUST && builder->candidates[i].state == STATE_KEPT)
@@ -292,7 +292,7 @@ static bool learn_all_arguments(struct builder *builder) {
 
 /* A Rust allocator that hands every free on to another allocator gives out that one's blocks, perhaps with
  * something in front of them: then that one is watched, for allocations too. */
-static void follow_frees(struct builder *builder) {
+static void follow_frees(struct plan_builder *builder) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *free = &builder->candidates[i];
         if (free->kind->family == FAMILY_RUST && free->kind->role == ROLE_FREE &&
@@ -310,7 +310,7 @@ static void follow_frees(struct builder *builder) {
     }
 }
 
-static void find_nesting(struct builder *builder) {
+static void find_nesting(struct plan_builder *builder) {
     unsigned all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | 1 << ROLE_FREE;
     for (size_t i = 0; i < builder->candidate_count; i++) {
         struct candidate *candidate = &builder->candidates[i];
@@ -319,7 +319,7 @@ static void find_nesting(struct builder *builder) {
     }
 }
 
-void builder_find_candidates(struct builder *builder) {
+void plan_find_candidates(struct plan_builder *builder) {
     list_candidates(builder);
     refuse_half_families(builder);
     drop_forwarders(builder, STATE_UNCLEAR);

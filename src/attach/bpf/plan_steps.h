@@ -12,9 +12,9 @@
 #include "attach/bpf/plan.h"
 #include "attach/bpf/target.h"
 
-struct module {
+struct plan_module {
     const struct target_file *file;
-    struct image *image;
+    struct elf_code *image;
     bool serves_malloc;
     size_t bound; /* modules whose malloc is this one's */
 };
@@ -30,15 +30,15 @@ enum candidate_state {
 struct candidate {
     size_t module;
     const struct function_kind *kind;
-    const struct image_function *function;
+    const struct elf_function *function;
     enum candidate_state state;
     bool nests;
     struct function_kind learnt; /* what `kind` points to if its arguments were found out */
 };
 
-struct builder {
+struct plan_builder {
     struct target target;
-    struct module *modules;
+    struct plan_module *modules;
     size_t module_count;
     struct candidate *candidates;
     size_t candidate_count, candidate_room;
@@ -47,27 +47,27 @@ struct builder {
 };
 
 /* Opens the files. Those that cannot be opened are warned of. */
-int builder_open_modules(struct builder *builder, struct problem *problem);
-void builder_close(struct builder *builder);
+int plan_open_modules(struct plan_builder *builder, struct problem *problem);
+void plan_close(struct plan_builder *builder);
 
 /* Marks the modules whose malloc is called. */
-void builder_find_servers(struct builder *builder);
+void plan_find_servers(struct plan_builder *builder);
 
 /* Lists the functions and settles their state; notes what is left out. */
-void builder_find_candidates(struct builder *builder);
+void plan_find_candidates(struct plan_builder *builder);
 
 /* Warns of allocators that are there and cannot be probed; `allocates`: another one is. */
-void builder_find_warnings(struct builder *builder, bool allocates);
+void plan_find_warnings(struct plan_builder *builder, bool allocates);
 
 /* Nothing that allocates can be probed. */
-int builder_explain_nothing(const struct builder *builder, struct problem *problem);
+int plan_explain_nothing(const struct plan_builder *builder, struct problem *problem);
 
 /* ---- small things ---- */
 
-const char *module_name(const struct module *module); /* without folders */
+const char *plan_module_name(const struct plan_module *module); /* without folders */
 
 /* The function of that name that has code, or NULL. */
-const struct image_function *module_find(const struct module *module, const char *name);
+const struct elf_function *plan_module_find(const struct plan_module *module, const char *name);
 
 /* How people know the function, with libiberty's options on how to write it. Freed by the caller. */
 char *candidate_name(const struct candidate *candidate, int demangle_options);

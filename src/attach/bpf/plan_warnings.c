@@ -9,7 +9,7 @@
 #include "attach/bpf/instruction.h"
 #include "attach/bpf/rust_inlined.h"
 
-static const struct module *find_program(const struct builder *builder) {
+static const struct plan_module *find_program(const struct plan_builder *builder) {
     for (size_t i = 0; i < builder->module_count; i++)
         if (builder->modules[i].file->is_program) return &builder->modules[i];
     return NULL;
@@ -17,7 +17,7 @@ static const struct module *find_program(const struct builder *builder) {
 
 /* ---- what will not be seen ---- */
 
-static bool has_family(const struct builder *builder, enum function_family family) {
+static bool has_family(const struct plan_builder *builder, enum function_family family) {
     for (size_t i = 0; i < builder->candidate_count; i++)
         if (builder->candidates[i].kind->family == family && builder->candidates[i].state != STATE_REFUSED)
             return true;
@@ -25,9 +25,9 @@ static bool has_family(const struct builder *builder, enum function_family famil
 }
 
 /* Whether the program imports or holds a function that allocates. */
-static bool calls_an_allocator(const struct builder *builder, const struct module *program) {
+static bool calls_an_allocator(const struct plan_builder *builder, const struct plan_module *program) {
     size_t count;
-    const struct image_slot *slots = image_slots(program->image, &count);
+    const struct image_slot *slots = elf_code_slots(program->image, &count);
     for (size_t i = 0; i < count; i++) {
         const struct function_kind *kind = slots[i].name ? function_find(slots[i].name) : NULL;
         if (kind && kind->role <= ROLE_RESIZE) return true;
@@ -39,7 +39,7 @@ static bool calls_an_allocator(const struct builder *builder, const struct modul
     return false;
 }
 
-static void warn_of_hidden_allocators(struct builder *builder, const struct module *program) {
+static void warn_of_hidden_allocators(struct plan_builder *builder, const struct plan_module *program) {
     static const struct {
         enum function_family family;
         const char *text, *name;
@@ -47,13 +47,13 @@ static void warn_of_hidden_allocators(struct builder *builder, const struct modu
         {FAMILY_TCMALLOC, "TCMALLOC_", "tcmalloc"}};
     struct plan *plan = builder->plan;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (!image_has_symbols(program->image) && !has_family(builder, signs[i].family) &&
-            image_has_text(program->image, signs[i].text))
-            plan_warn_text(plan, xstrdup(module_name(program)),
+        if (!elf_code_has_symbols(program->image) && !has_family(builder, signs[i].family) &&
+            elf_code_has_text(program->image, signs[i].text))
+            plan_warn_text(plan, xstrdup(plan_module_name(program)),
                 text_format(
                     "holds %s, but its names were stripped: what that allocates is not seen", signs[i].name));
-    if (image_has_section(program->image, ".go.buildinfo"))
-        plan_warn_text(plan, xstrdup(module_name(program)),
+    if (elf_code_has_section(program->image, ".go.buildinfo"))
+        plan_warn_text(plan, xstrdup(plan_module_name(program)),
             xstrdup("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
 }
 
@@ -62,15 +62,15 @@ static void warn_of_hidden_allocators(struct builder *builder, const struct modu
 static const char remedy[] = "put #[inline(never)] on alloc, dealloc and realloc of the #[global_allocator]";
 
 /* The compiler leaves out calls of such a function where it can see that. */
-static bool does_nothing(const struct builder *builder, const struct candidate *candidate) {
+static bool does_nothing(const struct plan_builder *builder, const struct candidate *candidate) {
     size_t size;
     const uint8_t *code =
-        image_code(builder->modules[candidate->module].image, candidate->function->address, &size);
+        elf_code_code(builder->modules[candidate->module].image, candidate->function->address, &size);
     return code && instruction_decode(code, size, candidate->function->address).kind == INSTRUCTION_RETURN;
 }
 
 /* Kept, or left to another allocator that is probed. */
-static bool has_rust_role(const struct builder *builder, size_t module, enum function_role role) {
+static bool has_rust_role(const struct plan_builder *builder, size_t module, enum function_role role) {
     for (size_t i = 0; i < builder->candidate_count; i++) {
         const struct candidate *candidate = &builder->candidates[i];
         if (candidate->module == module && candidate->kind->family == FAMILY_RUST &&
@@ -83,8 +83,8 @@ static bool has_rust_role(const struct builder *builder, size_t module, enum fun
 }
 
 /* The functions that are probed may have been put inline too, at calls where that seemed to be worth it. */
-static void warn_of_inlining(struct builder *builder, size_t index) {
-    const struct module *module = &builder->modules[index];
+static void warn_of_inlining(struct plan_builder *builder, size_t index) {
+    const struct plan_module *module = &builder->modules[index];
     struct rust_inlined inlined;
     rust_inlined_find(module->image, &inlined);
     char *names = NULL;
@@ -95,7 +95,7 @@ static void warn_of_inlining(struct builder *builder, size_t index) {
         if (candidate->module != index || candidate->kind->family != FAMILY_RUST ||
             candidate->state != STATE_KEPT)
             continue;
-        is_described &= image_describe(module->image, candidate->function->address, &die);
+        is_described &= elf_code_describe(module->image, candidate->function->address, &die);
         if (!rust_inlined_has(&inlined, candidate->function->name)) continue;
         char *name = candidate_name(candidate, DMGL_NO_OPTS);
         char *longer = text_format("%s%s%s", names ? names : "", names ? ", " : "", name);
@@ -108,14 +108,14 @@ static void warn_of_inlining(struct builder *builder, size_t index) {
         plan_warn_text(builder->plan, names,
             text_format("were put inline in some places, which are not seen; %s", remedy));
     else if (!is_described)
-        plan_warn_text(builder->plan, xstrdup(module_name(module)),
+        plan_warn_text(builder->plan, xstrdup(plan_module_name(module)),
             text_format("has a Rust allocator of its own, and no debug information that says whether it was "
                         "put inline: such calls are not seen; to be sure, %s",
                 remedy));
 }
 
-static void warn_of_rust(struct builder *builder, size_t index) {
-    const char *name = module_name(&builder->modules[index]);
+static void warn_of_rust(struct plan_builder *builder, size_t index) {
+    const char *name = plan_module_name(&builder->modules[index]);
     bool is_probed = false;
     for (size_t i = 0; i < builder->candidate_count && !is_probed; i++)
         is_probed = builder->candidates[i].module == index &&
@@ -137,9 +137,9 @@ static void warn_of_rust(struct builder *builder, size_t index) {
                 remedy));
 }
 
-static bool is_rust(const struct module *module) {
+static bool is_rust(const struct plan_module *module) {
     size_t count;
-    const struct image_function *functions = image_functions(module->image, &count);
+    const struct elf_function *functions = elf_code_functions(module->image, &count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(functions[i].name, "rust_eh_personality") == 0 || strstr(functions[i].name, "7___rustc"))
             return true;
@@ -147,39 +147,39 @@ static bool is_rust(const struct module *module) {
 }
 
 /* Most programs of which that can be said leave it to their libraries to allocate. Rust's do not. */
-static void warn_of_unknown_allocator(struct builder *builder, const struct module *program) {
+static void warn_of_unknown_allocator(struct plan_builder *builder, const struct plan_module *program) {
     struct plan *plan = builder->plan;
     if (calls_an_allocator(builder, program)) return;
     if (is_rust(program)) {
-        plan_warn_text(plan, xstrdup(module_name(program)),
+        plan_warn_text(plan, xstrdup(plan_module_name(program)),
             text_format("is a Rust program that calls none of these allocators, and the functions of its "
                         "#[global_allocator] were put inline: it is not seen; %s",
                 remedy));
         return;
     }
-    plan_warn_text(plan, xstrdup(module_name(program)),
+    plan_warn_text(plan, xstrdup(plan_module_name(program)),
         xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
     plan->warnings[plan->warning_count - 1].is_doubt = true;
 }
 
-void builder_find_warnings(struct builder *builder, bool allocates) {
-    const struct module *program = find_program(builder);
+void plan_find_warnings(struct plan_builder *builder, bool allocates) {
+    const struct plan_module *program = find_program(builder);
     if (program) warn_of_hidden_allocators(builder, program);
     for (size_t i = 0; i < builder->module_count; i++) warn_of_rust(builder, i);
     if (program && allocates) warn_of_unknown_allocator(builder, program);
 }
 
-int builder_explain_nothing(const struct builder *builder, struct problem *problem) {
+int plan_explain_nothing(const struct plan_builder *builder, struct problem *problem) {
     const struct plan *plan = builder->plan;
-    const struct module *program = find_program(builder);
+    const struct plan_module *program = find_program(builder);
     for (size_t i = 0; i < plan->warning_count; i++)
-        if (program && strcmp(plan->warnings[i].what, module_name(program)) == 0)
+        if (program && strcmp(plan->warnings[i].what, plan_module_name(program)) == 0)
             return problem_set(problem, PROBLEM_FAILURE,
                 "give it its symbol table (build without strip, or install its debug symbols), or poll the "
                 "heap's "
                 "size only: malloscope attach --via smaps",
                 "process %d (%s) %s", (int)plan->pid, plan->program, plan->warnings[i].why);
-    bool is_bare = program && !image_has_symbols(program->image) && !image_is_dynamic(program->image);
+    bool is_bare = program && !elf_code_has_symbols(program->image) && !elf_code_is_dynamic(program->image);
     return problem_set(problem, PROBLEM_FAILURE,
         is_bare ? "give it its symbol table (build without strip, or install its debug symbols), or poll the "
                   "heap's "

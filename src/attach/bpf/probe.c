@@ -399,7 +399,7 @@ static struct late_free *fetch_late_frees(const struct probe_set *set, size_t *r
 }
 
 static void tell_late_free(const struct probe_set *set, const struct late_free *late) {
-    struct event_free told = {.event = {.kind = EVENT_FREE, .time = late->time}, .block = late->block};
+    struct events_free told = {.event = {.kind = EVENT_FREE, .time = late->time}, .block = late->block};
     set->handler(set->context, &told.event);
 }
 

@@ -30,12 +30,12 @@ static bool has_fast_nops(void) {
     return major > 6 || (major == 6 && minor >= 18);
 }
 
-bool probe_point_find(const struct image *image, const struct image_function *function,
+bool probe_point_find(const struct elf_code *image, const struct elf_function *function,
     const struct function_kind *kind, struct probe_point *ret_point) {
     bool catches_return = kind->role == ROLE_ALLOCATE || kind->role == ROLE_RESIZE;
     struct argument_places places = argument_places_at_entry(kind);
     size_t size;
-    const uint8_t *code = image_code(image, function->address, &size);
+    const uint8_t *code = elf_code_code(image, function->address, &size);
     if (!code) return false;
     struct instruction instruction = instruction_decode(code, size, function->address);
     struct argument_places first = places;

@@ -35,7 +35,7 @@ struct probe_point {
 };
 
 /* For a function of this kind at `function->address`. False if its code cannot be read. */
-bool probe_point_find(const struct image *image, const struct image_function *function,
+bool probe_point_find(const struct elf_code *image, const struct elf_function *function,
     const struct function_kind *kind, struct probe_point *ret_point);
 
 #endif

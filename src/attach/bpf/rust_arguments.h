@@ -16,7 +16,7 @@
 
 /* Changes the numbers of the arguments in `kind` from those in the source to those of the registers. False if
  * the debug information does not tell them all; then `kind` is as it was. */
-bool rust_arguments_by_debug(struct image *image, uint64_t function, struct function_kind *kind);
+bool rust_arguments_by_debug(struct elf_code *image, uint64_t function, struct function_kind *kind);
 
 /* What the callers of a method tell: bit n of each is set if the n-th register may hold it. */
 struct rust_hints {
@@ -28,8 +28,8 @@ struct rust_hints {
 struct rust_hints rust_hints_start(const struct function_kind *kind);
 
 /* Follows the code of `caller`, whose arguments lie as `caller_kind` says, to its calls of `method`. */
-void rust_hints_follow(struct rust_hints *hints, const struct image *image,
-    const struct image_function *caller, const struct function_kind *caller_kind, uint64_t method);
+void rust_hints_follow(struct rust_hints *hints, const struct elf_code *image,
+    const struct elf_function *caller, const struct function_kind *caller_kind, uint64_t method);
 
 /* As rust_arguments_by_debug. */
 bool rust_arguments_by_hints(const struct rust_hints *hints, struct function_kind *kind);

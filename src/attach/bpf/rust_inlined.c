@@ -34,8 +34,8 @@ static void search_unit(const struct dwarf_unit *unit, struct rust_inlined *inli
     die_reader_end(&reader);
 }
 
-void rust_inlined_find(struct image *image, struct rust_inlined *ret_inlined) {
-    const struct dwarf_units *units = image_debug(image);
+void rust_inlined_find(struct elf_code *image, struct rust_inlined *ret_inlined) {
+    const struct dwarf_units *units = elf_code_debug(image);
     *ret_inlined = (struct rust_inlined){0};
     for (uint32_t i = 0; i < units->count; i++) search_unit(&units->units[i], ret_inlined);
 }

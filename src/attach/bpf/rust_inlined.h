@@ -11,7 +11,7 @@ struct rust_inlined {
 };
 
 /* Goes through all of the image's debug information. Ended by rust_inlined_clear. */
-void rust_inlined_find(struct image *image, struct rust_inlined *ret_inlined);
+void rust_inlined_find(struct elf_code *image, struct rust_inlined *ret_inlined);
 void rust_inlined_clear(struct rust_inlined *inlined);
 
 bool rust_inlined_has(const struct rust_inlined *inlined, const char *name);

@@ -21,7 +21,7 @@ static uint32_t first_behind(const struct space *space, uint64_t address) {
     return low;
 }
 
-struct space_entry *space_find(const struct space *space, uint64_t address) {
+struct space_entry *address_space_find(const struct space *space, uint64_t address) {
     uint32_t found = first_behind(space, address);
     return found < space->count && space->entry[found]->line.start <= address ? space->entry[found] : NULL;
 }
@@ -52,7 +52,7 @@ static struct space_entry *entry_make(const struct maps_line *line, uint64_t bas
 
 static void entry_free(struct space_entry *entry) {
     if (!entry) return;
-    remote_image_close(&entry->image);
+    module_bytes_close(&entry->image);
     free((char *)entry->line.path);
     free(entry);
 }
@@ -65,14 +65,14 @@ static bool entry_same(const struct space_entry *a, const struct space_entry *b)
            (a->line.inode || strcmp(a->line.path, b->line.path) == 0);
 }
 
-void space_reopen(struct space_entry *entry, struct rules *rules) {
+void address_space_reopen(struct space_entry *entry, struct rules *rules) {
     for (struct rules_set *set = rules->set; set < rules->set + RULES_SETS; set++)
         for (unsigned i = 0; i < 2; i++)
             if (set->entry[i].pc - entry->line.start < entry->line.end - entry->line.start)
                 set->entry[i].pc = 0;
-    remote_image_close(&entry->image);
+    module_bytes_close(&entry->image);
     entry->reopened++;
-    remote_image_open(&entry->image, entry->image.process, &entry->line, entry->base, &entry->module);
+    module_bytes_open(&entry->image, entry->image.process, &entry->line, entry->base, &entry->module);
 }
 
 /* ---- Reading the maps ---- */
@@ -83,7 +83,7 @@ static void space_append(struct space *space, struct space_entry *entry) {
     space->entry[space->count++] = entry;
 }
 
-void space_free(struct space *space) {
+void address_space_free(struct space *space) {
     for (uint32_t i = 0; i < space->count; i++) entry_free(space->entry[i]);
     free(space->entry);
     *space = (struct space){0};
@@ -129,7 +129,7 @@ static void space_take_known(struct space *fresh, struct space *known, const str
             known->entry[next++] = NULL;
         } else {
             entry->module.number = ++fresh->newest;
-            remote_image_open(&entry->image, process, &entry->line, entry->base, &entry->module);
+            module_bytes_open(&entry->image, process, &entry->line, entry->base, &entry->module);
         }
     }
 }
@@ -157,16 +157,16 @@ static void forget_replaced(struct rules *rules, const struct space *space, uint
     for (struct rules_set *set = rules->set; set < rules->set + RULES_SETS; set++)
         for (unsigned i = 0; i < 2; i++) {
             if (set->entry[i].pc == 0) continue;
-            const struct space_entry *entry = space_find(space, set->entry[i].pc);
+            const struct space_entry *entry = address_space_find(space, set->entry[i].pc);
             if (!entry || entry->module.number > newest_before) set->entry[i].pc = 0;
         }
 }
 
-int space_refresh(struct space *space, const struct remote_process *process, struct rules *rules) {
+int address_space_refresh(struct space *space, const struct remote_process *process, struct rules *rules) {
     struct space fresh = {.newest = space->newest};
     int r = space_read(&fresh, process);
     if (r < 0) {
-        space_free(&fresh);
+        address_space_free(&fresh);
         return r;
     }
     space_take_known(&fresh, space, process);

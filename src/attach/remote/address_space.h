@@ -24,14 +24,14 @@ struct space {
 
 /* Reads the maps. Rules of what is no longer there are taken out of `rules`. Returns 0 or a negative errno,
  * and leaves the space as it was then; -ENODATA if nothing at all is mapped: the process has ended. */
-int space_refresh(struct space *space, const struct remote_process *process, struct rules *rules);
+int address_space_refresh(struct space *space, const struct remote_process *process, struct rules *rules);
 
 /* The entry that covers an address, or NULL. */
-struct space_entry *space_find(const struct space *space, uint64_t address);
+struct space_entry *address_space_find(const struct space *space, uint64_t address);
 
 /* Opens an entry's image again: its content is not what it was. */
-void space_reopen(struct space_entry *entry, struct rules *rules);
+void address_space_reopen(struct space_entry *entry, struct rules *rules);
 
-void space_free(struct space *space);
+void address_space_free(struct space *space);
 
 #endif

@@ -72,14 +72,14 @@ void frame_index_make(
     Elf64_Shdr section;
     if (!find_section(file, elf, &section) || section.sh_size > INFORMATION_MAX) return;
     uint64_t low = bias + section.sh_addr, high = low + section.sh_size;
-    uint8_t *copy = image_part_own(&image->part[PART_UNWIND], low, section.sh_size);
+    uint8_t *copy = module_bytes_part_own(&image->part[PART_UNWIND], low, section.sh_size);
     if (!copy) return;
     uint64_t table = ((free_address > high ? free_address : high) + 7) & ~UINT64_C(7);
     /* An entry takes 8 bytes of the table, and no less of the information. */
     uint64_t room = section.sh_size + MODULE_IDENTITY_SIZE;
-    uint8_t *header = image_part_own(&image->part[PART_INDEX], table, room);
+    uint8_t *header = module_bytes_part_own(&image->part[PART_INDEX], table, room);
     if (!header || !read_at(file, copy, section.sh_size, section.sh_offset)) {
-        remote_image_close(image);
+        module_bytes_close(image);
         return;
     }
     image->module.data_low = low;

@@ -29,13 +29,13 @@ bool read_at(int descriptor, void *target, uint64_t size, uint64_t offset) {
            pread(descriptor, target, size, (off_t)offset) == (ssize_t)size;
 }
 
-static bool image_read(const struct module *module, void *target, uint64_t address, uint64_t size) {
+static bool image_read(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
     const struct image *image = (const struct image *)module;
     for (unsigned i = 0; i < PARTS; i++) {
         const struct image_part *part = &image->part[i];
         uint64_t inside = address - part->low;
         if (inside >= part->high - part->low || size > part->high - part->low - inside) continue;
-        if (!part->owned) return memory_copy(target, (uint64_t)part->bytes + inside, size);
+        if (!part->owned) return safe_read(target, (uint64_t)part->bytes + inside, size);
         memcpy(target, part->bytes + inside, size);
         return true;
     }
@@ -61,7 +61,7 @@ static void part_map(struct image_part *part, int file, uint64_t offset, uint64_
         .mapping_size = before + size};
 }
 
-uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size) {
+uint8_t *module_bytes_part_own(struct image_part *part, uint64_t low, uint64_t size) {
     if (size == 0 || low + size < low) return NULL;
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return NULL;
@@ -74,7 +74,7 @@ uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size) {
     return pages;
 }
 
-void remote_image_close(struct image *image) {
+void module_bytes_close(struct image *image) {
     for (unsigned i = 0; i < PARTS; i++) {
         if (image->part[i].mapping) munmap(image->part[i].mapping, image->part[i].mapping_size);
         image->part[i] = (struct image_part){0};
@@ -134,7 +134,7 @@ static bool headers_read_at(
 }
 
 /* The segment that an executable mapping shows is the one that says how addresses are moved. */
-static bool headers_find_bias(struct headers *headers, const struct module *module) {
+static bool headers_find_bias(struct headers *headers, const struct mapping *module) {
     const Elf64_Phdr *code = NULL;
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
          segment++) {
@@ -155,7 +155,7 @@ static bool headers_find_bias(struct headers *headers, const struct module *modu
     return true;
 }
 
-bool image_machine_fits(const Elf64_Ehdr *elf) {
+bool module_bytes_machine_fits(const Elf64_Ehdr *elf) {
     return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 && elf->e_ident[EI_CLASS] == ELFCLASS64 &&
            elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_machine == MACHINE;
 }
@@ -163,7 +163,7 @@ bool image_machine_fits(const Elf64_Ehdr *elf) {
 static bool headers_read(struct headers *headers, const struct image *image) {
     Elf64_Ehdr *elf = &headers->elf;
     if (!headers_read_at(headers, image, elf, sizeof *elf, 0)) return false;
-    if (!image_machine_fits(elf)) return false;
+    if (!module_bytes_machine_fits(elf)) return false;
     if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phnum > PROGRAM_HEADERS_MAX) return false;
     headers->count = elf->e_phnum;
     return headers_read_at(
@@ -234,7 +234,7 @@ static void find_unwind_header(struct image *image, const struct headers *header
     }
 }
 
-void remote_image_open(struct image *image, const struct remote_process *process,
+void module_bytes_open(struct image *image, const struct remote_process *process,
     const struct maps_line *line, uint64_t base, struct remote_module *module) {
     *image = (struct image){.process = process,
         .module = {.start = line->start,
@@ -253,8 +253,8 @@ void remote_image_open(struct image *image, const struct remote_process *process
     if (headers.file >= 0) close(headers.file);
 
     uint8_t first[MODULE_IDENTITY_SIZE];
-    if (image->module.header && module_copy_header(&image->module, first))
-        image->module.identity = module_identity(first);
+    if (image->module.header && mapping_copy_header(&image->module, first))
+        image->module.identity = mapping_identity(first);
     else
         image->module.header = 0;
 }

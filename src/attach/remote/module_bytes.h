@@ -34,21 +34,21 @@ struct image_part {
 enum { PART_UNWIND, PART_CODE, PART_INDEX, PARTS };
 
 struct image {
-    struct module module; /* for rule_evaluate. Comes first: its reader is given this address */
+    struct mapping module; /* for rule_evaluate. Comes first: its reader is given this address */
     const struct remote_process *process;
     struct image_part part[PARTS];
 };
 
 /* `base` is where the file's first page is mapped, 0 = nowhere. Fills in the build-id of `module` too. An
  * image of which nothing can be read is one without unwind information. It must stay where it is. */
-void remote_image_open(struct image *image, const struct remote_process *process,
+void module_bytes_open(struct image *image, const struct remote_process *process,
     const struct maps_line *line, uint64_t base, struct remote_module *module);
-void remote_image_close(struct image *image);
+void module_bytes_close(struct image *image);
 
 /* Gives a part `size` bytes of private memory for the addresses from `low` on. NULL if there is none. */
-uint8_t *image_part_own(struct image_part *part, uint64_t low, uint64_t size);
+uint8_t *module_bytes_part_own(struct image_part *part, uint64_t low, uint64_t size);
 
 /* Whether it is a 64-bit file for the machine that this was built for. */
-bool image_machine_fits(const Elf64_Ehdr *elf);
+bool module_bytes_machine_fits(const Elf64_Ehdr *elf);
 
 #endif

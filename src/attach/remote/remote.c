@@ -26,7 +26,7 @@ int remote_refresh(struct remote *remote) {
         remote->process.memory = memory;
     }
     remote->figures.refreshes++;
-    return space_refresh(&remote->space, &remote->process, remote->rules);
+    return address_space_refresh(&remote->space, &remote->process, remote->rules);
 }
 
 static uint64_t milliseconds(void) {
@@ -48,14 +48,14 @@ static bool budget_grants(struct budget *budget) {
 }
 
 static struct space_entry *remote_find(struct remote *remote, uint64_t address) {
-    struct space_entry *entry = space_find(&remote->space, address);
+    struct space_entry *entry = address_space_find(&remote->space, address);
     if (entry) return entry;
     if (!budget_grants(&remote->uncovered)) {
         remote->figures.refreshes_refused++;
         return NULL;
     }
     remote_refresh(remote);
-    entry = space_find(&remote->space, address);
+    entry = address_space_find(&remote->space, address);
     if (entry) remote->uncovered.used = 0;
     return entry;
 }
@@ -69,7 +69,7 @@ bool remote_changed(struct remote *remote, uint64_t newest) {
     return true;
 }
 
-const struct module *remote_covering(struct remote *remote, uint64_t address) {
+const struct mapping *remote_covering(struct remote *remote, uint64_t address) {
     const struct space_entry *entry = remote_find(remote, address);
     return entry ? &entry->image.module : NULL;
 }
@@ -108,7 +108,7 @@ static struct rule evaluate_in(struct remote *remote, struct space_entry *entry,
     struct rule rule;
     if (rule_evaluate(&entry->image.module, pc, &rule)) return rule;
     if (entry->reopened < REOPENED_MAX) {
-        space_reopen(entry, remote->rules);
+        address_space_reopen(entry, remote->rules);
         if (rule_evaluate(&entry->image.module, pc, &rule)) return rule;
     }
     return (struct rule){.cfa = RULE_FRAME_POINTER};
@@ -139,7 +139,7 @@ static int check_kind(int folder) {
     Elf64_Ehdr elf;
     int file = openat(folder, "exe", O_RDONLY | O_CLOEXEC);
     if (file < 0) return errno == ENOENT ? -ENODATA : errno == EPERM ? -EACCES : -errno;
-    bool fits = pread(file, &elf, sizeof elf, 0) == sizeof elf && image_machine_fits(&elf);
+    bool fits = pread(file, &elf, sizeof elf, 0) == sizeof elf && module_bytes_machine_fits(&elf);
     close(file);
     return fits ? 0 : -ENOEXEC;
 }
@@ -171,7 +171,7 @@ int remote_open(int pid, struct remote **ret_remote) {
 
 void remote_close(struct remote *remote) {
     if (!remote) return;
-    space_free(&remote->space);
+    address_space_free(&remote->space);
     munmap(remote->rules, sizeof *remote->rules);
     if (remote->process.memory >= 0) close(remote->process.memory);
     close(remote->process.folder);

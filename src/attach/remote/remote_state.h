@@ -20,7 +20,7 @@ struct remote {
 
 /* The module that covers an address, or NULL. If none is known, the maps are read again, unless that was done
  * in vain too often of late. */
-const struct module *remote_covering(struct remote *remote, uint64_t address);
+const struct mapping *remote_covering(struct remote *remote, uint64_t address);
 
 /* To be called when something seems wrong: a library may have taken the place of another one, whose rules
  * were followed. Says whether there are modules beyond number `newest`, and if not, looks whether there are

@@ -126,7 +126,7 @@ static __attribute__((noinline)) bool step_frame_pointer(struct walk *walk) {
 /* The same, where it is about to return. */
 static __attribute__((noinline)) bool step_epilogue(struct walk *walk) {
     struct epilogue epilogue;
-    const struct module *module = remote_covering(walk->remote, walk->pc);
+    const struct mapping *module = remote_covering(walk->remote, walk->pc);
     if (!module || !epilogue_read(module, walk->pc, &epilogue)) return walk_end(walk, REMOTE_LOST);
     uint64_t sp = walk->base[BASE_SP], pc;
     if (!need(walk, sp + epilogue.return_place, &pc)) return false;

@@ -136,11 +136,11 @@ int collector_open(
 void collector_close(struct collector *collector) {
     struct recording *recording = &collector->recording;
     for (size_t i = 0; i < collector->member_count; i++)
-        timeline_flush(recording, threads_get(recording, collector->members[i].record));
+        timeline_flush(recording, thread_table_get(recording, collector->members[i].record));
     counter_store(&recording->header->last_event, kernel_time(CLOCK_MONOTONIC) - collector->start);
     arena_close(recording);
     arena_unmap(recording);
-    index_free(&collector->blocks);
+    address_index_free(&collector->blocks);
     free(collector->members);
     free(collector);
 }
@@ -175,12 +175,12 @@ static void note_name(const struct collector *collector, struct thread_record *r
 /* NULL when there is no room for one more: that is counted. */
 static struct thread_record *thread_of(struct collector *collector, int32_t tid, uint64_t now) {
     struct recording *recording = &collector->recording;
-    if (collector->last.tid == tid) return threads_get(recording, collector->last.record);
+    if (collector->last.tid == tid) return thread_table_get(recording, collector->last.record);
     size_t place = place_of(collector, tid);
     if (place == collector->member_count || collector->members[place].tid != tid) {
         struct member *grown = reallocarray(collector->members, collector->member_count + 1, sizeof *grown);
         if (grown) collector->members = grown;
-        uint32_t number = grown ? threads_register(recording, tid, now) : UINT32_MAX;
+        uint32_t number = grown ? thread_table_register(recording, tid, now) : UINT32_MAX;
         if (number == UINT32_MAX) {
             recording->header->drops[DROP_THREAD]++;
             return NULL;
@@ -188,13 +188,13 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
         memmove(&grown[place + 1], &grown[place], (collector->member_count - place) * sizeof *grown);
         grown[place] = (struct member){.tid = tid, .record = number};
         collector->member_count++;
-        struct thread_record *record = threads_get(recording, number);
+        struct thread_record *record = thread_table_get(recording, number);
         record->number = number;
         record->moment = UINT64_MAX;
         note_name(collector, record, tid);
     }
     collector->last = collector->members[place];
-    return threads_get(recording, collector->last.record);
+    return thread_table_get(recording, collector->last.record);
 }
 
 void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes) {
@@ -207,11 +207,11 @@ void collector_thread_ended(struct collector *collector, int32_t thread, uint64_
     size_t place = place_of(collector, thread);
     if (place == collector->member_count || collector->members[place].tid != thread) return;
     struct recording *recording = &collector->recording;
-    struct thread_record *record = threads_get(recording, collector->members[place].record);
+    struct thread_record *record = thread_table_get(recording, collector->members[place].record);
     counter_store(&record->bytes, bytes - collector->members[place].forgotten);
     timeline_flush(recording, record);
-    live_give_all(recording, record);
-    threads_end(recording, record, time > collector->start ? time - collector->start : 0);
+    live_table_give_all(recording, record);
+    thread_table_end(recording, record, time > collector->start ? time - collector->start : 0);
     collector->member_count--;
     memmove(&collector->members[place], &collector->members[place + 1],
         (collector->member_count - place) * sizeof *collector->members);
@@ -235,34 +235,34 @@ void collector_allocated(struct collector *collector, const struct collected_blo
         block->size, since_start(collector, block->time), stack_table_intern(recording, &key), LIVE_NONE);
     struct live_entry *entry;
     uint32_t former;
-    sample.slot = live_take(recording, thread, &entry);
+    sample.slot = live_table_take(recording, thread, &entry);
     if (sample.slot == LIVE_NONE) {
         header->drops[DROP_LIVE_TABLE]++;
         return;
     }
-    if (!index_insert(&collector->blocks, block->number, sample.slot, &former)) {
-        live_give(recording, thread, sample.slot);
+    if (!address_index_insert(&collector->blocks, block->number, sample.slot, &former)) {
+        live_table_give(recording, thread, sample.slot);
         header->drops[DROP_LIVE_TABLE]++;
         return;
     }
     sample_store(&sample, entry);
-    live_publish(entry, block->address & LIVE_KEY_MASK);
-    event_allocate(recording, thread, &sample);
+    live_table_publish(entry, block->address & LIVE_KEY_MASK);
+    events_allocate(recording, thread, &sample);
     counter_add_own(&thread->samples, 1);
     collector->samples++;
 }
 
 void collector_freed(struct collector *collector, uint64_t number, int32_t tid, uint64_t time) {
     struct recording *recording = &collector->recording;
-    uint32_t slot = index_remove(&collector->blocks, number);
+    uint32_t slot = address_index_remove(&collector->blocks, number);
     if (slot == INDEX_NONE) return;
     uint64_t now = since_start(collector, time);
     struct thread_record *thread = tid ? thread_of(collector, tid, now) : NULL;
-    struct live_entry *entry = live_at(recording, slot);
+    struct live_entry *entry = live_table_at(recording, slot);
     struct sample sample = sample_of_entry(entry, slot, 0);
-    live_withdraw(entry);
-    event_free(recording, thread, &sample, now);
-    live_give(recording, thread, slot);
+    live_table_withdraw(entry);
+    events_free(recording, thread, &sample, now);
+    live_table_give(recording, thread, slot);
     collector->frees++;
 }
 
@@ -271,10 +271,10 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     struct recording_header *header = recording->header;
     uint64_t now = since_start(collector, time);
     for (uint32_t slot = 0; slot < header->live.count; slot++) {
-        struct live_entry *entry = live_at(recording, slot);
-        if (!live_address(entry)) continue;
-        live_withdraw(entry);
-        live_give(recording, NULL, slot);
+        struct live_entry *entry = live_table_at(recording, slot);
+        if (!live_table_address(entry)) continue;
+        live_table_withdraw(entry);
+        live_table_give(recording, NULL, slot);
     }
     for (uint64_t i = 0; i < header->stacks.count; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
@@ -282,14 +282,14 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
         memset(stack, 0, offsetof(struct stack_record, hash));
     }
     for (size_t i = 0; i < collector->member_count; i++) {
-        struct thread_record *record = threads_get(recording, collector->members[i].record);
+        struct thread_record *record = thread_table_get(recording, collector->members[i].record);
         counter_store(&record->samples, 0);
         counter_store(&record->slack, 0);
         collector->members[i].forgotten += counter_load(&record->bytes);
         counter_store(&record->bytes, 0);
     }
     collector->last = (struct member){0};
-    index_free(&collector->blocks);
+    address_index_free(&collector->blocks);
     counter_store(&header->live_bytes, 0);
     counter_store(&header->peak_bytes, 0);
     counter_store(&header->peak_time, now);

@@ -175,7 +175,7 @@ static char *allocator_text(const struct plan *plan) {
     return text;
 }
 
-static int begin_recording(struct session *session, struct target *target, struct problem *problem) {
+static int recorder_begin(struct session *session, struct target *target, struct problem *problem) {
     const struct session_options *options = &session->options;
     char *path = options->path_of(options->context, target->pid), *allocator = allocator_text(target->plan);
     struct collector_options collector = {
@@ -227,7 +227,7 @@ static int add_target(
         r = plan_make(pid, &target->plan, problem);
     int looked = r == 0 ? remote_open(pid, &target->remote) : 0;
     if (looked < 0) r = cannot_look(pid, looked, problem);
-    if (r == 0) r = begin_recording(session, target, problem);
+    if (r == 0) r = recorder_begin(session, target, problem);
     if (r == 0) {
         note_modules(target);
         r = attach_plan(session, target, problem);
@@ -311,7 +311,7 @@ static void add_newcomers(struct session *session) {
 /* ---- events ---- */
 
 /* One that is told late does not say by whom: the numbers of blocks are not shared between processes. */
-static void handle_free(struct session *session, const struct event_free *event) {
+static void handle_free(struct session *session, const struct events_free *event) {
     for (struct target *target = session->targets; target; target = target->next)
         if (event->event.pid == 0 || target->pid == (int)event->event.pid)
             collector_freed(target->collector, event->block, (int32_t)event->event.tid, event->event.time);
@@ -334,7 +334,7 @@ static void handle(void *context, const struct event *event) {
     struct session *session = context;
     if (session->until && event->time > session->until) return;
     if (event->kind == EVENT_FREE) {
-        handle_free(session, (const struct event_free *)event);
+        handle_free(session, (const struct events_free *)event);
         return;
     }
     struct target *target = target_of(session, event->pid);

@@ -42,7 +42,7 @@ static char *default_output(const char *source) {
     while (length > 1 && source[length - 1] == '/') length--;
     if (ends_with(source, RECORDING_SUFFIX)) length -= strlen(RECORDING_SUFFIX);
     bool is_archive = ends_with(source, ARCHIVE_SUFFIX);
-    char *output = is_archive ? NULL : format_text("%.*s%s", (int)length, source, ARCHIVE_SUFFIX);
+    char *output = is_archive ? NULL : memory_format_text("%.*s%s", (int)length, source, ARCHIVE_SUFFIX);
     free(recording);
     return output;
 }

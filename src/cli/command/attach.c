@@ -83,15 +83,15 @@ static char *program_name(int pid) {
     if (file) fclose(file);
     for (char *c = name; *c; c++)
         if (*c == '/' || (unsigned char)*c < ' ') *c = '_';
-    return copy_text(name);
+    return memory_copy_text(name);
 }
 
 /* A child that becomes another program gets one more recording: "x.PID.mscope", "x.PID.2.mscope" ... */
 static char *unused_path(const char *stem) {
-    char *path = format_text("%s.mscope", stem);
+    char *path = memory_format_text("%s.mscope", stem);
     for (int i = 2; access(path, F_OK) == 0; i++) {
         free(path);
-        path = format_text("%s.%d.mscope", stem, i);
+        path = memory_format_text("%s.%d.mscope", stem, i);
     }
     return path;
 }
@@ -100,18 +100,18 @@ static char *unused_path(const char *stem) {
 static char *path_of(void *context, int pid) {
     const struct attach *attach = context;
     cleanup_text char *name = program_name(pid);
-    cleanup_text char *plain = format_text("malloscope.%s.%d", name, pid);
+    cleanup_text char *plain = memory_format_text("malloscope.%s.%d", name, pid);
     cleanup_text char *here = getcwd(NULL, 0);
     struct stat status;
     bool folder = attach->output && stat(attach->output, &status) == 0 && S_ISDIR(status.st_mode);
     bool is_child = pid != attach->pid, is_named = attach->output && !folder;
-    cleanup_text char *stem = folder      ? format_text("%s/%s", attach->output, plain)
-                              : !is_named ? copy_text(plain)
-                                          : format_text("%s.%d", attach->output, pid);
+    cleanup_text char *stem = folder      ? memory_format_text("%s/%s", attach->output, plain)
+                              : !is_named ? memory_copy_text(plain)
+                                          : memory_format_text("%s.%d", attach->output, pid);
     cleanup_text char *chosen = is_child   ? unused_path(stem)
-                                : is_named ? copy_text(attach->output)
-                                           : format_text("%s.mscope", stem);
-    return chosen[0] == '/' || !here ? copy_text(chosen) : format_text("%s/%s", here, chosen);
+                                : is_named ? memory_copy_text(attach->output)
+                                           : memory_format_text("%s.mscope", stem);
+    return chosen[0] == '/' || !here ? memory_copy_text(chosen) : memory_format_text("%s/%s", here, chosen);
 }
 
 /* ---- the status line ---- */
@@ -134,12 +134,12 @@ static void screen_show(struct screen *screen, const struct session_status *stat
     double share = (status->probe_seconds - screen->probe_seconds) / passed;
     /* In the order of their worth: what does not fit is left out whole. */
     char *fields[] = {
-        copy_text(seconds_text(moment - screen->start).text),
-        format_text("live %s", bytes_text(status->live_bytes).text),
-        status->lost ? format_text("lost %s", count_text((double)status->lost).text) : NULL,
-        format_text("peak %s", bytes_text(status->peak_bytes).text),
-        format_text("%s events/s", count_text((double)(events - screen->events) / passed).text),
-        format_text("probes take %s of a processor", percent_text(share).text),
+        memory_copy_text(seconds_text(moment - screen->start).text),
+        memory_format_text("live %s", bytes_text(status->live_bytes).text),
+        status->lost ? memory_format_text("lost %s", count_text((double)status->lost).text) : NULL,
+        memory_format_text("peak %s", bytes_text(status->peak_bytes).text),
+        memory_format_text("%s events/s", count_text((double)(events - screen->events) / passed).text),
+        memory_format_text("probes take %s of a processor", percent_text(share).text),
     };
     size_t width = terminal_of(stderr).width, used = 0;
     fputc('\r', stderr);
@@ -170,14 +170,15 @@ static void say_end(const struct attach *attach, const struct session_status *st
 static char *rest_text(const struct session_status *status, const struct attach *attach) {
     cleanup_text char *others = NULL, *frees = NULL;
     if (status->recordings > 1)
-        others = format_text("and %s of processes it started",
+        others = memory_format_text("and %s of processes it started",
             counted_text((double)status->recordings - 1, "more recording").text);
     if (attach->exact && status->older_frees)
-        frees = format_text("%s of blocks that were allocated before%s %s not in it",
+        frees = memory_format_text("%s of blocks that were allocated before%s %s not in it",
             counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
             status->older_frees == 1 ? "is" : "are");
     if (!others && !frees) return NULL;
-    return format_text("%s%s%s", others ? others : "", others && frees ? "\n  " : "", frees ? frees : "");
+    return memory_format_text(
+        "%s%s%s", others ? others : "", others && frees ? "\n  " : "", frees ? frees : "");
 }
 
 static void say_what_is_not_seen(const struct session *session) {
@@ -190,7 +191,7 @@ static void say_what_is_not_seen(const struct session *session) {
 
 static int follow(const struct attach *attach, struct session *session) {
     struct screen screen = {.wanted = !attach->quiet && terminal_of(stderr).is_terminal, .start = now()};
-    cleanup_text char *path = copy_text(session_path(session));
+    cleanup_text char *path = memory_copy_text(session_path(session));
     if (!attach->quiet)
         message_note("attached to process %d by %s; Ctrl-C to stop", attach->pid,
             probe_method_name(session_method(session)));

@@ -47,10 +47,10 @@ static void print_process(int pid) {
 
 static int print_processes(void) {
     struct running running = {0};
-    if (!running_update(&running, 0)) memory_is_short();
+    if (!running_processes_update(&running, 0)) memory_is_short();
     for (size_t i = 0; i < running.count; i++)
         if (running.list[i].recording) print_process(recorded_pid(&running.list[i]));
-    running_free(&running);
+    running_processes_free(&running);
     return message_finish_output();
 }
 

@@ -74,7 +74,7 @@ static const enum view_by diff_by[] = {
 /* A file whose name holds an @ is meant as it is. */
 static int moment_read(struct moment *moment, const char *text) {
     const char *at = strrchr(text, '@');
-    moment->source = copy_text(text);
+    moment->source = memory_copy_text(text);
     moment->seconds = -1;
     if (!at || access(text, F_OK) == 0) return 0;
     moment->source[at - text] = '\0';
@@ -120,13 +120,13 @@ static struct unit_text amount_text(const struct comparison *comparison, double 
 }
 
 static char *change_text(const struct comparison *comparison, double change) {
-    if (change == 0) return copy_text("0");
-    return format_text("%s%s", change > 0 ? "+" : "-", amount_text(comparison, fabs(change)).text);
+    if (change == 0) return memory_copy_text("0");
+    return memory_format_text("%s%s", change > 0 ? "+" : "-", amount_text(comparison, fabs(change)).text);
 }
 
 static char *error_text(const struct comparison *comparison, const struct diff_row *row) {
     if (row->error <= 0) return NULL;
-    return format_text("%s%s", glyphs()->plus_minus, amount_text(comparison, row->error).text);
+    return memory_format_text("%s%s", glyphs()->plus_minus, amount_text(comparison, row->error).text);
 }
 
 static size_t rows_shown(const struct comparison *comparison) {
@@ -148,9 +148,9 @@ static void print_table(const struct comparison *comparison) {
         struct sheet_row *cells = sheet_add_row(&sheet);
         cells->cells[0] = change_text(comparison, row->change);
         cells->cells[1] = error_text(comparison, row);
-        cells->cells[2] = row->significant ? copy_text("*") : NULL;
-        cells->cells[3] = copy_text(amount_text(comparison, row->base.value).text);
-        cells->cells[4] = copy_text(amount_text(comparison, row->fresh.value).text);
+        cells->cells[2] = row->significant ? memory_copy_text("*") : NULL;
+        cells->cells[3] = memory_copy_text(amount_text(comparison, row->base.value).text);
+        cells->cells[4] = memory_copy_text(amount_text(comparison, row->fresh.value).text);
         cells->last = row_text(row->row, diff_by[comparison->by], comparison->verbose);
     }
     sheet_fit(&sheet);

@@ -36,7 +36,7 @@ static const char examples[] =
 static char *about(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    char *text = copy_text(
+    char *text = memory_copy_text(
         "Writes a recording in a format of another tool.\n" SOURCE_HELP
         "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. On a "
         "terminal pprof,\n"
@@ -44,7 +44,7 @@ static char *about(void) {
         "The chrome formats keep several FILEs apart: recordings or dumps of one program are heap dumps at\n"
         "different moments of one trace. The peak of the heap is a dump of its own.\n\nformats:\n");
     for (size_t i = 0; i < count; i++) {
-        char *longer = format_text(
+        char *longer = memory_format_text(
             "%s  %-12s %s%s", text, formats[i].name, formats[i].summary, i + 1 < count ? "\n" : "");
         free(text);
         text = longer;
@@ -56,7 +56,7 @@ static char *about(void) {
 static const char **format_names(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    const char **names = allocate((count + 1) * sizeof *names); /* ends with NULL */
+    const char **names = memory_allocate((count + 1) * sizeof *names); /* ends with NULL */
     for (size_t i = 0; i < count; i++) names[i] = formats[i].name;
     return names;
 }
@@ -64,8 +64,8 @@ static const char **format_names(void) {
 static int load_batch(const struct export *export, char **sources, size_t count, struct batch *ret_batch) {
     bool apart = export->format->kind == FORMAT_TRACE;
     size_t wanted = apart ? count : 1;
-    struct batch batch = {
-        .loaded = allocate(wanted * sizeof *batch.loaded), .inputs = allocate(wanted * sizeof *batch.inputs)};
+    struct batch batch = {.loaded = memory_allocate(wanted * sizeof *batch.loaded),
+        .inputs = memory_allocate(wanted * sizeof *batch.inputs)};
     int code = 0;
     for (; batch.count < wanted; batch.count++) {
         struct loaded *loaded = &batch.loaded[batch.count];

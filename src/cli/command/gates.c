@@ -50,8 +50,8 @@ struct measured {
 static char *amount_text(bool of_bytes, double value, double error) {
     struct unit_text amount = of_bytes ? bytes_text(value) : count_text(value);
     struct unit_text margin = of_bytes ? bytes_text(error) : count_text(error);
-    return error > 0 ? format_text("%s %s %s", amount.text, glyphs()->plus_minus, margin.text)
-                     : copy_text(amount.text);
+    return error > 0 ? memory_format_text("%s %s %s", amount.text, glyphs()->plus_minus, margin.text)
+                     : memory_copy_text(amount.text);
 }
 
 /* The message is freed by the caller. */
@@ -67,7 +67,7 @@ static struct junit_case compare(const char *gate, const struct measured *measur
                                   : "no more than";
     return (struct junit_case){.name = gate,
         .outcome = failed ? JUNIT_FAILED : JUNIT_PASSED,
-        .message = format_text("%s %s, %s the %s allowed%s", measured->noun, amount, verdict, allowed,
+        .message = memory_format_text("%s %s, %s the %s allowed%s", measured->noun, amount, verdict, allowed,
             !failed && value + error > (double)limit ? "; a smaller --rate, or --exact, can tell" : "")};
 }
 
@@ -84,7 +84,7 @@ static char *list_sites(const struct loaded *loaded, enum view_sort sort) {
     struct problem problem = {0};
     struct view_rows rows;
     if (view_rows_make(loaded->model, loaded->resolver, BY_SITE, sort, NULL, &rows, &problem) < 0)
-        return copy_text(problem.what);
+        return memory_copy_text(problem.what);
     char *list = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&list, &size);
@@ -143,7 +143,7 @@ static struct junit_case judge_leaks(struct gates *gates, const struct loaded *l
     struct leaks leaks;
     struct view_query query = {.by = BY_SITE, .sort = SORT_LIVE};
     if (leaks_find(loaded->model, loaded->resolver, &query, &gates->suppressions, &leaks, &problem) < 0)
-        return (struct junit_case){"leaks-fail", JUNIT_ERROR, copy_text(problem.what), NULL};
+        return (struct junit_case){"leaks-fail", JUNIT_ERROR, memory_copy_text(problem.what), NULL};
     struct figures counted, uncertain;
     figures_clear(&counted);
     figures_clear(&uncertain);
@@ -194,10 +194,10 @@ static void add(struct judged *judged, struct junit_case one) {
 }
 
 static struct junit_case program_case(int status) {
-    if (!status) return (struct junit_case){"exit status", JUNIT_PASSED, copy_text("0"), NULL};
-    char *message = WIFSIGNALED(status) ? format_text("killed by signal %d (%s)", WTERMSIG(status),
+    if (!status) return (struct junit_case){"exit status", JUNIT_PASSED, memory_copy_text("0"), NULL};
+    char *message = WIFSIGNALED(status) ? memory_format_text("killed by signal %d (%s)", WTERMSIG(status),
                                               strsignal(WTERMSIG(status)))
-                                        : format_text("exit status %d", WEXITSTATUS(status));
+                                        : memory_format_text("exit status %d", WEXITSTATUS(status));
     return (struct junit_case){"exit status", JUNIT_FAILED, message, NULL};
 }
 
@@ -215,14 +215,14 @@ static void add_error(const struct gates *gates, const char *message, struct jud
     } all[] = {{gates->leaks, "leaks-fail"}, {gates->peak, "peak-limit"}, {gates->allocations, "max-allocs"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].limit != GATE_OFF)
-            add(judged, (struct junit_case){all[i].name, JUNIT_ERROR, copy_text(message), NULL});
+            add(judged, (struct junit_case){all[i].name, JUNIT_ERROR, memory_copy_text(message), NULL});
 }
 
 static void print_lines(const char *text) {
     size_t width = terminal_of(stderr).width;
     while (*text) {
         size_t length = strcspn(text, "\n");
-        cleanup_text char *raw = format_text("%.*s", (int)length, text), *line = text_clean(raw);
+        cleanup_text char *raw = memory_format_text("%.*s", (int)length, text), *line = text_clean(raw);
         text_print_wrapped(stderr, line, 0, width);
         text += length + (text[length] == '\n');
     }
@@ -246,7 +246,7 @@ static int print_judged(const struct judged *judged, const struct gated_run *run
     if (failed && run->recording) {
         cleanup_text char *path = outcome_path(run->recording), *word = text_shell_word(path);
         cleanup_text char *hint =
-            format_text("malloscope leaks %s, or malloscope report %s, tells more", word, word);
+            memory_format_text("malloscope leaks %s, or malloscope report %s, tells more", word, word);
         message_hint(hint);
     }
     if (failed && run->status) message_note("the program failed by itself, so its own status is passed on");

@@ -161,7 +161,7 @@ static void print_entries(const struct leak_report *report) {
 static void write_sum(struct json *json, const char *key, const struct figures *figures) {
     json_key(json, key);
     json_object(json);
-    contract_write_figures(json, figures);
+    machine_output_write_figures(json, figures);
     json_object_end(json);
 }
 
@@ -204,7 +204,7 @@ static void write_entry(struct json *json, const struct leak_report *report, con
     json_key_number(json, "growth_per_second", leak->growth);
     write_births(json, &leak->row->figures);
     json_key(json, "row");
-    contract_write_row(json, leak->row);
+    machine_output_write_row(json, leak->row);
     if (leak->row->largest) write_stack(json, report, leak->row->largest);
     json_object_end(json);
 }
@@ -215,7 +215,7 @@ static void print_json(const struct leak_report *report) {
     json_start(&json, stdout, true);
     json_object(&json);
     json_key(&json, "totals");
-    contract_write_totals(&json, report->loaded.model);
+    machine_output_write_totals(&json, report->loaded.model);
     write_sum(&json, "likely", &leaks->likely);
     write_sum(&json, "in_use", &leaks->in_use);
     write_sum(&json, "start_up", &leaks->start_up);

@@ -63,14 +63,14 @@ static void print_json(const struct report *report) {
     json_start(&json, stdout, true);
     json_object(&json);
     json_key(&json, "totals");
-    contract_write_totals(&json, report->loaded.model);
+    machine_output_write_totals(&json, report->loaded.model);
     json_key(&json, "health");
-    contract_write_health(&json, report->loaded.model);
+    machine_output_write_health(&json, report->loaded.model);
     json_key(&json, "heaps");
-    if (!contract_write_heaps(&json, report->loaded.model)) memory_is_short();
+    if (!machine_output_write_heaps(&json, report->loaded.model)) memory_is_short();
     json_key(&json, "rows");
     json_array(&json);
-    for (size_t i = 0; i < rows_shown(report); i++) contract_write_row(&json, &report->rows.rows[i]);
+    for (size_t i = 0; i < rows_shown(report); i++) machine_output_write_row(&json, &report->rows.rows[i]);
     json_array_end(&json);
     json_object_end(&json);
     putchar('\n');
@@ -78,15 +78,15 @@ static void print_json(const struct report *report) {
 
 static void print_csv(const struct report *report) {
     bool threads = report->by == BY_THREAD;
-    contract_write_csv_header(stdout, threads);
+    machine_output_write_csv_header(stdout, threads);
     for (size_t i = 0; i < rows_shown(report); i++)
-        contract_write_csv_row(stdout, &report->rows.rows[i], threads);
+        machine_output_write_csv_row(stdout, &report->rows.rows[i], threads);
 }
 
 /* The table */
 
 static char *bytes_cell(double bytes, bool narrow) {
-    return copy_text(narrow ? bytes_text_short(bytes).text : bytes_text(bytes).text);
+    return memory_copy_text(narrow ? bytes_text_short(bytes).text : bytes_text(bytes).text);
 }
 
 /* Rows of one site differ in heap and type, so these are left out last. */
@@ -112,13 +112,14 @@ static void add_stack_row(
     if (!exact) {
         bool any = figures->live_bytes.value > 0;
         double error = any ? estimate_error(figures->live_bytes) / figures->live_bytes.value : 0;
-        cells->cells[n++] = any ? format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : NULL;
+        cells->cells[n++] =
+            any ? memory_format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : NULL;
     }
     cells->cells[n++] = bytes_cell(figures->at_peak_bytes.value, narrow);
     cells->cells[n++] = bytes_cell(figures->total_bytes.value, narrow);
-    cells->cells[n++] = copy_text(count_text(figures->total_objects.value).text);
+    cells->cells[n++] = memory_copy_text(count_text(figures->total_objects.value).text);
     double all = figures->total_objects.value;
-    cells->cells[n++] = copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
+    cells->cells[n++] = memory_copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
     /* A column without any cell is not shown. */
     bool tells_heap = model_has_heaps(report->loaded.model) && report->by != BY_HEAP;
     cells->cells[n++] = tells_heap ? row_heap_text(row) : NULL;
@@ -130,7 +131,7 @@ static void add_stack_row(
 static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool narrow) {
     struct sheet_row *cells = sheet_add_row(sheet);
     cells->cells[0] = bytes_cell(row->figures.total_bytes.value, narrow);
-    cells->cells[1] = copy_text(count_text((double)row->figures.samples).text);
+    cells->cells[1] = memory_copy_text(count_text((double)row->figures.samples).text);
     cells->last = site_text(row->function, NULL, 0, NULL, true);
 }
 
@@ -195,11 +196,12 @@ static void print_for_people(const struct report *report) {
     if (report->by != BY_THREAD && !report->sort_given && report->sort != SORT_LIVE)
         summary_print_order(stdout, "the largest at the heap's peak first");
     if (report->filter && report->by != BY_THREAD) {
-        cleanup_text char *text = format_text("'%s' matches %s of %s live and %s of %s allocated in total",
-            report->filter, bytes_text(report->rows.sum.live_bytes.value).text,
-            bytes_text(model->totals.sum.live_bytes.value).text,
-            bytes_text(report->rows.sum.total_bytes.value).text,
-            bytes_text(model->totals.sum.total_bytes.value).text);
+        cleanup_text char *text =
+            memory_format_text("'%s' matches %s of %s live and %s of %s allocated in total", report->filter,
+                bytes_text(report->rows.sum.live_bytes.value).text,
+                bytes_text(model->totals.sum.live_bytes.value).text,
+                bytes_text(report->rows.sum.total_bytes.value).text,
+                bytes_text(model->totals.sum.total_bytes.value).text);
         summary_wrap(stdout, "filter:", text);
     }
     putchar('\n');

@@ -19,11 +19,11 @@ static void print_json(const struct model *model) {
     json_start(&json, stdout, true);
     json_object(&json);
     json_key(&json, "totals");
-    contract_write_totals(&json, model);
+    machine_output_write_totals(&json, model);
     json_key(&json, "health");
-    contract_write_health(&json, model);
+    machine_output_write_health(&json, model);
     json_key(&json, "heaps");
-    if (!contract_write_heaps(&json, model)) memory_is_short();
+    if (!machine_output_write_heaps(&json, model)) memory_is_short();
     json_object_end(&json);
     putchar('\n');
 }

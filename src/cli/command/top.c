@@ -109,7 +109,7 @@ static void show_progress(void *context, size_t done, size_t all) {
     double now = clock_now(CLOCK_MONOTONIC);
     if (!stdscr || !all || now - top->last_progress < 0.2) return;
     top->last_progress = now;
-    cleanup_text char *text = format_text("reading symbols: %zu %%", 100 * done / all);
+    cleanup_text char *text = memory_format_text("reading symbols: %zu %%", 100 * done / all);
     mvaddstr(LINES - 1, 0, text);
     clrtoeol();
     refresh();

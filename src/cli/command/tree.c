@@ -36,7 +36,7 @@ static const char examples[] = "  malloscope tree malloscope.server.4711.mscope\
 
 static char *figure_text(const struct tree *tree, double value) {
     bool objects = tree->sort == SORT_ALLOCS || tree->sort == SORT_TEMPORARY;
-    return copy_text(objects ? count_text(value).text : bytes_text(value).text);
+    return memory_copy_text(objects ? count_text(value).text : bytes_text(value).text);
 }
 
 static void print_figures(const struct tree *tree, double value) {

@@ -18,7 +18,7 @@
  * are named alike. What was added up belongs to no single one. */
 static char *default_name(char **sources, size_t count, const char *extension) {
     const char *source = count == 1 ? sources[0] : "malloscope.merged";
-    cleanup_text char *name = copy_text(source);
+    cleanup_text char *name = memory_copy_text(source);
     size_t length = strlen(name);
     while (length > 1 && name[length - 1] == '/') name[--length] = 0;
     const char *base = text_base_name(name);
@@ -27,7 +27,7 @@ static char *default_name(char **sources, size_t count, const char *extension) {
     if (base_length > strlen(ending) && strcmp(base + base_length - strlen(ending), ending) == 0)
         base_length -= strlen(ending);
     bool is_number = base_length && strspn(base, "0123456789") >= base_length;
-    return format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
+    return memory_format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
 }
 
 /* What is replaced may be the recording of a program that runs on: it must not become shorter. The program
@@ -63,7 +63,7 @@ static int write_file(const struct output_wishes *wishes, const struct format *f
     struct problem problem = {0};
     struct stat status = {0};
     bool is_regular = fstat(fileno(out), &status) == 0 && S_ISREG(status.st_mode);
-    if (is_regular) unfinished_begin(path);
+    if (is_regular) unfinished_file_begin(path);
     struct progress progress;
     progress_start(&progress, "writing");
     int r = format_write(format, input, out, &problem);
@@ -72,7 +72,7 @@ static int write_file(const struct output_wishes *wishes, const struct format *f
     if (fclose(out) != 0 && r == 0)
         r = problem_set(&problem, PROBLEM_FAILURE, "choose another place with -o", "cannot write '%s': %s",
             path, strerror(errno));
-    unfinished_end();
+    unfinished_file_end();
     if (r < 0) {
         if (is_regular) unlink(path);
         return message_problem(&problem);

@@ -47,7 +47,7 @@ static enum options_result wrong(const struct command_line *line, const char *fo
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    cleanup_text char *remedy = format_text("see 'malloscope %s --help'", line->name);
+    cleanup_text char *remedy = memory_format_text("see 'malloscope %s --help'", line->name);
     message_error(PROBLEM_USAGE, remedy, "%s", what);
     return OPTIONS_WRONG;
 }
@@ -55,9 +55,9 @@ static enum options_result wrong(const struct command_line *line, const char *fo
 /* Help */
 
 static char *list_choices(const struct option_rule *rule) {
-    char *list = copy_text("");
+    char *list = memory_copy_text("");
     for (size_t i = 0; rule->choices[i]; i++) {
-        char *longer = format_text("%s%s%s", list, i ? ", " : "", rule->choices[i]);
+        char *longer = memory_format_text("%s%s%s", list, i ? ", " : "", rule->choices[i]);
         free(list);
         list = longer;
     }
@@ -76,7 +76,7 @@ static void print_rule(const struct option_rule *rule, size_t width) {
     if (used >= COLUMN - 1) printf("\n%*s", COLUMN, "");
     text_print_wrapped(stdout, rule->help, COLUMN, width);
     if (rule->choices) {
-        cleanup_text char *list = list_choices(rule), *text = format_text("one of %s", list);
+        cleanup_text char *list = list_choices(rule), *text = memory_format_text("one of %s", list);
         printf("%*s", COLUMN, "");
         text_print_wrapped(stdout, text, COLUMN, width);
     }
@@ -180,14 +180,14 @@ static enum options_result take_environment(const struct command_line *line, str
     }
     const char *expected = store(rule, value);
     if (!expected) return OPTIONS_FINE;
-    cleanup_text char *shown = format_text("the environment variable %s", rule->environment);
+    cleanup_text char *shown = memory_format_text("the environment variable %s", rule->environment);
     return wrong_value(line, rule, shown, value, expected);
 }
 
 /* Parsing */
 
 static enum options_result unknown_option(const struct command_line *line, const char *name) {
-    const char **names = allocate((line->rule_count + 1) * sizeof *names);
+    const char **names = memory_allocate((line->rule_count + 1) * sizeof *names);
     for (size_t i = 0; i < line->rule_count; i++) names[i] = line->rules[i].name;
     names[line->rule_count] = "help";
     const char *near = nearest_spelling(name, names, line->rule_count + 1);
@@ -219,13 +219,13 @@ static enum options_result take_option(
 
 static enum options_result take_long(struct walk *walk, char *text) {
     char *equals = strchr(text, '=');
-    cleanup_text char *name = format_text("%.*s", (int)strcspn(text, "="), text);
+    cleanup_text char *name = memory_format_text("%.*s", (int)strcspn(text, "="), text);
     if (strcmp(name, "help") == 0) return give_help(walk->line);
     for (size_t i = 0; i < walk->line->rule_count; i++) {
         struct option_rule *rule = &walk->line->rules[i];
         if (strcmp(rule->name, name) != 0) continue;
         if (equals && option_is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
-        cleanup_text char *shown = format_text("--%s", name);
+        cleanup_text char *shown = memory_format_text("--%s", name);
         return take_option(walk, rule, shown, equals ? equals + 1 : NULL);
     }
     return unknown_option(walk->line, name);

@@ -11,15 +11,15 @@ static bool is_given(const char *text) {
     return text && *text;
 }
 
-int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem) {
-    struct dump_when when;
+int dump_options_prepare(struct dump_options *wishes, struct problem *problem) {
+    struct dump_schedule when;
     const char *bad;
     size_t length;
-    if (is_given(wishes->when) && !dump_when_read(wishes->when, &when, &bad, &length))
+    if (is_given(wishes->when) && !dump_schedule_read(wishes->when, &when, &bad, &length))
         return problem_set(problem, PROBLEM_USAGE,
             "use exit, a size such as 100M, a time such as 500ms, 10s, 5min or 1h; or several with commas",
             "--dump-at does not know '%.*s'", (int)length, bad);
-    int signal = is_given(wishes->signal) ? dump_signal_read(wishes->signal) : 1;
+    int signal = is_given(wishes->signal) ? dump_schedule_read_signal(wishes->signal) : 1;
     if (signal == 0)
         return problem_set(problem, PROBLEM_USAGE,
             "use a name such as USR2, or a number; 'kill -l' lists them", "'%s' is no signal",
@@ -31,10 +31,10 @@ int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem) {
     return wanted ? dump_pattern_prepare(wishes->pattern, &wishes->absolute, problem) : 0;
 }
 
-void dump_wishes_set_environment(const struct dump_wishes *wishes) {
+void dump_options_set_environment(const struct dump_options *wishes) {
     if (!wishes->absolute) return;
-    set_variable("MALLOSCOPE_DUMP", wishes->absolute);
-    set_variable("MALLOSCOPE_DUMP_FORMAT", dump_format_choices[wishes->format]);
-    if (is_given(wishes->when)) set_variable("MALLOSCOPE_DUMP_AT", wishes->when);
-    if (is_given(wishes->signal)) set_variable("MALLOSCOPE_SIGNAL", wishes->signal);
+    memory_set_variable("MALLOSCOPE_DUMP", wishes->absolute);
+    memory_set_variable("MALLOSCOPE_DUMP_FORMAT", dump_format_choices[wishes->format]);
+    if (is_given(wishes->when)) memory_set_variable("MALLOSCOPE_DUMP_AT", wishes->when);
+    if (is_given(wishes->signal)) memory_set_variable("MALLOSCOPE_SIGNAL", wishes->signal);
 }

@@ -4,7 +4,7 @@
 
 #include "base/problem.h"
 
-struct dump_wishes {
+struct dump_options {
     const char *pattern, *when, *signal; /* as given, NULL if not */
     int format;                          /* of dump_format_choices */
     char *absolute;                      /* the pattern; the caller frees it */
@@ -13,9 +13,9 @@ struct dump_wishes {
 extern const char *const dump_format_choices[];
 
 /* Checks them before the program starts. */
-int dump_wishes_prepare(struct dump_wishes *wishes, struct problem *problem);
+int dump_options_prepare(struct dump_options *wishes, struct problem *problem);
 
 /* In the child that becomes the program. */
-void dump_wishes_set_environment(const struct dump_wishes *wishes);
+void dump_options_set_environment(const struct dump_options *wishes);
 
 #endif

@@ -42,8 +42,9 @@ static void read_headers(Elf *elf, struct elf_facts *facts) {
         if (header.p_filesz < 2 || header.p_filesz > 4096) continue;
         Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
         free(facts->loader);
-        facts->loader =
-            data && data->d_buf ? format_text("%.*s", (int)data->d_size, (char *)data->d_buf) : copy_text("");
+        facts->loader = data && data->d_buf
+                            ? memory_format_text("%.*s", (int)data->d_size, (char *)data->d_buf)
+                            : memory_copy_text("");
     }
 }
 
@@ -60,7 +61,7 @@ static void read_needed(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, str
             facts->is_loader = true;
         for (size_t k = 0; entry.d_tag == DT_NEEDED && k < sizeof sanitizers / sizeof *sanitizers; k++)
             if (!facts->sanitizer && strncmp(name, sanitizers[k], strlen(sanitizers[k])) == 0)
-                facts->sanitizer = copy_text(name);
+                facts->sanitizer = memory_copy_text(name);
     }
 }
 
@@ -74,7 +75,7 @@ static void read_symbol(const char *name, const GElf_Sym *symbol, struct elf_fac
     if (strcmp(name, "malloc") == 0 && !is_global) facts->inner_allocator = "a hidden malloc";
     if (is_global && !facts->sanitizer &&
         (strcmp(name, "__asan_init") == 0 || strcmp(name, "__tsan_init") == 0))
-        facts->sanitizer = copy_text(name);
+        facts->sanitizer = memory_copy_text(name);
     for (size_t i = 0; i < sizeof inner_allocators / sizeof *inner_allocators; i++)
         if (strcmp(name, inner_allocators[i].symbol) == 0) facts->inner_allocator = inner_allocators[i].name;
 }

@@ -10,18 +10,18 @@
 static char *own_folder(void) {
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) return copy_text(".");
+    if (length <= 0) return memory_copy_text(".");
     path[length] = 0;
     char *slash = strrchr(path, '/');
     if (slash) *slash = 0;
-    return copy_text(path);
+    return memory_copy_text(path);
 }
 
 char *installed_find(const char *name, const char *const folders[]) {
     cleanup_text char *own = own_folder();
     for (; *folders; folders++) {
-        cleanup_text char *path = **folders == '/' ? format_text("%s/%s", *folders, name)
-                                                   : format_text("%s/%s/%s", own, *folders, name);
+        cleanup_text char *path = **folders == '/' ? memory_format_text("%s/%s", *folders, name)
+                                                   : memory_format_text("%s/%s/%s", own, *folders, name);
         if (access(path, R_OK) == 0) return realpath(path, NULL);
     }
     return NULL;

@@ -29,7 +29,7 @@ static void write_text(FILE *out, const char *raw) {
 static void write_lines(FILE *out, const char *text) {
     while (*text) {
         size_t length = strcspn(text, "\n");
-        cleanup_text char *line = format_text("%.*s", (int)length, text);
+        cleanup_text char *line = memory_format_text("%.*s", (int)length, text);
         write_text(out, line);
         fputc('\n', out);
         text += length + (text[length] == '\n');

@@ -57,7 +57,7 @@ static void give_back_signals(const struct dispositions *before) {
 static char **for_shell(const char *path, char **arguments) {
     size_t count = 0;
     while (arguments[count]) count++;
-    char **with_shell = allocate((count + 2) * sizeof *with_shell);
+    char **with_shell = memory_allocate((count + 2) * sizeof *with_shell);
     with_shell[0] = "/bin/sh";
     with_shell[1] = (char *)path;
     for (size_t i = 1; i < count; i++) with_shell[i + 1] = arguments[i];

@@ -37,17 +37,17 @@ static char *fixed_folder(const char *pattern) {
     size_t length = strcspn(pattern, "%");
     while (length > 0 && pattern[length - 1] != '/') length--;
     if (!strchr(pattern, '%')) length = (size_t)(strrchr(pattern, '/') - pattern) + 1;
-    return length > 1 ? format_text("%.*s", (int)(length - 1), pattern) : copy_text("/");
+    return length > 1 ? memory_format_text("%.*s", (int)(length - 1), pattern) : memory_copy_text("/");
 }
 
 static int check_folder(const struct purpose *purpose, const char *pattern, struct problem *problem) {
     cleanup_text char *folder = fixed_folder(pattern);
     struct stat status;
     cleanup_text char *make =
-        format_text("make it with mkdir -p, or choose another with %s", purpose->option);
-    cleanup_text char *move = format_text("choose another place with %s", purpose->option);
-    cleanup_text char *move_to =
-        format_text("choose another place with %s, for instance %s /tmp", purpose->option, purpose->option);
+        memory_format_text("make it with mkdir -p, or choose another with %s", purpose->option);
+    cleanup_text char *move = memory_format_text("choose another place with %s", purpose->option);
+    cleanup_text char *move_to = memory_format_text(
+        "choose another place with %s, for instance %s /tmp", purpose->option, purpose->option);
     const char *verb = purpose == &for_dumps ? "dump" : "record";
     if (stat(folder, &status) < 0) {
         int error = errno;
@@ -58,7 +58,7 @@ static int check_folder(const struct purpose *purpose, const char *pattern, stru
         return problem_set(
             problem, PROBLEM_MISSING, move, "cannot %s into '%s': it is not a folder", verb, folder);
     /* Rights, read-only mounts, quotas and file systems that hold no files: only an attempt tells. */
-    cleanup_text char *trial = format_text("%s/.malloscope.%d", folder, (int)getpid());
+    cleanup_text char *trial = memory_format_text("%s/.malloscope.%d", folder, (int)getpid());
     int fd = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST) {
         int error = errno;
@@ -86,17 +86,17 @@ static int check_file(const char *pattern, bool force, struct problem *problem) 
 }
 
 static char *make_absolute(const char *given) {
-    if (given[0] == '/') return copy_text(given);
+    if (given[0] == '/') return memory_copy_text(given);
     cleanup_text char *here = getcwd(NULL, 0);
     if (!here) return NULL;
     /* A percent sign in the name of the current folder stands for itself. */
-    char *escaped = allocate(2 * strlen(here) + 1), *out = escaped;
+    char *escaped = memory_allocate(2 * strlen(here) + 1), *out = escaped;
     for (const char *p = here; *p; p++) {
         if (*p == '%') *out++ = '%';
         *out++ = *p;
     }
     *out = 0;
-    char *absolute = format_text("%s/%s", strcmp(escaped, "/") == 0 ? "" : escaped, given);
+    char *absolute = memory_format_text("%s/%s", strcmp(escaped, "/") == 0 ? "" : escaped, given);
     free(escaped);
     return absolute;
 }
@@ -107,24 +107,24 @@ static int prepare(
     cleanup_text char *name = NULL;
     size_t length = given ? strlen(given) : 0;
     if (length == 0)
-        name = copy_text(purpose->default_name);
+        name = memory_copy_text(purpose->default_name);
     else if (given[length - 1] == '/')
-        name = format_text("%s%s", given, purpose->default_name);
+        name = memory_format_text("%s%s", given, purpose->default_name);
     else if (!strchr(given, '%') && stat(given, &status) == 0 && S_ISDIR(status.st_mode))
-        name = format_text("%s/%s", given, purpose->default_name);
+        name = memory_format_text("%s/%s", given, purpose->default_name);
     else
-        name = copy_text(given);
+        name = memory_copy_text(given);
     char *pattern = make_absolute(name);
     if (!pattern) {
         int error = errno;
-        cleanup_text char *advice =
-            format_text("give an absolute path with %s, or change to a folder that exists", purpose->option);
+        cleanup_text char *advice = memory_format_text(
+            "give an absolute path with %s, or change to a folder that exists", purpose->option);
         return problem_set(
             problem, PROBLEM_FAILURE, advice, "the current folder cannot be named: %s", strerror(error));
     }
     int r = check_percents(purpose, pattern, problem);
     if (r == 0 && strlen(pattern) > PATH_MAX - 64) {
-        cleanup_text char *advice = format_text("choose a shorter one with %s", purpose->option);
+        cleanup_text char *advice = memory_format_text("choose a shorter one with %s", purpose->option);
         r = problem_set(problem, PROBLEM_FAILURE, advice, "the name of %s is too long", purpose->files);
     }
     if (r == 0) r = check_folder(purpose, pattern, problem);
@@ -159,7 +159,7 @@ static char *glob_of(const char *pattern, bool with_suffix) {
     size_t length = strlen(pattern), ending = strlen(ENDING);
     bool has_ending = length > ending && strcmp(pattern + length - ending, ENDING) == 0;
     size_t suffix_at = has_ending ? length - ending : length;
-    char *result = allocate(2 * length + 3), *out = result;
+    char *result = memory_allocate(2 * length + 3), *out = result;
     for (size_t i = 0; i <= length; i++) {
         if (with_suffix && i == suffix_at) out = stpcpy(out, ".*");
         if (i == length) break;
@@ -193,8 +193,8 @@ static bool read_candidate(const char *path, uint64_t start, struct candidate *r
     if (length != (ssize_t)sizeof header || memcmp(header.magic, RECORDING_MAGIC, sizeof header.magic) != 0)
         return false;
     if (header.start_realtime < start || header.flags & RECORDING_SNAPSHOT) return false;
-    *ret_candidate =
-        (struct candidate){copy_text(path), header.pid, header.parent_pid, header.start_realtime, false};
+    *ret_candidate = (struct candidate){
+        memory_copy_text(path), header.pid, header.parent_pid, header.start_realtime, false};
     return true;
 }
 
@@ -212,7 +212,7 @@ static size_t collect(const char *pattern, uint64_t start, struct candidate **re
             twice = twice || strcmp(candidates[k].path, found.gl_pathv[i]) == 0;
         struct candidate candidate;
         if (twice || !read_candidate(found.gl_pathv[i], start, &candidate)) continue;
-        candidates = reallocate(candidates, (count + 1) * sizeof *candidates);
+        candidates = memory_reallocate(candidates, (count + 1) * sizeof *candidates);
         candidates[count++] = candidate;
     }
     globfree(&found);
@@ -253,7 +253,7 @@ void run_recordings_find(
     for (size_t i = 0; i < count; i++)
         if (i != main && candidates[i].pid == root && strcmp(candidates[i].path, pattern) == 0)
             exchange_names(&candidates[i], &candidates[main]);
-    struct run_recordings recordings = {.children = allocate((count + 1) * sizeof(char *))};
+    struct run_recordings recordings = {.children = memory_allocate((count + 1) * sizeof(char *))};
     for (size_t i = 0; i < count; i++) {
         if (i == main)
             recordings.main = candidates[i].path;

@@ -53,14 +53,14 @@ int program_find(const char *command, char **ret_path, struct problem *problem) 
     if (strchr(command, '/')) {
         int error = executable(command);
         if (error) return cannot_run(command, error, problem);
-        *ret_path = copy_text(command);
+        *ret_path = memory_copy_text(command);
         return 0;
     }
     const char *path = getenv("PATH");
-    cleanup_text char *folders = copy_text(path ? path : "/usr/bin:/bin");
+    cleanup_text char *folders = memory_copy_text(path ? path : "/usr/bin:/bin");
     int failure = ENOENT;
     for (char *rest = folders, *folder; (folder = strsep(&rest, ":"));) {
-        char *candidate = format_text("%s/%s", *folder ? folder : ".", command);
+        char *candidate = memory_format_text("%s/%s", *folder ? folder : ".", command);
         int error = executable(candidate);
         if (!error) {
             *ret_path = candidate;
@@ -161,10 +161,10 @@ static int check_elf(const char *path, int fd, char **ret_warning, struct proble
     if (r == 0) r = check_rights(path, problem);
     if (r == 0) r = check_allocator(path, &facts, problem);
     if (r == 0 && facts.inner_allocator && !*ret_warning)
-        *ret_warning =
-            format_text("'%s' has an allocator of its own inside (%s): what goes through it is not seen, "
-                        "only what goes through malloc is",
-                path, facts.inner_allocator);
+        *ret_warning = memory_format_text(
+            "'%s' has an allocator of its own inside (%s): what goes through it is not seen, "
+            "only what goes through malloc is",
+            path, facts.inner_allocator);
     elf_facts_free(&facts);
     return r;
 }
@@ -173,9 +173,9 @@ static int check_elf(const char *path, int fd, char **ret_warning, struct proble
 
 /* "/usr/bin/env [-S] [-opt] [A=B] program": the program that env will look up, or NULL. */
 static char *program_of_env(const char *argument) {
-    cleanup_text char *words = copy_text(argument);
+    cleanup_text char *words = memory_copy_text(argument);
     for (char *rest = words, *word; (word = strtok_r(rest, " \t", &rest));)
-        if (word[0] != '-' && !strchr(word, '=')) return copy_text(word);
+        if (word[0] != '-' && !strchr(word, '=')) return memory_copy_text(word);
     return NULL;
 }
 

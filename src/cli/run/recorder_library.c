@@ -30,7 +30,7 @@ static const char *const folders[] = {
 static int private_folder(char **ret_folder, struct problem *problem) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     bool usable = runtime && runtime[0] == '/' && !strpbrk(runtime, SEPARATORS) && access(runtime, W_OK) == 0;
-    char *folder = format_text("%s/malloscope-%u", usable ? runtime : "/tmp", (unsigned)getuid());
+    char *folder = memory_format_text("%s/malloscope-%u", usable ? runtime : "/tmp", (unsigned)getuid());
     struct stat status;
     if (mkdir(folder, 0700) < 0 && errno != EEXIST) {
         int error = errno;
@@ -59,12 +59,12 @@ static int link_without_separators(const char *library, char **ret_path, struct 
     if (r < 0) return r;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *p = library; *p; p++) hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-    char *link = format_text("%s/libmalloscope-%016llx.so", folder, (unsigned long long)hash);
+    char *link = memory_format_text("%s/libmalloscope-%016llx.so", folder, (unsigned long long)hash);
     char target[PATH_MAX] = "";
     ssize_t length = readlink(link, target, sizeof target - 1);
     if (length >= 0) target[length] = 0;
     if (strcmp(target, library) != 0) {
-        cleanup_text char *fresh = format_text("%s.%d", link, (int)getpid());
+        cleanup_text char *fresh = memory_format_text("%s.%d", link, (int)getpid());
         unlink(fresh);
         if (symlink(library, fresh) < 0 || rename(fresh, link) < 0) {
             int error = errno;
@@ -80,7 +80,7 @@ static int link_without_separators(const char *library, char **ret_path, struct 
     return 0;
 }
 
-int library_find(char **ret_path, struct problem *problem) {
+int recorder_library_find(char **ret_path, struct problem *problem) {
     const char *given = getenv("MALLOSCOPE_LIBRARY");
     char *path = NULL;
     if (given && *given) {
@@ -109,15 +109,15 @@ int library_find(char **ret_path, struct problem *problem) {
     return r;
 }
 
-char *library_preload_value(const char *library, const char *existing) {
-    if (!existing || !*existing) return copy_text(library);
+char *recorder_library_preload_value(const char *library, const char *existing) {
+    if (!existing || !*existing) return memory_copy_text(library);
     /* Already there when a recorded program starts `malloscope run` itself. */
     size_t length = strlen(library);
     for (const char *p = existing; *p;) {
         size_t part = strcspn(p, SEPARATORS);
-        if (part == length && strncmp(p, library, length) == 0) return copy_text(existing);
+        if (part == length && strncmp(p, library, length) == 0) return memory_copy_text(existing);
         p += part;
         p += strspn(p, SEPARATORS);
     }
-    return format_text("%s:%s", library, existing);
+    return memory_format_text("%s:%s", library, existing);
 }

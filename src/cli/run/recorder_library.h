@@ -8,9 +8,9 @@
  * beside its bin folder, or where it was configured to be installed. LD_PRELOAD separates paths by blanks and
  * colons and knows no quoting, so a path that holds one is replaced by a symbolic link to it. The caller
  * frees `*ret_path`. */
-int library_find(char **ret_path, struct problem *problem);
+int recorder_library_find(char **ret_path, struct problem *problem);
 
 /* The value of LD_PRELOAD with the library first and what was there behind it. The caller frees it. */
-char *library_preload_value(const char *library, const char *existing);
+char *recorder_library_preload_value(const char *library, const char *existing);
 
 #endif

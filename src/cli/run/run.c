@@ -30,7 +30,7 @@ struct run {
     char *program;
     char *pattern; /* absolute */
     char *library;
-    struct dump_wishes dumps;
+    struct dump_options dumps;
     struct gates gates;
     const struct run_judge *judge; /* of the gates, if there are any */
 };
@@ -67,25 +67,25 @@ static const char examples[] = "  malloscope run -- ./server --port 8080\n"
 static void set_number(const char *name, uint64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    set_variable(name, text);
+    memory_set_variable(name, text);
 }
 
 #define ROOT "MALLOSCOPE_ROOT=" /* the program's pid follows */
 static char root[sizeof ROOT + PID_TEXT_SIZE] = ROOT;
 
 static void set_environment(const struct run *run) {
-    cleanup_text char *preload = library_preload_value(run->library, getenv("LD_PRELOAD"));
-    set_variable("LD_PRELOAD", preload);
-    set_variable("MALLOSCOPE_OUTPUT", run->pattern);
-    set_variable("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0");
-    set_variable("MALLOSCOPE_FORCE", run->force ? "1" : "0");
+    cleanup_text char *preload = recorder_library_preload_value(run->library, getenv("LD_PRELOAD"));
+    memory_set_variable("LD_PRELOAD", preload);
+    memory_set_variable("MALLOSCOPE_OUTPUT", run->pattern);
+    memory_set_variable("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0");
+    memory_set_variable("MALLOSCOPE_FORCE", run->force ? "1" : "0");
     if (run->rate) set_number("MALLOSCOPE_RATE", run->rate);
     if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
-    set_variable("MALLOSCOPE_STACKS", stack_choices[run->stacks]);
-    if (run->thread_frames) set_variable("MALLOSCOPE_THREAD_FRAMES", "1");
-    if (run->python_objects) set_variable("MALLOSCOPE_PYTHON_OBJECTS", "1");
+    memory_set_variable("MALLOSCOPE_STACKS", stack_choices[run->stacks]);
+    if (run->thread_frames) memory_set_variable("MALLOSCOPE_THREAD_FRAMES", "1");
+    if (run->python_objects) memory_set_variable("MALLOSCOPE_PYTHON_OBJECTS", "1");
     if (run->size_max) set_number("MALLOSCOPE_MAX_SIZE", run->size_max);
-    dump_wishes_set_environment(&run->dumps);
+    dump_options_set_environment(&run->dumps);
     if (putenv(root) != 0) memory_is_short();
 }
 
@@ -104,7 +104,7 @@ static void print_summary(const struct run_recordings *recordings, int status, d
     cleanup_text char *more = NULL;
     if (recordings->child_count) {
         cleanup_text char *first = outcome_path(recordings->children[0]);
-        more = format_text("and %zu more recording%s of programs it started or became, such as %s",
+        more = memory_format_text("and %zu more recording%s of programs it started or became, such as %s",
             recordings->child_count, recordings->child_count == 1 ? "" : "s", first);
     }
     outcome_print(recordings->main, seconds, more);
@@ -180,7 +180,8 @@ static int prepare(struct run *run) {
     if (program_find(run->arguments[0], &run->program, &problem) < 0 ||
         program_check(run->program, &warning, &problem) < 0 ||
         output_pattern_prepare(run->output, run->force, &run->pattern, &problem) < 0 ||
-        dump_wishes_prepare(&run->dumps, &problem) < 0 || library_find(&run->library, &problem) < 0 ||
+        dump_options_prepare(&run->dumps, &problem) < 0 ||
+        recorder_library_find(&run->library, &problem) < 0 ||
         (gates_are_set(&run->gates) && run->judge->prepare(&run->gates, &problem) < 0))
         return message_problem(&problem);
     if (warning && !run->quiet) message_note("%s", warning);
@@ -258,7 +259,7 @@ int run_and_record(int argc, char **argv, const struct run_judge *judge) {
     int code = check_options(&run, &rules[3]);
     if (code) return code;
     if (gates_are_set(&run.gates) && !judge) return RUN_NEEDS_JUDGE;
-    run.arguments = allocate((line.argument_count + 1) * sizeof *run.arguments);
+    run.arguments = memory_allocate((line.argument_count + 1) * sizeof *run.arguments);
     memcpy(run.arguments, line.arguments, line.argument_count * sizeof *run.arguments);
 
     code = prepare(&run);

@@ -41,17 +41,19 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
         if (!(tally->nameless[i] > LARGE_SHARE * whole)) continue;
         const char *path = tally->model->modules[i].path;
         char **list = comes_from_a_package(path) ? &packaged : &own;
-        char *longer = format_text("%s%s%s", *list ? *list : "", *list ? ", " : "", text_base_name(path));
+        char *longer =
+            memory_format_text("%s%s%s", *list ? *list : "", *list ? ", " : "", text_base_name(path));
         free(*list);
         *list = longer;
     }
     if (packaged) {
-        cleanup_text char *text = format_text("no symbols for %s: install %s, or set DEBUGINFOD_URLS",
+        cleanup_text char *text = memory_format_text("no symbols for %s: install %s, or set DEBUGINFOD_URLS",
             packaged, strchr(packaged, ',') ? "their -dbgsym packages" : "its -dbgsym package");
         summary_wrap(out, "note:", text);
     }
     if (own) {
-        cleanup_text char *text = format_text("no symbols for %s: build with -g, and do not strip", own);
+        cleanup_text char *text =
+            memory_format_text("no symbols for %s: build with -g, and do not strip", own);
         summary_wrap(out, "note:", text);
     }
     if (tally->generated > LARGE_SHARE * whole)
@@ -113,7 +115,8 @@ static void advise_python(FILE *out, const struct tally *tally) {
 
 void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
     const struct model *model = loaded->model;
-    struct tally tally = {.model = model, .nameless = allocate((model->module_count + 1) * sizeof(double))};
+    struct tally tally = {
+        .model = model, .nameless = memory_allocate((model->module_count + 1) * sizeof(double))};
     struct source_frames frames = {0};
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];

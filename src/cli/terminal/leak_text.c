@@ -21,26 +21,26 @@ static const char *noun(const struct leak_scene *scene) {
 static char *freed_text(const struct leak *leak, const struct leak_scene *scene) {
     const struct figures *figures = &leak->row->figures;
     uint64_t live = figures->live_samples;
-    if (leak->never_freed && scene->exact) return copy_text("nothing from here was ever freed");
+    if (leak->never_freed && scene->exact) return memory_copy_text("nothing from here was ever freed");
     if (leak->never_freed)
-        return format_text(
+        return memory_format_text(
             "none of the %s from here was ever freed", counted_text((double)figures->samples, "sample").text);
     struct unit_text freed = counted_text(figures->freed_objects, "object");
     cleanup_text char *exceptions = leak->freed_later > 0
-                                        ? format_text("all but %s", count_text(leak->freed_later).text)
-                                        : copy_text("any");
+                                        ? memory_format_text("all but %s", count_text(leak->freed_later).text)
+                                        : memory_copy_text("any");
     cleanup_text char *these =
-        live == 1 ? copy_text("it is")
+        live == 1 ? memory_copy_text("it is")
         : leak->outliving >= live
-            ? copy_text("all are")
-            : format_text("%s of %s %s", count_text((double)leak->outliving).text,
+            ? memory_copy_text("all are")
+            : memory_format_text("%s of %s %s", count_text((double)leak->outliving).text,
                   counted_text((double)live, noun(scene)).text, leak->outliving == 1 ? "is" : "are");
-    return format_text("%s older than %s of the %s freed here became", these, exceptions, freed.text);
+    return memory_format_text("%s older than %s of the %s freed here became", these, exceptions, freed.text);
 }
 
 static char *growing_text(const struct leak *leak, const struct leak_scene *scene) {
     cleanup_text char *freed = freed_text(leak, scene);
-    return format_text(
+    return memory_format_text(
         "it grows: %u of %d parts of the run have left something behind, lately about %s/s; %s", leak->parts,
         BIRTH_PARTS, bytes_text(leak->growth).text, freed);
 }
@@ -48,23 +48,24 @@ static char *growing_text(const struct leak *leak, const struct leak_scene *scen
 static char *never_freed_text(const struct leak *leak, const struct leak_scene *scene) {
     const struct figures *figures = &leak->row->figures;
     cleanup_text char *freed = freed_text(leak, scene);
-    if (!figures->live_samples) return copy_text(freed);
+    if (!figures->live_samples) return memory_copy_text(freed);
     int first = 0, last = BIRTH_PARTS - 1;
     while (first < last && !figures->births[first]) first++;
     while (last > first && !figures->births[last]) last--;
     if (figures->live_samples == 1)
-        return format_text("%s; allocated %d%% through the run", freed,
+        return memory_format_text("%s; allocated %d%% through the run", freed,
             (int)(100.0 * 1e-9 * (double)figures->oldest / (scene->duration > 0 ? scene->duration : 1)));
-    if (first == BIRTH_PARTS - 1) return format_text("%s; all came at the end of the run", freed);
-    return format_text("%s; all came in part%s %d%s%.0d of %d of the run", freed, first == last ? "" : "s",
-        first + 1, first == last ? "" : " to ", first == last ? 0 : last + 1, BIRTH_PARTS);
+    if (first == BIRTH_PARTS - 1) return memory_format_text("%s; all came at the end of the run", freed);
+    return memory_format_text("%s; all came in part%s %d%s%.0d of %d of the run", freed,
+        first == last ? "" : "s", first + 1, first == last ? "" : " to ", first == last ? 0 : last + 1,
+        BIRTH_PARTS);
 }
 
 static char *in_use_text(const struct leak *leak, const struct leak_scene *scene) {
     const struct figures *figures = &leak->row->figures;
     if (!scene->has_exited && figures->births[BIRTH_PARTS - 1] == figures->live_samples)
-        return copy_text("allocated lately, too young to tell");
-    return format_text("not older than the %s freed here became: a cache, or work under way",
+        return memory_copy_text("allocated lately, too young to tell");
+    return memory_format_text("not older than the %s freed here became: a cache, or work under way",
         counted_text(figures->freed_objects, "object").text);
 }
 
@@ -79,9 +80,9 @@ char *leak_why(const struct leak *leak, const struct leak_scene *scene) {
     case LEAK_IN_USE:
         return in_use_text(leak, scene);
     case LEAK_START_UP:
-        if (leak->inherited) return copy_text("taken over from the process that forked this one");
-        return format_text("allocated in the first %s of the run, and no more since",
+        if (leak->inherited) return memory_copy_text("taken over from the process that forked this one");
+        return memory_format_text("allocated in the first %s of the run, and no more since",
             seconds_text(scene->duration / BIRTH_PARTS).text);
     }
-    return copy_text("");
+    return memory_copy_text("");
 }

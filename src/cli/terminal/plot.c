@@ -71,12 +71,12 @@ static void choose_times(struct axes *axes, double span) {
 }
 
 static char *time_label(double seconds, double span) {
-    if (span < 1e-3) return format_text("%g %s", round(seconds * 1e6), glyphs()->micro);
-    if (span < 1) return format_text("%g ms", round(seconds * 1e6) / 1e3);
-    if (span < 180) return format_text("%g s", round(seconds * 1e3) / 1e3);
-    if (span < 3 * 3600) return format_text("%g min", round(seconds / 0.6) / 100);
-    if (span < 4 * 86400) return format_text("%g h", round(seconds / 36) / 100);
-    return format_text("%g d", round(seconds / 864) / 100);
+    if (span < 1e-3) return memory_format_text("%g %s", round(seconds * 1e6), glyphs()->micro);
+    if (span < 1) return memory_format_text("%g ms", round(seconds * 1e6) / 1e3);
+    if (span < 180) return memory_format_text("%g s", round(seconds * 1e3) / 1e3);
+    if (span < 3 * 3600) return memory_format_text("%g min", round(seconds / 0.6) / 100);
+    if (span < 4 * 86400) return memory_format_text("%g h", round(seconds / 36) / 100);
+    return memory_format_text("%g d", round(seconds / 864) / 100);
 }
 
 static size_t column_of(const struct axes *axes, double span, double seconds) {
@@ -89,8 +89,8 @@ static size_t column_of(const struct axes *axes, double span, double seconds) {
 static void print_peak(FILE *out, const struct plot *plot, const struct axes *axes) {
     bool unicode = glyphs()->unicode;
     size_t column = LABEL_WIDTH + 1 + column_of(axes, plot->span, plot->peak_seconds);
-    cleanup_text char *words =
-        format_text("peak %s at %s", bytes_text(plot->peak).text, seconds_text(plot->peak_seconds).text);
+    cleanup_text char *words = memory_format_text(
+        "peak %s at %s", bytes_text(plot->peak).text, seconds_text(plot->peak_seconds).text);
     const char *mark = unicode ? "▼" : "v";
     size_t length = text_width(words) + 2;
     if (column + length <= LABEL_WIDTH + 1 + axes->columns)
@@ -106,7 +106,8 @@ static void print_rows(FILE *out, const struct axes *axes, const double *values)
         bool labelled = (row + 1) % axes->size_rows == 0;
         /* NOLINTNEXTLINE(bugprone-integer-division): which line of the scale it is. */
         double size = axes->size_step * (double)((row + 1) / axes->size_rows);
-        cleanup_text char *label = labelled ? format_text("%s ", bytes_text(size).text) : copy_text("");
+        cleanup_text char *label =
+            labelled ? memory_format_text("%s ", bytes_text(size).text) : memory_copy_text("");
         fprintf(out, "%*s%s", LABEL_WIDTH, label,
             glyphs()->unicode ? (labelled ? "┤" : "│")
             : labelled        ? "+"
@@ -148,7 +149,7 @@ void plot_print(FILE *out, const struct plot *plot, size_t width, size_t height)
     struct axes axes = {.columns = width - LABEL_WIDTH - 1};
     choose_sizes(&axes, plot->peak, height - AROUND);
     choose_times(&axes, plot->span);
-    double *values = allocate(axes.columns * sizeof *values);
+    double *values = memory_allocate(axes.columns * sizeof *values);
     double per_column = plot->span / (double)axes.columns;
     for (size_t i = 0; i < axes.columns; i++)
         values[i] = plot_most(plot, (double)i * per_column, (double)(i + 1) * per_column);

@@ -25,7 +25,7 @@ void sheet_add_word_column(struct sheet *sheet, const char *title, int rank) {
 struct sheet_row *sheet_add_row(struct sheet *sheet) {
     if (sheet->row_count == sheet->row_capacity) {
         sheet->row_capacity = sheet->row_capacity ? 2 * sheet->row_capacity : 32;
-        sheet->rows = reallocate(sheet->rows, sheet->row_capacity * sizeof *sheet->rows);
+        sheet->rows = memory_reallocate(sheet->rows, sheet->row_capacity * sizeof *sheet->rows);
     }
     struct sheet_row *row = &sheet->rows[sheet->row_count++];
     *row = (struct sheet_row){0};
@@ -82,7 +82,7 @@ void sheet_fit(struct sheet *sheet) {
 }
 
 static void print_cell(const struct sheet_column *column, const char *text) {
-    cleanup_text char *shown = column->of_words ? text_shorten(text, column->width) : copy_text(text);
+    cleanup_text char *shown = column->of_words ? text_shorten(text, column->width) : memory_copy_text(text);
     size_t width = text_width(shown);
     int blanks = (int)(column->width > width ? column->width - width : 0);
     printf("%*s%s%*s", column->of_words ? 0 : blanks, "", shown, GAP + (column->of_words ? blanks : 0), "");
@@ -92,8 +92,8 @@ void sheet_print_titles(const struct sheet *sheet) {
     fputs(sheet->terminal.bold, stdout);
     for (size_t i = 0; i < sheet->column_count; i++)
         if (!sheet->columns[i].hidden) print_cell(&sheet->columns[i], sheet->columns[i].title);
-    cleanup_text char *title =
-        sheet->last_width ? text_shorten(sheet->last_title, sheet->last_width) : copy_text(sheet->last_title);
+    cleanup_text char *title = sheet->last_width ? text_shorten(sheet->last_title, sheet->last_width)
+                                                 : memory_copy_text(sheet->last_title);
     printf("%s%s\n", title, sheet->terminal.plain);
 }
 
@@ -124,13 +124,14 @@ char *place_text_fit(struct place_text text, size_t width, const struct terminal
         size_t room = name_width + GAP < width ? width - name_width - GAP : 0;
         if (room >= NAME_LEAST) {
             cleanup_text char *cut = text_shorten(place, room);
-            return format_text("%s  %s%s%s", text.name, terminal->dim, cut, terminal->plain);
+            return memory_format_text("%s  %s%s%s", text.name, terminal->dim, cut, terminal->plain);
         }
         place = NULL;
         place_width = 0;
     }
     cleanup_text char *name = text_shorten(text.name, width - place_width);
-    return place ? format_text("%s  %s%s%s", name, terminal->dim, place, terminal->plain) : copy_text(name);
+    return place ? memory_format_text("%s  %s%s%s", name, terminal->dim, place, terminal->plain)
+                 : memory_copy_text(name);
 }
 
 void place_text_print(struct place_text text, size_t width, const struct terminal *terminal) {

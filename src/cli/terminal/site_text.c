@@ -29,9 +29,9 @@ static bool says_module(const char *function, const char *module) {
 struct place_text site_text(const char *function, const char *file, int line, const char *module, bool full) {
     struct place_text text = {0};
     file = from_here(file);
-    cleanup_text char *raw_place = file && line > 0 ? format_text("%s:%d", file, line)
-                                   : file           ? copy_text(file)
-                                   : module         ? copy_text(text_base_name(module))
+    cleanup_text char *raw_place = file && line > 0 ? memory_format_text("%s:%d", file, line)
+                                   : file           ? memory_copy_text(file)
+                                   : module         ? memory_copy_text(text_base_name(module))
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);
@@ -55,7 +55,7 @@ struct frame_text *frame_texts_make(const struct loaded *loaded, const struct mo
     struct source_frames frames = {0};
     *ret_count = 0;
     if (!source_frames_expand_labelled(&frames, loaded->model, loaded->resolver, stack)) memory_is_short();
-    struct frame_text *texts = allocate(frames.count * sizeof *texts);
+    struct frame_text *texts = memory_allocate(frames.count * sizeof *texts);
     size_t site = source_frames_site(&frames, style->raw_site);
     for (size_t i = 0, next; i < frames.count; i = next) {
         const struct source_frame *frame = &frames.frames[i];
@@ -81,8 +81,8 @@ void stack_print(const struct loaded *loaded, const struct model_stack *stack,
     struct frame_text *frames = frame_texts_make(loaded, stack, style, &count);
     for (size_t i = 0; i < count; i++) {
         cleanup_text char *times = frames[i].repeats > 1
-                                       ? format_text("  %s %zu", glyphs()->times, frames[i].repeats)
-                                       : copy_text("");
+                                       ? memory_format_text("  %s %zu", glyphs()->times, frames[i].repeats)
+                                       : memory_copy_text("");
         size_t used = strlen(style->indent) + text_width(times), width = terminal->width;
         fputs(style->indent, stdout);
         place_text_print(frames[i].text, !width ? 0 : width > used + 8 ? width - used : 8, terminal);

@@ -22,7 +22,7 @@ void pieces_add(struct pieces *pieces, const char *format, ...) {
     cleanup_text char *clean = text_clean(raw);
     free(raw);
     size_t room = pieces->width > strlen(pieces->indent) + 8 ? pieces->width - strlen(pieces->indent) : 8;
-    cleanup_text char *text = pieces->width ? text_shorten(clean, room) : copy_text(clean);
+    cleanup_text char *text = pieces->width ? text_shorten(clean, room) : memory_copy_text(clean);
     size_t width = text_width(text);
     const char *separator = pieces->used ? glyphs()->dot : "";
     size_t needed = width + (pieces->used ? 3 : strlen(pieces->indent));
@@ -141,8 +141,8 @@ enum view_sort summary_default_sort(const struct model *model) {
 
 void summary_print_order(FILE *out, const char *what) {
     cleanup_text char *text =
-        format_text("nearly nothing was live at the end, so this shows %s; '--sort live' "
-                    "shows what was",
+        memory_format_text("nearly nothing was live at the end, so this shows %s; '--sort live' "
+                           "shows what was",
             what);
     summary_wrap(out, "note:", text);
 }
@@ -157,11 +157,11 @@ static void print_title(FILE *out, const struct model *model, const struct termi
     const struct model_process *process = &model->processes[0];
     const char *command =
         process->command_line && *process->command_line ? process->command_line : process->executable;
-    cleanup_text char *about = format_text(
+    cleanup_text char *about = memory_format_text(
         "  (pid %d, %s %s)", process->pid, state_text(process), seconds_text(process->duration).text);
     cleanup_text char *clean = text_clean(command ? command : "?");
     size_t room = terminal->width > text_width(about) + 8 ? terminal->width - text_width(about) : 8;
-    cleanup_text char *title = terminal->width ? text_shorten(clean, room) : copy_text(clean);
+    cleanup_text char *title = terminal->width ? text_shorten(clean, room) : memory_copy_text(clean);
     fprintf(out, "%s%s%s%s\n", terminal->bold, title, terminal->plain, about);
 }
 
@@ -228,8 +228,8 @@ void summary_print(FILE *out, const struct model *model) {
 }
 
 static char *estimate_text(struct estimate estimate) {
-    if (estimate_error(estimate) <= 0) return copy_text(bytes_text(estimate.value).text);
-    return format_text("%s %s %s", bytes_text(estimate.value).text, glyphs()->plus_minus,
+    if (estimate_error(estimate) <= 0) return memory_copy_text(bytes_text(estimate.value).text);
+    return memory_format_text("%s %s %s", bytes_text(estimate.value).text, glyphs()->plus_minus,
         bytes_text(estimate_error(estimate)).text);
 }
 
@@ -246,8 +246,8 @@ void summary_print_heaps(FILE *out, const struct model *model) {
         cleanup_text char *name = text_clean(heaps[i].name);
         cleanup_text char *live = estimate_text(figures->live_bytes);
         cleanup_text char *total = estimate_text(figures->total_bytes);
-        cleanup_text char *rate = heaps[i].rate == 1 ? copy_text("exact")
-                                                     : format_text("one sample every %s on average",
+        cleanup_text char *rate = heaps[i].rate == 1 ? memory_copy_text("exact")
+                                                     : memory_format_text("one sample every %s on average",
                                                            bytes_text((double)heaps[i].rate).text);
         fprintf(out, "  %s%*s  %s live in %s, total %s in %s, %s\n", name, (int)(widest - text_width(name)),
             "", live, counted_text(figures->live_objects.value, "object").text, total,
@@ -301,11 +301,11 @@ static void note_incomplete(FILE *out, const struct model *model) {
         share = lost / (lost + (double)totals->sum.samples);
     else if (model->exact && totals->exact_total_bytes > 0 && !model_has_heaps(model))
         share = 1 - totals->sum.total_bytes.value / totals->exact_total_bytes;
-    cleanup_text char *amount = share > 0 ? format_text("%s of the %s are", percent_text(share).text,
+    cleanup_text char *amount = share > 0 ? memory_format_text("%s of the %s are", percent_text(share).text,
                                                 model->exact ? "bytes allocated" : "samples")
-                                          : copy_text("allocations are");
+                                          : memory_copy_text("allocations are");
     cleanup_text char *text =
-        format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
+        memory_format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
     summary_wrap(out, "INCOMPLETE:", text);
 }
 
@@ -332,16 +332,16 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
     uint64_t samples = live_alone ? sum->live_samples : sum->samples;
     if (samples == 0) {
         cleanup_text char *amount = model->totals.exact_is_complete
-                                        ? format_text(", as the program allocated only %s",
+                                        ? memory_format_text(", as the program allocated only %s",
                                               bytes_text(model->totals.exact_total_bytes).text)
-                                        : copy_text("");
-        cleanup_text char *text = format_text("nothing was sampled%s; '%s' would show it", amount,
+                                        : memory_copy_text("");
+        cleanup_text char *text = memory_format_text("nothing was sampled%s; '%s' would show it", amount,
             model->totals.exact_is_complete ? option : "--exact");
         summary_wrap(out, "note:", text);
         return;
     }
     cleanup_text char *text =
-        format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
+        memory_format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
             live_alone ? "the live figures rest" : "all figures rest",
             counted_text((double)samples, "sample").text, option);
     summary_wrap(out, "note:", text);
@@ -353,14 +353,14 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
     note_samples(out, model, sort);
     for (int i = 0; i < DROP_KINDS; i++) {
         if (!model->totals.drops[i]) continue;
-        cleanup_text char *text = format_text("dropped %s %s",
+        cleanup_text char *text = memory_format_text("dropped %s %s",
             count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
         summary_wrap(out, "note:", text);
     }
     if (model->totals.sum.inherited_bytes > 0) {
-        cleanup_text char *text =
-            format_text("%s were inherited at the fork: they are in LIVE and PEAK, not in TOTAL and COUNT",
-                bytes_text(model->totals.sum.inherited_bytes).text);
+        cleanup_text char *text = memory_format_text(
+            "%s were inherited at the fork: they are in LIVE and PEAK, not in TOTAL and COUNT",
+            bytes_text(model->totals.sum.inherited_bytes).text);
         summary_wrap(out, "note:", text);
     }
     /* Only drops make it worth a word. */
@@ -373,9 +373,10 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
         }
     const struct health *health = &model->health;
     if (health->confidence && strcmp(health->confidence, "low") == 0 && model->totals.sum.samples) {
-        cleanup_text char *text = format_text("%s of the stacks do not reach the start of their thread: "
-                                              "callers far from the allocation may be missing",
-            percent_text(1 - health->complete).text);
+        cleanup_text char *text =
+            memory_format_text("%s of the stacks do not reach the start of their thread: "
+                               "callers far from the allocation may be missing",
+                percent_text(1 - health->complete).text);
         summary_wrap(out, "note:", text);
     }
 }

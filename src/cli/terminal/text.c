@@ -38,7 +38,7 @@ static bool is_harmless(uint32_t character) {
 
 char *text_clean(const char *text) {
     const unsigned char *in = (const unsigned char *)(text ? text : "");
-    char *result = allocate(10 * strlen((const char *)in) + 1); /* "\u{10ffff}" is the longest */
+    char *result = memory_allocate(10 * strlen((const char *)in) + 1); /* "\u{10ffff}" is the longest */
     char *out = result;
     while (*in) {
         uint32_t character = 0;
@@ -74,11 +74,11 @@ char *text_shell_word(const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
     size_t length = strlen(text);
     if (*text == '-') { /* not an option */
-        cleanup_text char *path = format_text("./%s", text);
+        cleanup_text char *path = memory_format_text("./%s", text);
         return text_shell_word(path);
     }
-    if (length && strspn(text, plain) == length) return format_text("%s", text);
-    char *word = allocate(4 * length + 3), *end = word; /* each may be a quote */
+    if (length && strspn(text, plain) == length) return memory_format_text("%s", text);
+    char *word = memory_allocate(4 * length + 3), *end = word; /* each may be a quote */
     *end++ = '\'';
     for (; *text; text++)
         if (*text == '\'')
@@ -97,11 +97,11 @@ size_t text_width(const char *text) {
 
 char *text_shorten(const char *text, size_t width) {
     size_t all = text_width(text);
-    if (all <= width) return copy_text(text);
+    if (all <= width) return memory_copy_text(text);
     const char *mark = glyphs()->ellipsis;
     size_t mark_width = text_width(mark);
     if (width <= mark_width) {
-        char *result = copy_text(mark);
+        char *result = memory_copy_text(mark);
         if (width < mark_width) result[width < strlen(result) && !glyphs()->unicode ? width : 0] = 0;
         return result;
     }
@@ -119,7 +119,7 @@ char *text_shorten(const char *text, size_t width) {
         passed += step(p, &length);
         p += length;
     }
-    char *result = allocate(head_bytes + strlen(mark) + strlen(p) + 1);
+    char *result = memory_allocate(head_bytes + strlen(mark) + strlen(p) + 1);
     sprintf(result, "%.*s%s%s", (int)head_bytes, text, mark, p);
     return result;
 }

@@ -98,7 +98,7 @@ static enum top_action type(struct top_state *state, int key) {
     } else if (key == TOP_KEY_ENTER || key == '\r') {
         state->editing = false;
         free(state->filter);
-        state->filter = length ? copy_text(state->typed) : NULL;
+        state->filter = length ? memory_copy_text(state->typed) : NULL;
         return TOP_FILTERED;
     } else if (key == TOP_KEY_BACKSPACE || key == '\b') {
         while (length && ((unsigned char)state->typed[length - 1] & 0xc0) == 0x80) length--;

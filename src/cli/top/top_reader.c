@@ -21,8 +21,8 @@ static bool is_watched(const struct top_reader *reader, const struct stat *statu
 static void add_watch(struct top_reader *reader, const char *path, int pid, bool is_named) {
     struct stat status;
     if (stat(path, &status) < 0 || is_watched(reader, &status)) return;
-    reader->watches = reallocate(reader->watches, (reader->watch_count + 1) * sizeof *reader->watches);
-    reader->watches[reader->watch_count++] = (struct top_watch){.path = copy_text(path),
+    reader->watches = memory_reallocate(reader->watches, (reader->watch_count + 1) * sizeof *reader->watches);
+    reader->watches[reader->watch_count++] = (struct top_watch){.path = memory_copy_text(path),
         .device = status.st_dev,
         .inode = status.st_ino,
         .pid = pid,
@@ -45,9 +45,9 @@ static bool belongs(const struct top_reader *reader, int pid) {
     for (size_t i = 0; i < reader->watch_count; i++) {
         const struct top_watch *watch = &reader->watches[i];
         const struct running_process *process =
-            watch->pid ? running_find(&reader->running, watch->pid) : NULL;
+            watch->pid ? running_processes_find(&reader->running, watch->pid) : NULL;
         if (process && process->start_time == watch->start_time &&
-            running_descends(&reader->running, pid, watch->pid))
+            running_processes_descends(&reader->running, pid, watch->pid))
             return true;
     }
     return false;
@@ -76,14 +76,15 @@ static int find_targets(struct top_reader *reader, bool is_first, struct problem
 }
 
 static void note_start(struct top_reader *reader, struct top_watch *watch) {
-    const struct running_process *process = watch->pid ? running_find(&reader->running, watch->pid) : NULL;
+    const struct running_process *process =
+        watch->pid ? running_processes_find(&reader->running, watch->pid) : NULL;
     if (process && !watch->start_time) watch->start_time = process->start_time;
 }
 
 int top_reader_find(struct top_reader *reader, double now, struct problem *problem) {
     int r = find_targets(reader, reader->state->reading == 0, problem);
     if (r < 0) return r;
-    if (!running_update(&reader->running, now)) memory_is_short();
+    if (!running_processes_update(&reader->running, now)) memory_is_short();
     for (size_t i = 0; i < reader->watch_count; i++) note_start(reader, &reader->watches[i]);
     for (size_t i = 0; i < reader->running.count; i++) {
         const struct running_process *process = &reader->running.list[i];
@@ -99,7 +100,7 @@ int top_reader_find(struct top_reader *reader, double now, struct problem *probl
 static void note_warning(struct top_reader *reader, const char *text, double now) {
     enum { STAYS = 10 };
     if (!text) return;
-    cleanup_text char *sentence = format_text("%.*s", (int)strcspn(text, "\n"), text);
+    cleanup_text char *sentence = memory_format_text("%.*s", (int)strcspn(text, "\n"), text);
     top_set_note(reader->state, sentence, now, STAYS);
 }
 
@@ -140,7 +141,8 @@ static struct top_process *process_of(struct top_reader *reader, struct top_watc
     if (model->running_pid) watch->pid = model->running_pid;
     note_start(reader, watch);
     if (watch->process) return top_find_process(reader->state, watch->process);
-    const struct running_process *running = watch->pid ? running_find(&reader->running, watch->pid) : NULL;
+    const struct running_process *running =
+        watch->pid ? running_processes_find(&reader->running, watch->pid) : NULL;
     struct top_process *process = top_add_process(reader->state, watch->pid ? watch->pid : model->pid,
         running ? running->parent : model->parent_pid, text_base_name(model->executable));
     watch->process = process->number;
@@ -193,7 +195,8 @@ static bool read_watch(
     top_set_process(reader->state, process, model);
     if (!process->running) {
         watch->ended = now;
-        if (watch->pid) running_look_again(&reader->running, watch->pid); /* it may be another program now */
+        if (watch->pid)
+            running_processes_look_again(&reader->running, watch->pid); /* it may be another program now */
     }
     show_sites(reader, watch, process, problem);
     return true;
@@ -295,5 +298,5 @@ void top_reader_free(struct top_reader *reader) {
         free(reader->watches[i].path);
     }
     free(reader->watches);
-    running_free(&reader->running);
+    running_processes_free(&reader->running);
 }

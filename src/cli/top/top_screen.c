@@ -16,7 +16,7 @@ static const struct terminal plain = {.bold = "", .dim = "", .alarm = "", .plain
 
 /* The front of a clean text, in at most `width` columns. */
 static char *cut_text(const char *text, size_t width) {
-    char *cut = copy_text(text);
+    char *cut = memory_copy_text(text);
     size_t length = strlen(cut);
     while (text_width(cut) > width) {
         do length--;
@@ -117,21 +117,22 @@ static void add_title(struct screen *screen, const struct top_state *state) {
     size_t running = 0;
     for (size_t i = 0; i < state->process_count; i++) running += state->processes[i]->running;
     cleanup_text char *what =
-        only ? format_text("%s (%d), %s %s", only->name, only->pid,
+        only ? memory_format_text("%s (%d), %s %s", only->name, only->pid,
                    only->running ? "running for" : "ended after", seconds_text(only->duration).text)
-             : format_text("%zu of %zu processes running", running, state->process_count);
-    cleanup_text char *left = format_text(" malloscope top  %s", what);
+             : memory_format_text("%zu of %zu processes running", running, state->process_count);
+    cleanup_text char *left = memory_format_text(" malloscope top  %s", what);
     cleanup_text char *since =
         state->base_time < 0
-            ? copy_text("")
-            : format_text("  from now on: %s",
+            ? memory_copy_text("")
+            : memory_format_text("  from now on: %s",
                   age_text(state->times[state->reading % TOP_LEVELS] - state->base_time).text);
-    cleanup_text char *pace =
-        state->interval > 1.05 ? format_text("  every %s", age_text(state->interval).text) : copy_text("");
+    cleanup_text char *pace = state->interval > 1.05
+                                  ? memory_format_text("  every %s", age_text(state->interval).text)
+                                  : memory_copy_text("");
     bool incomplete = false;
     for (size_t i = 0; i < state->process_count; i++)
         incomplete |= state->processes[i]->is_incomplete && top_counts(state, state->processes[i]);
-    cleanup_text char *right = format_text(
+    cleanup_text char *right = memory_format_text(
         "%s%s%s%s ", since, pace, incomplete ? "  INCOMPLETE" : "", state->frozen ? "  FROZEN" : "");
     add_ends(screen, LINE_BAR, left, right);
 }
@@ -146,7 +147,7 @@ static void append(char **text, size_t width, const char *format, ...) {
     if (vasprintf(&piece, format, arguments) < 0) memory_is_short();
     va_end(arguments);
     if (text_width(*text) + 3 + text_width(piece) <= width) {
-        char *longer = format_text("%s   %s", *text, piece);
+        char *longer = memory_format_text("%s   %s", *text, piece);
         free(*text);
         *text = longer;
     }
@@ -170,15 +171,15 @@ static void add_totals(struct screen *screen, const struct top_state *state) {
         peak += process->peak;
     }
     double error = estimate_error(live);
-    cleanup_text char *bar = error > 0 && live.value > 0 ? format_text(" %s%s", glyphs()->plus_minus,
+    cleanup_text char *bar = error > 0 && live.value > 0 ? memory_format_text(" %s%s", glyphs()->plus_minus,
                                                                percent_text(error / live.value).text)
-                                                         : copy_text("");
-    cleanup_text char *since = state->base_time < 0
-                                   ? copy_text("")
-                                   : format_text(" (%s)", sum.live == 0 ? "+0" : change_text(sum.live).text);
+                                                         : memory_copy_text("");
+    cleanup_text char *since =
+        state->base_time < 0 ? memory_copy_text("")
+                             : memory_format_text(" (%s)", sum.live == 0 ? "+0" : change_text(sum.live).text);
     struct unit_text change = change_text(growth);
-    cleanup_text char *front = format_text(" live %s%s%s", bytes_text(live.value).text, bar, since);
-    char *text = copy_text(front);
+    cleanup_text char *front = memory_format_text(" live %s%s%s", bytes_text(live.value).text, bar, since);
+    char *text = memory_copy_text(front);
     append(&text, screen->width, "%s/s", change.text[0] ? change.text : "+0");
     append(&text, screen->width, "%s %s", counted > 1 ? "peaks" : "peak", bytes_text(peak).text);
     append(&text, screen->width, "total %s%s", state->base_time < 0 ? "" : "+", bytes_text(sum.total).text);
@@ -203,7 +204,7 @@ static void add_sparkline(struct screen *screen, const struct top_state *state) 
         if (level < low) low = level;
         if (level > high) high = level;
     }
-    char *bars = allocate(4 * room + 1), *end = bars; /* a level is 3 bytes at most */
+    char *bars = memory_allocate(4 * room + 1), *end = bars; /* a level is 3 bytes at most */
     for (size_t i = first; i <= state->reading; i++) {
         double share = high > low ? (top_level(state, i) - low) / (high - low) : 0.5;
         end = stpcpy(end, plot_level(share > 0.125 ? share : 0.125));
@@ -273,17 +274,17 @@ struct figures_text {
 
 /* printf counts bytes, and some characters are three of them. */
 static char *cell(const char *text, int width) {
-    return format_text("%*s ", width + (int)(strlen(text) - text_width(text)), text);
+    return memory_format_text("%*s ", width + (int)(strlen(text) - text_width(text)), text);
 }
 
 static char *join_figures(const struct columns *columns, const struct figures_text *texts) {
     cleanup_text char *live = cell(texts->live, 8);
-    cleanup_text char *error = columns->errors ? cell(texts->error, 6) : copy_text("");
+    cleanup_text char *error = columns->errors ? cell(texts->error, 6) : memory_copy_text("");
     cleanup_text char *growth = cell(texts->growth, 9);
-    cleanup_text char *total = columns->total ? cell(texts->total, 8) : copy_text("");
-    cleanup_text char *temporary = columns->temporary ? cell(texts->temporary, 5) : copy_text("");
-    cleanup_text char *oldest = columns->oldest ? cell(texts->oldest, 7) : copy_text("");
-    return format_text("%s%s%s%s%s%s ", live, error, growth, total, temporary, oldest);
+    cleanup_text char *total = columns->total ? cell(texts->total, 8) : memory_copy_text("");
+    cleanup_text char *temporary = columns->temporary ? cell(texts->temporary, 5) : memory_copy_text("");
+    cleanup_text char *oldest = columns->oldest ? cell(texts->oldest, 7) : memory_copy_text("");
+    return memory_format_text("%s%s%s%s%s%s ", live, error, growth, total, temporary, oldest);
 }
 
 static struct unit_text title(const struct top_state *state, enum top_sort sort) {
@@ -305,9 +306,9 @@ static void add_site_titles(struct screen *screen, const struct top_state *state
     struct figures_text texts = {
         live.text, glyphs()->plus_minus, growth.text, total.text, temporary.text, oldest.text};
     cleanup_text char *figures = join_figures(&columns, &texts);
-    cleanup_text char *left = format_text("%sSITE", figures);
+    cleanup_text char *left = memory_format_text("%sSITE", figures);
     cleanup_text char *filter = state->filter ? text_clean(state->filter) : NULL;
-    cleanup_text char *right = filter ? format_text("filter: %s ", filter) : copy_text("");
+    cleanup_text char *right = filter ? memory_format_text("filter: %s ", filter) : memory_copy_text("");
     add_ends(screen, LINE_BAR, left, right);
 }
 
@@ -317,8 +318,8 @@ static struct place_text place_of(const struct top_site *site) {
     if (!site->type && !has_heap) return text;
     cleanup_text char *heap = has_heap ? text_clean(site->heap) : NULL,
                       *type = site->type ? text_clean(site->type) : NULL;
-    char *longer =
-        format_text("%s [%s%s%s]", text.name, heap ? heap : "", heap && type ? ", " : "", type ? type : "");
+    char *longer = memory_format_text(
+        "%s [%s%s%s]", text.name, heap ? heap : "", heap && type ? ", " : "", type ? type : "");
     free(text.name);
     text.name = longer;
     return text;
@@ -328,8 +329,9 @@ static void add_site(
     struct screen *screen, const struct top_state *state, const struct top_row *row, bool cursor) {
     struct columns columns = columns_of(screen, state);
     double error = row->live.value > 0 ? estimate_error(row->live) / row->live.value : 0;
-    cleanup_text char *bar =
-        error > 0 ? format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : copy_text("");
+    cleanup_text char *bar = error > 0
+                                 ? memory_format_text("%s%s", glyphs()->plus_minus, percent_text(error).text)
+                                 : memory_copy_text("");
     struct unit_text live = amount_text(state, row->amounts.live), change = change_text(row->growth),
                      total = amount_text(state, row->amounts.total), temporary = share_text(&row->amounts),
                      oldest = age_text(row->age);
@@ -348,8 +350,9 @@ static void add_site(
 
 static void add_frame(struct screen *screen, const struct frame_text *frame, bool cursor) {
     enum { INDENT = 12 };
-    cleanup_text char *times =
-        frame->repeats > 1 ? format_text("  %s %zu", glyphs()->times, frame->repeats) : copy_text("");
+    cleanup_text char *times = frame->repeats > 1
+                                   ? memory_format_text("  %s %zu", glyphs()->times, frame->repeats)
+                                   : memory_copy_text("");
     size_t used = INDENT + text_width(times);
     cleanup_text char *text =
         place_text_fit(frame->text, screen->width > used + 1 ? screen->width - used : 1, &plain);
@@ -433,7 +436,7 @@ static void add_foot(struct screen *screen, const struct top_state *state) {
 
 struct screen top_compose(struct top_state *state, size_t width, size_t height) {
     struct screen screen = {
-        .lines = allocate((height + 1) * sizeof *screen.lines), .height = height, .width = width};
+        .lines = memory_allocate((height + 1) * sizeof *screen.lines), .height = height, .width = width};
     add_title(&screen, state);
     add_totals(&screen, state);
     add_sparkline(&screen, state);

@@ -25,7 +25,7 @@ static int same_site(const void *left, const void *right) {
 }
 
 static char *copy_name(const char *name) {
-    return name ? copy_text(name) : NULL;
+    return name ? memory_copy_text(name) : NULL;
 }
 
 void top_set_stack(struct top_site *site, struct frame_text *frames, size_t count) {
@@ -56,9 +56,9 @@ struct top_site *top_find_site(struct top_state *state, const struct view_row *r
     if (*slot) return *slot;
     if (state->site_count == state->site_capacity) {
         state->site_capacity = state->site_capacity ? 2 * state->site_capacity : 64;
-        state->sites = reallocate(state->sites, state->site_capacity * sizeof *state->sites);
+        state->sites = memory_reallocate(state->sites, state->site_capacity * sizeof *state->sites);
     }
-    struct top_site *site = allocate(sizeof *site);
+    struct top_site *site = memory_allocate(sizeof *site);
     *site = (struct top_site){.function = copy_name(row->function),
         .file = copy_name(row->file),
         .module = copy_name(row->module),
@@ -73,7 +73,7 @@ struct top_site *top_find_site(struct top_state *state, const struct view_row *r
 static struct top_cell *find_cell(struct top_site *site, uint32_t process) {
     for (size_t i = 0; i < site->cell_count; i++)
         if (site->cells[i].process == process) return &site->cells[i];
-    site->cells = reallocate(site->cells, (site->cell_count + 1) * sizeof *site->cells);
+    site->cells = memory_reallocate(site->cells, (site->cell_count + 1) * sizeof *site->cells);
     struct top_cell *cell = &site->cells[site->cell_count++];
     *cell = (struct top_cell){.process = process, .age = -1};
     return cell;
@@ -110,14 +110,15 @@ struct top_site *top_set_site(
 /* Processes */
 
 struct top_process *top_add_process(struct top_state *state, int pid, int parent, const char *name) {
-    struct top_process *process = allocate(sizeof *process);
+    struct top_process *process = memory_allocate(sizeof *process);
     *process = (struct top_process){.number = ++state->last_number,
         .pid = pid,
         .parent = parent,
         .name = text_clean(name),
         .running = true,
         .first_reading = state->reading};
-    state->processes = reallocate(state->processes, (state->process_count + 1) * sizeof *state->processes);
+    state->processes =
+        memory_reallocate(state->processes, (state->process_count + 1) * sizeof *state->processes);
     state->processes[state->process_count++] = process;
     return process;
 }
@@ -351,7 +352,8 @@ static void order_children(struct top_state *state, struct top_process **from, i
 static void order_processes(struct top_state *state) {
     size_t count = state->process_count, used = 0;
     if (count < 2) return;
-    struct top_process **from = allocate(count * sizeof *from), **ordered = allocate(count * sizeof *ordered);
+    struct top_process **from = memory_allocate(count * sizeof *from),
+                       **ordered = memory_allocate(count * sizeof *ordered);
     qsort(state->processes, count, sizeof *state->processes, compare_processes);
     memcpy(from, state->processes, count * sizeof *from);
     order_children(state, from, -1, 0, ordered, &used);
@@ -364,7 +366,7 @@ static void order_processes(struct top_state *state) {
 
 void top_arrange(struct top_state *state) {
     order_processes(state);
-    state->rows = reallocate(state->rows, (state->site_count + 1) * sizeof *state->rows);
+    state->rows = memory_reallocate(state->rows, (state->site_count + 1) * sizeof *state->rows);
     state->row_count = 0;
     for (size_t i = 0; i < state->site_count; i++)
         state->row_count += make_row(state, state->sites[i], &state->rows[state->row_count]);

@@ -60,7 +60,7 @@ struct mscope_register {
 /* ---- memory ---- */
 
 static void *map(struct mscope_register *reg, uint64_t size) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     void *memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return NULL;
@@ -69,7 +69,7 @@ static void *map(struct mscope_register *reg, uint64_t size) {
 }
 
 static void unmap(struct mscope_register *reg, void *memory, uint64_t size) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     munmap(memory, size);
     atomic_fetch_sub_explicit(&reg->bytes, size, memory_order_relaxed);
 }
@@ -322,7 +322,7 @@ EXPORT void mscope_register_free(struct mscope_register *reg) {
         if (reg->nodes[piece]) unmap(reg, reg->nodes[piece], node_piece_size(piece));
         if (reg->buckets[piece]) unmap(reg, reg->buckets[piece], bucket_piece_size(piece));
     }
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     munmap(reg, sizeof *reg);
 }
 

@@ -15,10 +15,10 @@
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 
-bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack) {
+bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack) {
     struct recording *recording = &recorder.recording;
     struct live_entry *entry = live_entry(recording, slot);
-    if (!entry || live_address(entry) != (uintptr_t)block) return false;
+    if (!entry || live_table_address(entry) != (uintptr_t)block) return false;
     struct sample sample = sample_of_entry(entry, slot, heap);
     const struct stack_record *stack = stack_table_get(recording, sample.stack);
     struct stack_key key = {.frames = recording_at(recording, stack->frames),
@@ -30,7 +30,7 @@ bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint
     if (stack->type == type) return true;
     uint32_t typed = stack_table_intern(recording, &key);
     if (typed == STACK_DROPPED || typed == sample.stack) return true;
-    event_move(recording, &sample, typed);
+    events_move(recording, &sample, typed);
     /* Relaxed: a stack that stack_table_intern has published. A reader has the former or this one. */
     __atomic_store_n(&entry->stack, typed, __ATOMIC_RELAXED);
     *ret_stack = typed;
@@ -40,7 +40,8 @@ bool retype(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint
 /* ---- malloc's blocks ---- */
 
 static bool may_be_sampled(const void *block, uint64_t distance) {
-    return distance || recorder.exact || atomic_load_explicit(filter_place(block), memory_order_relaxed);
+    return distance || recorder.exact ||
+           atomic_load_explicit(address_filter_place(block), memory_order_relaxed);
 }
 
 /* MSCOPE_UNKNOWN where all blocks are recorded; elsewhere it was merely not sampled. */
@@ -55,8 +56,8 @@ static mscope_result type_block(void *block, uint32_t type) {
     if (distance > DISTANCE_EARLY)
         sample = mark_sample(block, clock_now());
     else
-        sample.slot = index_find(&recorder.index, (uintptr_t)without_tag(block));
-    if (sample.slot == LIVE_NONE || !retype(without_tag(block), sample.slot, 0, type, &sample.stack))
+        sample.slot = address_index_find(&recorder.index, (uintptr_t)without_tag(block));
+    if (sample.slot == LIVE_NONE || !block_types_set(without_tag(block), sample.slot, 0, type, &sample.stack))
         return not_found();
     if (distance > DISTANCE_EARLY) mark_set(block, distance, &sample);
     return MSCOPE_OK;
@@ -64,12 +65,12 @@ static mscope_result type_block(void *block, uint32_t type) {
 
 EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
     if (!type || !type->name) return MSCOPE_BAD_ARGUMENT;
-    if (!block || !is_recording()) return MSCOPE_OK;
+    if (!block || !recorder_is_recording()) return MSCOPE_OK;
     /* Relaxed, as in scopes.c. */
     uint32_t number = __atomic_load_n(&type->number, __ATOMIC_RELAXED);
     if (number == NAME_NONE) {
-        UNNOTICED;
-        number = name_note(&recorder.recording, type->name);
+        KEEP_CALLER_STATE;
+        number = name_table_note(&recorder.recording, type->name);
         __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
     }
     return type_block((void *)block, number);
@@ -84,21 +85,21 @@ EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, si
     (void)size;
     if (!own_heap_exists(heap)) return MSCOPE_NO_HEAP;
     if (!block) return MSCOPE_BAD_ARGUMENT;
-    if (!is_recording()) return MSCOPE_OK;
+    if (!recorder_is_recording()) return MSCOPE_OK;
     uint64_t distance = mark_distance(block);
     struct forgotten forgotten;
     if (distance == DISTANCE_EARLY || !may_be_sampled(block, distance)) return MSCOPE_OK;
     /* To be asked first: what is forgotten without being known counts as a free of something unknown. */
-    if (!distance && index_find(&recorder.index, (uintptr_t)without_tag(block)) == INDEX_NONE)
+    if (!distance && address_index_find(&recorder.index, (uintptr_t)without_tag(block)) == INDEX_NONE)
         return not_found();
     bool known = distance ? recorder_forget(block, &forgotten)
                           : recorder_forget_unmarked(without_tag(block), &forgotten);
     if (!known) return not_found();
-    event_withdraw(&recorder.recording, &forgotten.sample);
-    live_give(&recorder.recording, hook_thread, forgotten.sample.slot);
+    events_withdraw(&recorder.recording, &forgotten.sample);
+    live_table_give(&recorder.recording, recorder_thread, forgotten.sample.slot);
     if (distance)
         mark_set((void *)block, distance, &(struct sample){.slot = LIVE_NONE});
     else if (!recorder.exact)
-        filter_remove(block);
+        address_filter_remove(block);
     return MSCOPE_OK;
 }

@@ -97,7 +97,7 @@ EXPORT mscope_result mscope_init(const struct mscope_options *given) {
 static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE; /* a child that begins */
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE; /* a child that begins */
     /* The exchange says which of several threads it is; it happens so rarely that the strongest order will
      * do. */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
@@ -109,7 +109,7 @@ static mscope_result set_active(uint64_t active) {
 
 EXPORT mscope_result mscope_start(void) {
     mscope_state_is state = mscope_state();
-    if (state == MSCOPE_INITIALIZED || state == MSCOPE_STOPPED) takeover_begin();
+    if (state == MSCOPE_INITIALIZED || state == MSCOPE_STOPPED) got_takeover_begin();
     mscope_result result = set_active(1);
     if (result == MSCOPE_OK) recorder.was_started = true;
     return result;
@@ -121,11 +121,11 @@ EXPORT mscope_result mscope_stop(void) {
 
 EXPORT mscope_result mscope_shutdown(void) {
     int stage = RECORDING;
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
     scopes_switch(false);
-    takeover_end();
+    got_takeover_end();
     python_end();
     recorder_finish();
     /* In this order, and released: who finds that the process has no owner finds the stage that says why. */
@@ -168,11 +168,12 @@ static double live_variance(struct recording *recording, uint64_t *ret_samples) 
     uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++) {
         struct live_entry entry;
-        if (!live_copy(live_at(recording, slot), 32, &entry)) continue;
+        if (!live_table_copy(live_table_at(recording, slot), 32, &entry)) continue;
         ++*ret_samples;
         const struct stack_record *stack = stack_table_get(recording, entry.stack);
         double size = (double)entry.size;
-        double weight = (double)sampler_weight(entry.size, heap_rate(recording, stack->heap)) / BYTE_ONE;
+        double weight =
+            (double)sampler_weight(entry.size, heap_table_rate(recording, stack->heap)) / BYTE_ONE;
         if (weight > size) sum += weight * (weight - size);
     }
     return sum;
@@ -201,12 +202,13 @@ static void sum_stacks(struct recording *recording, struct mscope_stats *stats) 
 }
 
 static uint64_t current_rate(void) {
-    return heap_rate(&recorder.recording, atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire));
+    return heap_table_rate(
+        &recorder.recording, atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire));
 }
 
 EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     if (!ret_stats || ret_stats->size < sizeof ret_stats->size) return MSCOPE_BAD_ARGUMENT;
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
@@ -217,10 +219,10 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     for (int i = 0; i < DROP_KINDS; i++)
         if (i != DROP_CHILD) stats.drops += counter_load(&header->drops[i]);
     for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
-        stats.samples += counter_load(&threads_get(recording, (uint32_t)i)->samples);
+        stats.samples += counter_load(&thread_table_get(recording, (uint32_t)i)->samples);
     stats.max_bytes = header->size_max;
     stats.time_ns = clock_now();
-    stats.watched_peak = (double)triggers_peak() / BYTE_ONE;
+    stats.watched_peak = (double)dump_triggers_peak() / BYTE_ONE;
     stats.recorder_bytes = counter_load(&header->arena_used) + counter_load(&header->private_bytes);
     size_t size = stats.size < sizeof stats ? stats.size : sizeof stats;
     __builtin_memcpy(ret_stats, &stats, size);
@@ -228,7 +230,7 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
 }
 
 EXPORT mscope_result mscope_watch_peak(void) {
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
-    triggers_watch_peak();
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    dump_triggers_watch_peak();
     return MSCOPE_OK;
 }

@@ -35,7 +35,7 @@ static struct listed *find(struct visitor *visitor, uint32_t type) {
 static void visit(void *given, const void *address, size_t size, size_t count, const char *type) {
     (void)address;
     struct visitor *visitor = given;
-    struct listed *listed = find(visitor, type ? name_note(&recorder.recording, type) : NAME_NONE);
+    struct listed *listed = find(visitor, type ? name_table_note(&recorder.recording, type) : NAME_NONE);
     listed->bytes += size * BYTE_ONE;
     listed->objects += (uint64_t)count * OBJECT_ONE;
 }
@@ -50,11 +50,11 @@ static void clear_others(const struct visitor *visitor, uint32_t heap) {
         if (stack->heap != heap) continue;
         bool listed = false;
         for (uint32_t k = 0; k < visitor->count; k++) listed |= visitor->listed[k].type == stack->type;
-        if (!listed) event_settle(recording, (uint32_t)i, 0, 0, clock_now());
+        if (!listed) events_settle(recording, (uint32_t)i, 0, 0, clock_now());
     }
 }
 
-void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context) {
+void enumerated_heaps_read(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context) {
     struct visitor *visitor = pages_take(sizeof *visitor);
     if (!visitor) return;
     find(visitor, NAME_NONE);
@@ -66,7 +66,7 @@ void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, v
             .frames = &frame, .frame_count = 1, .heap = heap, .type = listed->type, .flags = STACK_COMPLETE};
         uint32_t stack = listed->objects ? stack_table_intern(&recorder.recording, &key) : STACK_DROPPED;
         if (stack != STACK_DROPPED)
-            event_settle(&recorder.recording, stack, listed->objects, listed->bytes, clock_now());
+            events_settle(&recorder.recording, stack, listed->objects, listed->bytes, clock_now());
     }
     /* What is listed without objects counts as not listed. */
     uint32_t kept = 0;

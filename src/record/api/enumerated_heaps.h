@@ -8,6 +8,6 @@
 #include "malloscope.h"
 
 /* `heap` and `name` are the heap's numbers in the recording. */
-void enumerate_heap(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context);
+void enumerated_heaps_read(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context);
 
 #endif

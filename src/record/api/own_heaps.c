@@ -90,9 +90,9 @@ static void note(mscope_heap heap) {
     /* A byte is a whole number of units: what is recorded is the rate that comes of it. */
     uint64_t scale = HEAP_UNITS / rate;
     rate = HEAP_UNITS / scale;
-    uint32_t name = name_note(&recorder.recording, own->name);
+    uint32_t name = name_table_note(&recorder.recording, own->name);
     enum heap_kind kind = own->enumerate ? HEAP_ENUMERATED : HEAP_REPORTED;
-    own->number = heap_note(&recorder.recording, name, rate, kind);
+    own->number = heap_table_note(&recorder.recording, name, rate, kind);
     bool noted = own->number != HEAP_NONE;
     if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], scale);
     atomic_store_explicit(&own->stage, noted ? HEAP_NOTED : HEAP_READY, memory_order_release);
@@ -114,7 +114,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     do
         if (used + 1 >= OWN_HEAPS) return 0;
     while (!atomic_compare_exchange_weak(&heaps_used, &used, used + 1));
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     struct own_heap *own = &heaps[used + 1];
     own->rate = HAS(options, rate) ? options->rate : 0;
     if (own->rate > RATE_MOST) own->rate = RATE_MOST;
@@ -124,7 +124,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     strncpy(own->name, name, NAME_LENGTH); /* what is longer is cut when it is noted */
     atomic_store(&own->stage, HEAP_READY);
     /* If the recording is just beginning, it is noted when it is first used. */
-    if (is_recording()) note(used + 1);
+    if (recorder_is_recording()) note(used + 1);
     return used + 1;
 }
 
@@ -132,16 +132,16 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
 
 /* True: this allocation is to be sampled. */
 static bool take(const struct own_heap *own, mscope_heap heap, size_t size) {
-    if (rate_of(own) == 1) return is_active();
+    if (rate_of(own) == 1) return recorder_is_active();
     uint64_t scale = atomic_load_explicit(&hook_heap_scale[heap], memory_order_relaxed), charge;
     if (__builtin_mul_overflow(scale, size, &charge) || charge > INT64_MAX) charge = INT64_MAX;
-    if (!hook_heap_countdown) hook_heap_countdown = sampler_draw(hook_thread->random, HEAP_UNITS);
+    if (!hook_heap_countdown) hook_heap_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
     if (hook_heap_countdown > charge) {
         hook_heap_countdown -= charge;
         return false;
     }
-    hook_heap_countdown = sampler_draw(hook_thread->random, HEAP_UNITS);
-    return is_active();
+    hook_heap_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
+    return recorder_is_active();
 }
 
 /* ---- blocks ---- */
@@ -176,7 +176,7 @@ static void lower(_Atomic uint64_t *bound, uint64_t value) {
 /* Before the block can be freed: what a free or a reset asks first. */
 static void expect(struct own_heap *own, uint64_t key) {
     uint64_t address = key & LIVE_KEY_MASK;
-    filter_step(filter_of(key), 1);
+    address_filter_step(filter_of(key), 1);
     region_step(key, 1);
     /* Before the bounds: who finds the block within them needs its bits. */
     atomic_fetch_or(&own->address_bits, address);
@@ -185,7 +185,7 @@ static void expect(struct own_heap *own, uint64_t key) {
 }
 
 static void expect_no_more(uint64_t key) {
-    filter_step(filter_of(key), UINT8_MAX);
+    address_filter_step(filter_of(key), UINT8_MAX);
     region_step(key, UINT16_MAX);
 }
 
@@ -195,7 +195,7 @@ static const void *address_of(uint64_t key) {
 
 static bool end_block(const struct own_heap *own, uint64_t key) {
     struct forgotten forgotten = {.now = clock_now()};
-    uint32_t slot = index_remove(&recorder.heap_index, key);
+    uint32_t slot = address_index_remove(&recorder.heap_index, key);
     if (slot == INDEX_NONE || !recorder_forget_slot(address_of(key), slot, own->number, &forgotten))
         return false;
     recorder_freed(&forgotten);
@@ -209,7 +209,7 @@ static mscope_result record(struct own_heap *own, uint64_t key, size_t size, siz
     end_block(own, key); /* its free was not reported */
     if (!recorder_capture(at, true, &sample) || !recorder_insert(address_of(key), &sample))
         return MSCOPE_FULL;
-    if (!index_insert(&recorder.heap_index, key, sample.slot, &former)) {
+    if (!address_index_insert(&recorder.heap_index, key, sample.slot, &former)) {
         recorder_take_back(&sample);
         return MSCOPE_FULL;
     }
@@ -225,7 +225,7 @@ static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     *ret_own = NULL;
     if (!own) return MSCOPE_NO_HEAP;
     if (own->enumerate) return MSCOPE_BAD_STATE;
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_OK;
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_OK;
     /* It was registered while the recording began, or there was no room then. */
     if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
@@ -311,7 +311,7 @@ static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t fro
         return;
     }
     for (uint32_t slot = 0; slot < slots; slot++) {
-        uint64_t address = live_address(live_at(&recorder.recording, slot));
+        uint64_t address = live_table_address(live_table_at(&recorder.recording, slot));
         uint64_t key = (uint64_t)heap << 48 | address;
         if (address && from <= address && address <= last &&
             atomic_load_explicit(filter_of(key), memory_order_relaxed))
@@ -350,14 +350,14 @@ void own_heaps_after_fork(void) {
 }
 
 void own_heaps_enumerate(void) {
-    if (!is_recording() || atomic_exchange(&enumerating, 1)) return;
+    if (!recorder_is_recording() || atomic_exchange(&enumerating, 1)) return;
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
         struct own_heap *own = &heaps[heap];
         note(heap); /* if that is yet to be done */
         if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)
-            enumerate_heap(
-                own->number, name_note(&recorder.recording, own->name), own->enumerate, own->context);
+            enumerated_heaps_read(
+                own->number, name_table_note(&recorder.recording, own->name), own->enumerate, own->context);
     }
     atomic_store(&enumerating, 0);
 }
@@ -371,9 +371,10 @@ EXPORT mscope_result mscope_heap_type(mscope_heap heap, const void *block, const
     if (!block || !type || (uintptr_t)block & ~LIVE_KEY_MASK) return MSCOPE_BAD_ARGUMENT;
     uint64_t key = key_of(heap, block);
     uint32_t slot = atomic_load_explicit(filter_of(key), memory_order_relaxed)
-                        ? index_find(&recorder.heap_index, key)
+                        ? address_index_find(&recorder.heap_index, key)
                         : INDEX_NONE;
     uint32_t stack;
-    if (retype(block, slot, own->number, name_note(&recorder.recording, type), &stack)) return MSCOPE_OK;
+    if (block_types_set(block, slot, own->number, name_table_note(&recorder.recording, type), &stack))
+        return MSCOPE_OK;
     return rate_of(own) == 1 ? MSCOPE_UNKNOWN : MSCOPE_OK;
 }

@@ -22,12 +22,12 @@ static uint32_t heap_of(uint64_t rate) {
         const struct heap_record *heap = table_entry(recording, &recording->header->heaps, number);
         if (heap->kind == HEAP_OF_MALLOC && heap->rate == rate) return number;
     }
-    return heap_note(recording, 0, rate, HEAP_OF_MALLOC);
+    return heap_table_note(recording, 0, rate, HEAP_OF_MALLOC);
 }
 
 EXPORT mscope_result mscope_set_rate(uint64_t rate) {
-    UNNOTICED;
-    if (!is_recording() && !begin_recording(false)) return MSCOPE_BAD_STATE;
+    KEEP_CALLER_STATE;
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     if (recorder.exact) return rate == 1 ? MSCOPE_OK : MSCOPE_BAD_STATE;
     if (rate <= 1) return MSCOPE_BAD_ARGUMENT;
     uint32_t heap = heap_of(rate);

@@ -42,8 +42,8 @@ void scopes_choose(bool threads, bool scopes) {
 }
 
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
-    if (!is_recording() || !recorder_knows_thread()) return NULL;
-    UNNOTICED;
+    if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
+    KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler may have been faster, and its scopes are closed again: one of the two is enough. */
     if (memory) hook_scopes = memory;
@@ -67,15 +67,15 @@ static inline mscope_scope push(struct mscope_scopes *scopes, uint32_t name, uin
 }
 
 static __attribute__((noinline, cold)) uint32_t note(const char *name) {
-    if (!name || !is_recording()) return NAME_NONE;
-    UNNOTICED;
-    return name_note(&recorder.recording, name);
+    if (!name || !recorder_is_recording()) return NAME_NONE;
+    KEEP_CALLER_STATE;
+    return name_table_note(&recorder.recording, name);
 }
 
 static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_name *name, uint64_t place) {
     if (!name || (!hook_scopes && !make_scopes())) return MSCOPE_SCOPE_NONE;
     uint32_t number = note(name->name);
-    /* Relaxed: a number that name_note has published; all threads find the same. */
+    /* Relaxed: a number that name_table_note has published; all threads find the same. */
     __atomic_store_n(&name->number, number, __ATOMIC_RELAXED);
     return push(hook_scopes, number, place);
 }
@@ -138,7 +138,7 @@ void scopes_prepare(void) {
     struct mscope_scopes *scopes = hook_scopes;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
     char name[16];
-    if (system_open() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
+    if (system_calls_allowed() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
 }
 
 uint64_t scopes_sign(const struct mscope_scopes *scopes) {

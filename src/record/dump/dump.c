@@ -24,7 +24,7 @@ static int write_file(struct dump_file *file, enum dump_format format) {
 
 /* Not in a child that shares its parent's memory (vfork), nor in one that has no recording of its own. */
 static bool may_dump(int pid) {
-    return is_recording() && recorder.recording.header->pid == pid;
+    return recorder_is_recording() && recorder.recording.header->pid == pid;
 }
 
 int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted) {

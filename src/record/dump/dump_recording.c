@@ -66,7 +66,7 @@ static void note_taken(struct copying *copying, uint64_t start, uint64_t end) {
 /* One that is free, or never held still, stays zero. */
 static void copy_live(struct copying *copying, const void *from, void *to) {
     (void)copying;
-    live_copy(from, TRIES, to);
+    live_table_copy(from, TRIES, to);
 }
 
 /* All words, then once more those that count allocations: they are newer than the frees. The saved figures of
@@ -104,7 +104,7 @@ static void copy_thread(struct copying *copying, const void *from, void *to) {
         copy_words(to, from, sizeof *copy);
         bool draws = !(copying->header.flags & RECORDING_EXACT);
         if (!draws || copy->state != THREAD_RUNNING || copy->interval == 0) return;
-        if (!memory_copy(&countdown, copy->countdown_address, sizeof countdown)) break;
+        if (!safe_read(&countdown, copy->countdown_address, sizeof countdown)) break;
         atomic_thread_fence(memory_order_acquire); /* what is read of the thread next is read later */
         before = *copy;
         copy_words(to, from, sizeof *copy);

@@ -19,12 +19,12 @@
 
 #define DEFAULT_PATTERN "malloscope.%e.%p.%n.heap"
 
-bool triggers_watch;
+bool dump_triggers_watch;
 
 static struct {
     char pattern[RECORDING_PATH_MAX]; /* absolute; empty while no dumps are wanted */
     enum dump_format format;
-    struct dump_when when;
+    struct dump_schedule when;
     _Atomic unsigned made;
     _Atomic uint64_t allocated, next_bytes, next_time;
     _Atomic uint64_t peak; /* 0 while nobody has asked for it */
@@ -90,9 +90,9 @@ static void note_peak(void) {
     counter_raise(false, &state.peak, heap_size(&recorder.recording));
 }
 
-void triggers_note(struct sample sample) {
+void dump_triggers_note(struct sample sample) {
     note_peak();
-    uint64_t rate = heap_rate(&recorder.recording, sample.heap);
+    uint64_t rate = heap_table_rate(&recorder.recording, sample.heap);
     uint64_t bytes = sampler_weight(sample.size, rate) / BYTE_ONE;
     /* Relaxed: a sum. */
     uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
@@ -103,19 +103,19 @@ void triggers_note(struct sample sample) {
 
 /* ---- a peak within the peak ---- */
 
-void triggers_watch_peak(void) {
+void dump_triggers_watch_peak(void) {
     uint64_t live = heap_size(&recorder.recording);
     counter_store(&state.peak, live ? live : 1);
-    triggers_watch = true;
+    dump_triggers_watch = true;
 }
 
-uint64_t triggers_peak(void) {
+uint64_t dump_triggers_peak(void) {
     return counter_load(&state.peak);
 }
 
 /* ---- at exit: also while another dump is being written, since there will be no other time ---- */
 
-void triggers_at_exit(void) {
+void dump_triggers_at_exit(void) {
     int self = process_number();
     if (!state.when.at_exit || atomic_exchange_explicit(&state.ended, self, memory_order_relaxed) == self)
         return;
@@ -130,7 +130,7 @@ static void on_signal(int signal) {
 }
 
 static void take_signal(const char *name) {
-    int number = dump_signal_read(name);
+    int number = dump_schedule_read_signal(name);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK}, former;
     if (number <= 0)
         say("malloscope: MALLOSCOPE_SIGNAL=", name, strlen(name),
@@ -175,7 +175,7 @@ static enum dump_format format_of(const char *format, const char *pattern) {
     return named ? DUMP_RECORDING : DUMP_HEAP;
 }
 
-void triggers_start(const struct options *options) {
+void dump_triggers_start(const struct options *options) {
     if (!options->dump && !options->dump_at && !options->dump_signal) return;
     const char *bad, *pattern = options->dump ? options->dump : DEFAULT_PATTERN;
     size_t bad_length;
@@ -186,11 +186,11 @@ void triggers_start(const struct options *options) {
     }
     state.format = format_of(options->dump_format, pattern);
     state.when.at_exit = !options->dump_signal; /* if nobody says otherwise */
-    if (options->dump_at && !dump_when_read(options->dump_at, &state.when, &bad, &bad_length))
+    if (options->dump_at && !dump_schedule_read(options->dump_at, &state.when, &bad, &bad_length))
         say("malloscope: MALLOSCOPE_DUMP_AT does not know '", bad, bad_length,
             "'. Use exit, a size such as 100M, or a time such as 10s.");
     state.next_bytes = state.when.every_bytes;
     state.next_time = state.when.every_nanoseconds;
-    triggers_watch = state.when.every_bytes || state.when.every_nanoseconds;
+    dump_triggers_watch = state.when.every_bytes || state.when.every_nanoseconds;
     if (options->dump_signal) take_signal(options->dump_signal);
 }

@@ -15,17 +15,17 @@ struct options;
 
 /* The recording has begun. No signal is taken unless the options name one, and none that the program has a
  * handler for already; one that it installs later takes our place. */
-void triggers_start(const struct options *options);
+void dump_triggers_start(const struct options *options);
 
 /* Whether samples are to be told: something is to be written every so often. */
-extern bool triggers_watch;
-__attribute__((noinline)) void triggers_note(struct sample sample);
+extern bool dump_triggers_watch;
+__attribute__((noinline)) void dump_triggers_note(struct sample sample);
 
 /* The most that is live at once from now on, weighted; 0 while nobody has asked. */
-void triggers_watch_peak(void);
-uint64_t triggers_peak(void);
+void dump_triggers_watch_peak(void);
+uint64_t dump_triggers_peak(void);
 
 /* The process, or its recording, ends. */
-void triggers_at_exit(void);
+void dump_triggers_at_exit(void);
 
 #endif

@@ -10,7 +10,7 @@ static _Atomic size_t used_bytes;
 static char room[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
 
 /* The mark holds the size. A block that begins a page could not be marked, so none is given out. */
-void *early_allocate(size_t alignment, size_t size) {
+void *bootstrap_heap_allocate(size_t alignment, size_t size) {
     size_t needed;
     if (alignment < MARK_ROOM) alignment = MARK_ROOM;
     if (alignment > 2048 || __builtin_add_overflow(size, 3 * alignment, &needed)) goto no_memory;
@@ -35,6 +35,6 @@ no_memory:
     return NULL;
 }
 
-size_t early_size(const void *block) {
+size_t bootstrap_heap_size(const void *block) {
     return mark_sample(block, 0).size;
 }

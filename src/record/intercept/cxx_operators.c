@@ -86,9 +86,9 @@ void operators_are(enum operators whose) {
         break;
     case BY_PROGRAM:
         for (unsigned form = 0; form < NEW_FORMS; form++)
-            *(void **)&hook_next_new[form] = real_next(new_name[form]);
+            *(void **)&hook_next_new[form] = real_allocator_next(new_name[form]);
         for (unsigned form = 0; form < DELETE_FORMS; form++)
-            *(void **)&hook_delete[form] = real_next(delete_name[form]);
+            *(void **)&hook_delete[form] = real_allocator_next(delete_name[form]);
         hook_new_plain[0] = hook_new_by_program;
         hook_new_plain[1] = hook_new_array_by_program;
         break;
@@ -110,7 +110,8 @@ void *hook_new_failed(size_t size) {
 }
 
 void *hook_new(size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form) {
-    if (real_ready() && whose_they_are == BY_PROGRAM) return hook_next_new[form](size, second, third);
+    if (real_allocator_ready() && whose_they_are == BY_PROGRAM)
+        return hook_next_new[form](size, second, third);
     void *block = form < 4 ? hook_malloc(size, at) : hooks_allocate_aligned(second, size, at);
     return block ? block : fail(form, size, second, third);
 }

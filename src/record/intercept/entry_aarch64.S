@@ -107,8 +107,8 @@ ours_\name:
 /* x9 + x10 is the address of the thread's countdown, x11 what it holds. */
 .macro load_countdown
 	mrs	x9, tpidr_el0
-	adrp	x10, :gottprel:hook_countdown
-	ldr	x10, [x10, #:gottprel_lo12:hook_countdown]
+	adrp	x10, :gottprel:recorder_countdown
+	ldr	x10, [x10, #:gottprel_lo12:recorder_countdown]
 	ldr	x11, [x9, x10]
 .endm
 

@@ -86,7 +86,7 @@ ours_\name:
 
 	function malloc
 malloc_here:
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rdi, %fs:(%rax)
 	jbe	1f
 	jmp	*real+REAL_MALLOC(%rip)
@@ -109,7 +109,7 @@ free_here:
 	mov	%rdi, %rax
 	mul	%rsi
 	jo	2f
-	mov	hook_countdown@gottpoff(%rip), %rcx
+	mov	recorder_countdown@gottpoff(%rip), %rcx
 	sub	%rax, %fs:(%rcx)
 	jbe	1f
 	jmp	*real+REAL_CALLOC(%rip)
@@ -122,7 +122,7 @@ free_here:
 	je	3f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
 	je	2f
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rsi, %fs:(%rax)
 	jbe	1f
 	jmp	*hook_realloc_plain(%rip)
@@ -175,7 +175,7 @@ free_here:
 /* Behind hook_realloc_plain where every block has to be looked up. The countdown has been charged. */
 	.hidden	hook_realloc_always
 	function hook_realloc_always
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	add	%rsi, %fs:(%rax)
 	cold_call hook_realloc %rdx
 	end_function hook_realloc_always
@@ -187,7 +187,7 @@ free_here:
 /* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
 .macro aligned name hook real_offset size at
 	function \name
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	\size, %fs:(%rax)
 	jbe	1f
 	jmp	*real+\real_offset(%rip)
@@ -276,7 +276,7 @@ free_here:
 /* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
 .macro operator_new form name
 	function \name
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rdi, %fs:(%rax)
 	jbe	1f
 	jmp	*hook_new_plain + 8 * \form(%rip)
@@ -306,7 +306,7 @@ free_here:
 .macro new_by_program form name
 	.hidden	\name
 	function \name
-	mov	hook_countdown@gottpoff(%rip), %rax
+	mov	recorder_countdown@gottpoff(%rip), %rax
 	add	%rdi, %fs:(%rax)
 	jmp	*hook_next_new + 8 * \form(%rip)
 	end_function \name

@@ -242,9 +242,9 @@ static void take_all(void) {
     dl_iterate_phdr(take_module, &is_first);
 }
 
-void takeover_begin(void) {
-    UNNOTICED;
-    if (!real_is_late()) return;
+void got_takeover_begin(void) {
+    KEEP_CALLER_STATE;
+    if (!real_allocator_is_late()) return;
     dl_iterate_phdr(note_beginning, &state);
     take_all();
 }
@@ -255,7 +255,7 @@ static int is_news(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 void hook_before_dlsym(void) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     if (dl_iterate_phdr(is_news, NULL) == 2) take_all();
 }
 
@@ -282,9 +282,9 @@ static int forget_all(struct dl_phdr_info *info, size_t size, void *unused) {
     return 1;
 }
 
-void takeover_end(void) {
-    UNNOTICED;
-    if (!real_is_late()) return;
+void got_takeover_end(void) {
+    KEEP_CALLER_STATE;
+    if (!real_allocator_is_late()) return;
     dl_iterate_phdr(note_beginning, NULL);
     dl_iterate_phdr(give_module, NULL);
     dl_iterate_phdr(forget_all, NULL);

@@ -15,10 +15,10 @@
 
 /* All modules that are there now. May be repeated: what is taken over already stays so. Nothing happens where
  * calls arrive without that. */
-void takeover_begin(void);
+void got_takeover_begin(void);
 
 /* Every address is put back as it was. */
-void takeover_end(void);
+void got_takeover_end(void);
 
 /* dlclose and _exit, by names that no other library can have (dl_hooks.c, exit.c). */
 int ours_dlclose(void *library);

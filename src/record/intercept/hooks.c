@@ -85,7 +85,7 @@ void hooks_stop_marking(void) {
 
 static void note_unmarked(const void *block) {
     if (unmarked() == UNMARKED_LOOK_UP) return;
-    filter_add(block);
+    address_filter_add(block);
     /* Relaxed: who frees the block has it from us, or from who has. */
     if (begins_page(block) || is_tagged(block))
         __atomic_store_n(&hook_free_page, hook_free_filtered, __ATOMIC_RELAXED);
@@ -96,7 +96,7 @@ static void note_unmarked(const void *block) {
 static __attribute__((noinline)) void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
     enum outcome outcome = recorder_sample_unmarked(without_tag(block), size, at);
-    if (outcome != OUTCOME_RECORDED && unmarked() != UNMARKED_LOOK_UP) filter_remove(block);
+    if (outcome != OUTCOME_RECORDED && unmarked() != UNMARKED_LOOK_UP) address_filter_remove(block);
 }
 
 static void record_marked(void *block, uint64_t distance, size_t size, caller *at) {
@@ -109,9 +109,9 @@ static bool forget(const void *block, uint64_t distance, struct forgotten *ret_f
     if (distance) return recorder_forget(block, ret_forgotten);
     if (unmarked() == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
     /* Relaxed: address_filter.h says why. */
-    if (!atomic_load_explicit(filter_place(block), memory_order_relaxed)) return false;
+    if (!atomic_load_explicit(address_filter_place(block), memory_order_relaxed)) return false;
     if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
-    filter_remove(block);
+    address_filter_remove(block);
     return true;
 }
 
@@ -168,7 +168,7 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
 }
 
 static inline void *allocate(enum family family, size_t alignment, size_t size, caller *at) {
-    if (!real_ready()) return early_allocate(alignment, size);
+    if (!real_allocator_ready()) return bootstrap_heap_allocate(alignment, size);
     if (nested_call(at) || !recorder_take(size)) return plain(family, alignment, size);
 
     /* What is aligned to pages cannot have a mark in front. */
@@ -215,12 +215,12 @@ int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
 }
 
 void *hook_aligned_alloc(size_t alignment, size_t size, caller *at) {
-    if (!is_power_of_two(alignment) && real_ready()) return real.aligned_alloc(alignment, size);
+    if (!is_power_of_two(alignment) && real_allocator_ready()) return real.aligned_alloc(alignment, size);
     return allocate(ALIGNED_ALLOC, alignment, size, at);
 }
 
 void *hook_memalign(size_t alignment, size_t size, caller *at) {
-    if (!is_power_of_two(alignment) && real_ready()) return real.memalign(alignment, size);
+    if (!is_power_of_two(alignment) && real_allocator_ready()) return real.memalign(alignment, size);
     return allocate(MEMALIGN, alignment, size, at);
 }
 
@@ -245,7 +245,7 @@ void *hooks_allocate_aligned(size_t alignment, size_t size, caller *at) {
 
 static __attribute__((noinline)) void free_unmarked(void *block) {
     struct forgotten forgotten;
-    if (!real_ready()) return;
+    if (!real_allocator_ready()) return;
     if (forget(block, 0, &forgotten)) recorder_freed(&forgotten);
     real.free(block);
 }
@@ -255,7 +255,7 @@ __attribute__((flatten)) void hook_free(void *block) {
     if (!block) return;
     uint64_t distance = mark_distance(block);
     if (!distance) return free_unmarked(block);
-    if (distance == DISTANCE_EARLY || !real_ready()) return;
+    if (distance == DISTANCE_EARLY || !real_allocator_ready()) return;
     mark_clear(block);
     recorder_end(block, 0);
     real.free((char *)block - distance);
@@ -277,16 +277,16 @@ void free_aligned_sized(void *block, size_t alignment, size_t size) {
 }
 
 size_t hook_malloc_usable_size(void *block) {
-    if (!block || !real_ready()) return 0;
+    if (!block || !real_allocator_ready()) return 0;
     uint64_t distance = mark_distance(block);
-    if (distance == DISTANCE_EARLY) return early_size(block);
+    if (distance == DISTANCE_EARLY) return bootstrap_heap_size(block);
     return real.malloc_usable_size ? real.malloc_usable_size((char *)block - distance) - distance : 0;
 }
 
 /* ---- realloc: nothing is decided before the allocator has succeeded ---- */
 
 static void *move_early(void *block, size_t size, caller *at) {
-    size_t old = early_size(block);
+    size_t old = bootstrap_heap_size(block);
     void *moved = hook_malloc(size, at);
     if (moved) memcpy(moved, block, old < size ? old : size);
     return moved;
@@ -343,7 +343,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     if (!block) return hook_malloc(size, at);
     uint64_t distance = mark_distance(block);
     if (distance == DISTANCE_EARLY) return move_early(block, size, at);
-    if (!real_ready()) return NULL;
+    if (!real_allocator_ready()) return NULL;
     if (size == 0 && distance) { /* only the C library's blocks are marked, and it frees in this case */
         hook_free(block);
         return NULL;
@@ -374,7 +374,7 @@ void *hook_realloc(void *block, size_t size, caller *at) {
 }
 
 void *hook_reallocarray(void *block, size_t count, size_t size, caller *at) {
-    if (real_ready() && real_is_shadowed()) return real.reallocarray(block, count, size);
+    if (real_allocator_ready() && real_allocator_is_shadowed()) return real.reallocarray(block, count, size);
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
         errno = ENOMEM;

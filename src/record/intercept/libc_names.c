@@ -13,7 +13,7 @@ LIBC_NAMES(POINTER)
 void libc_names_set_apart(void) {
     const void *found;
 #define SET_APART(name)                                                                                      \
-    found = real_next("__libc_" #name);                                                                      \
+    found = real_allocator_next("__libc_" #name);                                                            \
     if (found) hook_libc_##name = found;
     LIBC_NAMES(SET_APART)
 #undef SET_APART

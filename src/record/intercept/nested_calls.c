@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-bool nested_are_possible;
+bool nested_calls_are_possible;
 
 static struct code_range allocator, ours;
 static struct real next;
@@ -23,7 +23,7 @@ static bool holds(const struct code_range *range, uint64_t address) {
 }
 
 /* Ours is the caller where the allocator's function ends in a jump to another. */
-bool nested_is_inside(const struct unwind_registers *caller) {
+bool nested_calls_is_inside(const struct unwind_registers *caller) {
     if (!entered_at) return false;
     if (caller->sp <= entered_at && (holds(&allocator, caller->pc) || holds(&ours, caller->pc))) return true;
     entered_at = 0; /* a signal handler is at work here, or has left the allocator by a jump */
@@ -48,9 +48,9 @@ static inline __attribute__((always_inline)) struct entrance enter(void) {
     uint64_t here = (uintptr_t)__builtin_frame_address(0);
     struct entrance entrance = {.is_outermost = !entered_at || here > entered_at};
     if (!entrance.is_outermost) return entrance;
-    entrance.thread = hook_thread;
-    entrance.interval = interval_of(hook_thread);
-    entrance.countdown = hook_countdown;
+    entrance.thread = recorder_thread;
+    entrance.interval = interval_of(recorder_thread);
+    entrance.countdown = recorder_countdown;
     entered_at = here;
     return entrance;
 }
@@ -59,8 +59,8 @@ static inline __attribute__((always_inline)) struct entrance enter(void) {
 static void leave(const struct entrance *entrance) {
     if (!entrance->is_outermost) return;
     entered_at = 0;
-    if (entrance->thread == hook_thread && entrance->interval == interval_of(hook_thread))
-        hook_countdown = entrance->countdown;
+    if (entrance->thread == recorder_thread && entrance->interval == interval_of(recorder_thread))
+        recorder_countdown = entrance->countdown;
 }
 
 #define ENTER(type, name, parameters, arguments)                                                             \
@@ -115,7 +115,7 @@ static bool refers_to_names(const struct link_map *object) {
     return false;
 }
 
-void nested_expect(const struct code_range *allocators, const struct code_range *our_own) {
+void nested_calls_expect(const struct code_range *allocators, const struct code_range *our_own) {
     const struct link_map *object = file_of_malloc();
     if (!object || !refers_to_names(object)) return;
     allocator = *allocators;
@@ -131,5 +131,5 @@ void nested_expect(const struct code_range *allocators, const struct code_range 
     REPLACE(valloc)
     REPLACE(pvalloc)
 #undef REPLACE
-    nested_are_possible = true;
+    nested_calls_are_possible = true;
 }

@@ -100,11 +100,11 @@ static void *find_real(const char *name) {
     return versioned ? versioned : dlsym(RTLD_NEXT, name);
 }
 
-void *real_next(const char *name) {
+void *real_allocator_next(const char *name) {
     return defined_later(name) ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
-void real_forget_error(void) {
+void real_allocator_forget_error(void) {
     dlerror(); /* hands it out */
     dlerror(); /* frees it */
 }
@@ -124,11 +124,11 @@ static void resolve(void) {
     if (missing) die(missing);
 
     real = found;
-    void *next_new = state.is_late ? NULL : real_next("_Znwm");
-    void *next_delete = next_new ? real_next("_ZdlPv") : NULL;
+    void *next_new = state.is_late ? NULL : real_allocator_next("_Znwm");
+    void *next_delete = next_new ? real_allocator_next("_ZdlPv") : NULL;
     int freeable = find_module(next_new, next_delete);
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
-    if (!state.is_libc) nested_expect(&state.allocator, &state.ours);
+    if (!state.is_libc) nested_calls_expect(&state.allocator, &state.ours);
     state.is_shadowed = !state.is_late && is_shadowed();
     operators_are(!next_new || !next_delete                                       ? WITHDRAWN
                   : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM
@@ -145,20 +145,20 @@ static __attribute__((noinline, cold)) bool make_ready(int stage) {
     return true;
 }
 
-bool real_ready(void) {
+bool real_allocator_ready(void) {
     int stage = atomic_load_explicit(&state.stage, memory_order_acquire);
     return __builtin_expect(stage == RESOLVED, 1) || make_ready(stage);
 }
 
-const char *real_module(void) {
+const char *real_allocator_module(void) {
     return state.module;
 }
-bool real_is_late(void) {
+bool real_allocator_is_late(void) {
     return state.is_late;
 }
-bool real_is_shadowed(void) {
+bool real_allocator_is_shadowed(void) {
     return state.is_shadowed;
 }
-bool real_is_libc(void) {
+bool real_allocator_is_libc(void) {
     return state.is_libc;
 }

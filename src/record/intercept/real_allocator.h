@@ -47,29 +47,29 @@ extern struct real real;
 /* The next definition behind us, or NULL. dlsym would leave an error then, and to forget it dlerror looks up
  * a translation, under a lock that the program may hold: bindtextdomain allocates, and that may be the first
  * time. */
-void *real_next(const char *name);
+void *real_allocator_next(const char *name);
 
 /* After a dlsym that found nothing: the program must not find our error, nor the recorder, after it has
  * begun, an unknown block that is freed at the next dlsym. */
-void real_forget_error(void);
+void real_allocator_forget_error(void);
 
 /* Fills the table on first use. False while the calling thread is itself in the look-up: use the early heap.
  * Ends the program with a message if there is no allocator to be found: it could not run at all. */
-bool real_ready(void);
+bool real_allocator_ready(void);
 
 /* Path of the file in which malloc lies, and whether that is the C library with the whole family in it. */
-const char *real_module(void);
-bool real_is_libc(void);
+const char *real_allocator_module(void);
+bool real_allocator_is_libc(void);
 
 /* The library was opened after the program's start: calls do not arrive here by themselves (got_takeover.h). */
-bool real_is_late(void);
+bool real_allocator_is_late(void);
 
 /* The executable brings a malloc of its own: nothing of its heap can be recorded. */
-bool real_is_shadowed(void);
+bool real_allocator_is_shadowed(void);
 
 /* A zeroed block of the early heap: never given back. NULL only when the kernel has no memory. */
-__attribute__((noinline)) void *early_allocate(size_t alignment, size_t size);
-size_t early_size(const void *block);
+__attribute__((noinline)) void *bootstrap_heap_allocate(size_t alignment, size_t size);
+size_t bootstrap_heap_size(const void *block);
 
 #endif
 #endif

@@ -15,31 +15,31 @@ extern void *__libc_malloc(size_t) __attribute__((weak));
 #define ADDRESS(type, name, parameters) .name = __real_##name,
 struct real real = {REAL_FUNCTIONS(ADDRESS)};
 
-bool nested_are_possible; /* the linker leaves calls alone that an object file answers itself */
+bool nested_calls_are_possible; /* the linker leaves calls alone that an object file answers itself */
 
-bool nested_is_inside(const struct unwind_registers *caller) {
+bool nested_calls_is_inside(const struct unwind_registers *caller) {
     (void)caller;
     return false;
 }
 
-bool real_ready(void) {
+bool real_allocator_ready(void) {
     return true;
 }
 
-const char *real_module(void) {
+const char *real_allocator_module(void) {
     static char path[4096];
     ssize_t length = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
     return length < 0 ? "" : path;
 }
 
-bool real_is_libc(void) {
+bool real_allocator_is_libc(void) {
     return real.malloc == __libc_malloc;
 }
 
-bool real_is_late(void) {
+bool real_allocator_is_late(void) {
     return false;
 }
 
-bool real_is_shadowed(void) {
+bool real_allocator_is_shadowed(void) {
     return false;
 }

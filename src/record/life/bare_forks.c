@@ -27,9 +27,9 @@ __attribute__((constructor)) static void find_next(void) {
 
 pid_t _Fork(void) {
     if (!next.fork) find_next();
-    process_before_fork();
+    fork_before();
     pid_t pid = next.fork();
-    process_after_bare_fork(pid == 0);
+    fork_after_bare(pid == 0);
     return pid;
 }
 
@@ -42,16 +42,16 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     va_end(given);
     if (!next.clone) find_next();
     bool forks = !(flags & (CLONE_VM | CLONE_SETTLS)); /* and keeps our thread-local variables */
-    if (forks) process_before_fork();
+    if (forks) fork_before();
     int pid = next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
-    if (forks) process_after_bare_fork(false);
+    if (forks) fork_after_bare(false);
     return pid;
 }
 
 /* By the entry of syscall(), for those whose child goes on in a copy of this very frame. */
 long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
-    process_before_fork();
+    fork_before();
     long pid = system_call_always(number, a, b, c, d, e, 0);
-    process_after_bare_fork(pid == 0);
+    fork_after_bare(pid == 0);
     return hook_system_result(pid);
 }

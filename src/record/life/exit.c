@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 bool recorder_is_shared(void) {
-    return is_recording() && system_open() && recorder.recording.header->pid != getpid();
+    return recorder_is_recording() && system_calls_allowed() && recorder.recording.header->pid != getpid();
 }
 
 /* What other threads have allocated since their last draw stands in their thread-local storage. One of them
@@ -20,7 +20,7 @@ static void flush_other(struct thread_record *record) {
     /* Relaxed: sums that the thread may be changing just now; at the end of the process that is the best
      * there is. */
     uint64_t countdown;
-    if (!memory_copy(&countdown, record->countdown_address, sizeof countdown)) return;
+    if (!safe_read(&countdown, record->countdown_address, sizeof countdown)) return;
     uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
     if (countdown > interval) return;
     atomic_fetch_add_explicit(&record->bytes, interval - countdown, memory_order_relaxed);
@@ -28,24 +28,24 @@ static void flush_other(struct thread_record *record) {
 }
 
 void recorder_finish(void) {
-    if (!is_recording()) return;
+    if (!recorder_is_recording()) return;
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
     if (recorder_is_shared()) return;
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
-        struct thread_record *record = threads_get(recording, (uint32_t)i);
+        struct thread_record *record = thread_table_get(recording, (uint32_t)i);
         /* Acquire at least, as threads.c says: what runs is filled. */
         if (atomic_load(&record->state) != THREAD_RUNNING) continue;
-        if (record == hook_thread)
+        if (record == recorder_thread)
             thread_flush(record);
         else
             flush_other(record);
     }
-    if (hook_thread) thread_note_name(hook_thread);
+    if (recorder_thread) thread_note_name(recorder_thread);
     atomic_store_explicit(&header->last_event, now, memory_order_relaxed);
-    triggers_at_exit();
+    dump_triggers_at_exit();
     arena_close(recording);
 }
 

@@ -2,8 +2,8 @@
  * touched.
  *
  *     parent                                  child
- *     process_before_fork: copy of the live table ──► a private copy of that copy, by the kernel
- *     drop_inheritance                        process_begin_child: a new recording, whose live table is that
+ *     fork_before: copy of the live table ──► a private copy of that copy, by the kernel
+ *     drop_inheritance                        fork_begin_child: a new recording, whose live table is that
  *                                             copy; the stacks are read from the parent's recording, where
  *                                             they never change
  *
@@ -51,9 +51,9 @@ static void drop_inheritance(void) {
     if (former) pages_give(former, former->size);
 }
 
-void process_before_fork(void) {
-    if (!is_recording() || !recorder.follow) return;
-    UNNOTICED;
+void fork_before(void) {
+    if (!recorder_is_recording() || !recorder.follow) return;
+    KEEP_CALLER_STATE;
     struct recording *recording = &recorder.recording;
     /* Acquire: the segments that hold so many entries are seen. */
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
@@ -66,7 +66,7 @@ void process_before_fork(void) {
     /* What is free is left at zero. Other threads may be at work: one that changes again and again, a
      * thousand times over, belongs to blocks that come and go. */
     for (uint32_t slot = 0; slot < count; slot++)
-        live_copy(live_at(recording, slot), 1000, &copy->entry[slot]);
+        live_table_copy(live_table_at(recording, slot), 1000, &copy->entry[slot]);
     drop_inheritance(); /* of a signal handler's fork, from which it jumped */
     inheritance = copy;
 }
@@ -101,7 +101,8 @@ static void inherit_drops(const struct recording_header *parent) {
 
 static uint64_t count_live(struct recording *recording) {
     uint64_t count = 0, slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
-    for (uint32_t slot = 0; slot < slots; slot++) count += live_address(live_entry(recording, slot)) != 0;
+    for (uint32_t slot = 0; slot < slots; slot++)
+        count += live_table_address(live_entry(recording, slot)) != 0;
     return count;
 }
 
@@ -114,11 +115,11 @@ static bool inherit(struct recording *parent) {
     if (!known) return false;
     struct live_entry *entry = inheritance->entry, *end = entry + inheritance->count;
     for (; entry < end; entry++)
-        if (live_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
+        if (live_table_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
     pages_give(known, size);
-    if (!live_inherit(&recorder.recording, inheritance->entry, inheritance->count)) return false;
+    if (!live_table_inherit(&recorder.recording, inheritance->entry, inheritance->count)) return false;
     for (entry = inheritance->entry; entry < end; entry++)
-        if (live_address(entry)) event_inherit(&recorder.recording, entry);
+        if (live_table_address(entry)) events_inherit(&recorder.recording, entry);
     return true;
 }
 
@@ -140,36 +141,37 @@ static void note_lost_child(struct recording *parent) {
     atomic_fetch_add_explicit(&parent->header->drops[DROP_CHILD], 1, memory_order_relaxed);
 }
 
-void process_begin_child(void) {
-    UNNOTICED;
+void fork_begin_child(void) {
+    KEEP_CALLER_STATE;
     int stage = RECORDING;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
     /* Where no fork handler ran, another thread may be the first to get here. What the forking one, whose
      * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded.
      * Nor is one that may not open a file. */
-    if (!system_open() || gettid() != getpid()) {
+    if (!system_calls_allowed() || gettid() != getpid()) {
         if (recorder.follow) note_lost_child(&recorder.recording);
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
         return;
     }
-    scratch_after_fork();
+    capture_buffers_after_fork();
     stack_table_after_fork();
     own_heaps_after_fork();
     unwind_forked();
     clock_after_fork();
-    memo_free(); /* it speaks of the parent's stacks */
-    sets_after_fork();
+    walk_cache_free(); /* it speaks of the parent's stacks */
+    growing_sets_after_fork();
     recorder.is_child = true;
     recorder.generation++;
-    hook_thread = NULL;
-    hook_countdown = 0;
+    recorder_thread = NULL;
+    recorder_countdown = 0;
 
     static struct recording parent;
     parent = recorder.recording;
     int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
-    if (r == 0 &&
-        !(modules_inherit(&recorder.recording, &parent) && names_inherit(&recorder.recording, &parent) &&
-            heaps_inherit(&recorder.recording, &parent) && codes_inherit(&recorder.recording, &parent))) {
+    if (r == 0 && !(module_table_inherit(&recorder.recording, &parent) &&
+                      name_table_inherit(&recorder.recording, &parent) &&
+                      heap_table_inherit(&recorder.recording, &parent) &&
+                      code_table_inherit(&recorder.recording, &parent))) {
         arena_discard(&recorder.recording);
         r = -ENOSPC;
     }
@@ -181,7 +183,7 @@ void process_begin_child(void) {
         settle_figures(&recorder.recording);
     } else {
         if (r != -ECANCELED) note_lost_child(&parent);
-        hook_countdown = UINT64_MAX;
+        recorder_countdown = UINT64_MAX;
         scopes_switch(false);
     }
     drop_inheritance();
@@ -195,29 +197,29 @@ static bool is_new_child(void) {
     /* Relaxed: the one thread that there is in a new child. */
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
     /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
-    if (system_open() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
-    return !is_recording();
+    if (system_calls_allowed() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
+    return !recorder_is_recording();
 }
 
 static void after_fork_in_child(void) {
-    if (is_new_child()) process_begin_child();
+    if (is_new_child()) fork_begin_child();
 }
 
 /* A bare fork may come from a signal handler that has interrupted the recorder: what that works with is left
  * alone, and the child begins at its next allocation. */
-void process_after_bare_fork(bool in_child) {
+void fork_after_bare(bool in_child) {
     if (!in_child)
         drop_inheritance();
     else if (is_new_child())
-        hook_countdown = 0;
+        recorder_countdown = 0;
 }
 
 /* pthread_atfork sees fork(), and bare_forks.c what it can of the others. The wiped word sees all of them, at
  * the child's next event: it then begins without an inheritance. Neither fires in children that share our
  * memory (vfork, posix_spawn): they change nothing. */
-bool process_watch_forks(void) {
+bool fork_watch(void) {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
-    return pthread_atfork(process_before_fork, drop_inheritance, after_fork_in_child) == 0;
+    return pthread_atfork(fork_before, drop_inheritance, after_fork_in_child) == 0;
 }

@@ -17,17 +17,17 @@
 static void prove_stack(void) {
     uint64_t here = (uintptr_t)__builtin_frame_address(0);
     for (uint64_t ahead = AHEAD_STACK; ahead >= 4096; ahead /= 2)
-        if (unwind_stack_bounds(here - ahead, &hook_thread->stack_low, &hook_thread->stack_high).proven >
-            here)
+        if (unwind_stack_bounds(here - ahead, &recorder_thread->stack_low, &recorder_thread->stack_high)
+                .proven > here)
             return;
 }
 
 void recorder_reserve(void) {
-    if (!is_recording() && !begin_recording(false)) return;
-    UNNOTICED;
+    if (!recorder_is_recording() && !recorder_begin(false)) return;
+    KEEP_CALLER_STATE;
     uint64_t ahead = recorder.exact ? AHEAD_EXACT : AHEAD_SAMPLED;
     arena_reserve(&recorder.recording, ahead);
-    index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
+    address_index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
     if (recorder_knows_thread()) prove_stack();
 }
 

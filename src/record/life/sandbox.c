@@ -48,12 +48,12 @@ static void enter(enum sandbox sandbox) {
     if (sandbox == FILE_SANDBOX) return;
     /* The strongest order: before the call that closes it. A thread that asked a moment ago may still be on
      * its way into one of its own. */
-    atomic_store(&system_is_closed, true);
+    atomic_store(&system_calls_are_forbidden, true);
 }
 
 long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     enum sandbox sandbox = what_begins(number, a, b);
-    bool was_closed = !system_open();
+    bool was_closed = !system_calls_allowed();
     bool closes = sandbox >= FILTER_SANDBOX && !was_closed;
     if (sandbox != NO_SANDBOX && !was_closed) {
         bool is_childs = recorder_is_shared(); /* then it is none of ours */
@@ -64,7 +64,7 @@ long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
     /* Of a filter that is for all threads: one that could not take it. */
     bool refused =
         result < 0 || (result > 0 && number == SYS_seccomp && !(b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
-    if (refused && closes) atomic_store(&system_is_closed, false);
+    if (refused && closes) atomic_store(&system_calls_are_forbidden, false);
     return hook_system_result(result);
 }
 

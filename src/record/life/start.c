@@ -53,7 +53,7 @@ static bool heap_is_tagged(void) {
 
 /* One line on standard error, without stdio. */
 static void say_why_not(const char *path, int error) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     char line[RECORDING_PATH_MAX + 256];
     size_t length = 0;
     const char *parts[] = {"malloscope: cannot record into '", path, "': ", strerrordesc_np(error),
@@ -110,7 +110,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     struct recording_header *header = recording->header;
     header->executable = note_executable(recording);
     header->command_line = note_command_line(recording);
-    header->allocator = arena_text(recording, real_module(), strlen(real_module()));
+    header->allocator = arena_text(recording, real_allocator_module(), strlen(real_allocator_module()));
     recording_publish(recording);
     return 0;
 }
@@ -127,16 +127,16 @@ int start_child_recording(const struct recording_header *parent) {
 
 static void end_thread(void *value) {
     struct thread_record *record = value;
-    if (!is_recording() || record != hook_thread) return;
+    if (!recorder_is_recording() || record != recorder_thread) return;
     thread_note_name(record);
     thread_flush(record);
     timeline_flush(&recorder.recording, record);
-    live_give_all(&recorder.recording, record);
-    memo_free();
+    live_table_give_all(&recorder.recording, record);
+    walk_cache_free();
     scopes_free();
-    hook_thread = NULL;
-    hook_countdown = 0; /* an allocation in a later destructor registers the thread anew */
-    threads_end(&recorder.recording, record, clock_now());
+    recorder_thread = NULL;
+    recorder_countdown = 0; /* an allocation in a later destructor registers the thread anew */
+    thread_table_end(&recorder.recording, record, clock_now());
 }
 
 static void make_thread_key(void) {
@@ -146,7 +146,7 @@ static void make_thread_key(void) {
 }
 
 static uint32_t note_module(const struct mapped_code *code) {
-    uint32_t number = modules_note(&recorder.recording, code, clock_now());
+    uint32_t number = module_table_note(&recorder.recording, code, clock_now());
     if (recorder.shows_python) python_note(code, number);
     return number;
 }
@@ -155,14 +155,14 @@ static uint32_t note_module(const struct mapped_code *code) {
 static bool prepare(void) {
     static uint32_t depth;
     static bool watches;
-    if (recorder.depth > depth && !scratch_start(8 * recorder.depth + 2 * SCOPES_ROOM)) return false;
+    if (recorder.depth > depth && !capture_buffers_start(8 * recorder.depth + 2 * SCOPES_ROOM)) return false;
     if (recorder.depth > depth) depth = recorder.depth;
-    return watches || (watches = process_watch_forks());
+    return watches || (watches = fork_watch());
 }
 
 static int begin(const struct options *options, uint64_t start, char *path) {
-    if (getauxval(AT_SECURE) || !system_open()) return -EPERM;
-    if (real_is_shadowed()) return -ENOTSUP;
+    if (getauxval(AT_SECURE) || !system_calls_allowed()) return -EPERM;
+    if (real_allocator_is_shadowed()) return -ENOTSUP;
     if (!options->is_root && !options->follow) return -ECANCELED;
     if (strlen(options->output) >= sizeof recorder.pattern) return -ENAMETOOLONG;
     if (!prepare()) return -ENOMEM;
@@ -172,7 +172,7 @@ static int begin(const struct options *options, uint64_t start, char *path) {
 
 /* STARTING to RECORDING; or to `otherwise`, with a negative errno. */
 static int record(const struct options *options, bool at_once, enum stage otherwise, char *path) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     bool early = otherwise == OFF;
     recorder.rate = options->rate;
     recorder.exact = options->rate == 1;
@@ -180,7 +180,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     recorder.follow = options->follow;
     recorder.depth = (uint32_t)options->depth;
     recorder.walks = options->stacks != STACKS_SCOPES;
-    recorder.marks = real_is_libc() && !heap_is_tagged() && !real_is_late();
+    recorder.marks = real_allocator_is_libc() && !heap_is_tagged() && !real_allocator_is_late();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     recorder.heap_index.first = INDEX_SAMPLED;
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
@@ -213,16 +213,17 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);
-    if (r == 0) triggers_start(options);
+    if (r == 0) dump_triggers_start(options);
     return r;
 }
 
 void start_recording(void) {
     struct options options;
     int stage = NOT_STARTED;
-    if (!real_ready() || !options_read(&options)) return; /* too early: asked again at the next allocation */
+    if (!real_allocator_ready() || !options_read(&options))
+        return; /* too early: asked again at the next allocation */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    if (!options.is_wanted || real_is_late()) {
+    if (!options.is_wanted || real_allocator_is_late()) {
         hooks_choose_usable_size(true);
         hooks_treat_unmarked(UNMARKED_IGNORE);
         atomic_store_explicit(&recorder.stage, DORMANT, memory_order_release);
@@ -238,6 +239,6 @@ int start_recording_by(const struct options *options) {
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
     char path[RECORDING_PATH_MAX];
     int r = record(options, false, DORMANT, path);
-    if (r == 0) hook_countdown = 0; /* this thread notices at once */
+    if (r == 0) recorder_countdown = 0; /* this thread notices at once */
     return r;
 }

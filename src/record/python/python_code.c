@@ -54,7 +54,7 @@ static uint32_t character_at(const void *letters, unsigned width, size_t index) 
 }
 
 /* Text as UTF-8, cut to fit. */
-static void copy_text(const void *object, char *text, size_t size) {
+static void memory_copy_text(const void *object, char *text, size_t size) {
     uint32_t state = (uint32_t)number_at(object, TEXT_STATE);
     unsigned width = state >> 2 & 7;
     bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
@@ -83,14 +83,14 @@ static void copy_text(const void *object, char *text, size_t size) {
 }
 
 static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     char name[TEXT_MOST], file[NAME_LENGTH];
-    copy_text(name_of(object), name, sizeof name);
-    copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
+    memory_copy_text(name_of(object), name, sizeof name);
+    memory_copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
     struct code code = {.name = name,
-        .file = name_note(&recorder.recording, file),
+        .file = name_table_note(&recorder.recording, file),
         .first_line = (uint32_t)number_at(object, python.layout.code.first_line)};
-    return code_note(&recorder.recording, key, &code);
+    return code_table_note(&recorder.recording, key, &code);
 }
 
 /* ---- lines ---- */
@@ -126,7 +126,7 @@ static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
 
 uint64_t python_code_word(const void *code, uint32_t instruction) {
     uint64_t key = key_of(code);
-    uint32_t number = code_find(key);
+    uint32_t number = code_table_find(key);
     if (number == CODE_NONE) number = note_code(code, key);
     return (uint64_t)FRAME_PYTHON << FRAME_KIND_SHIFT | (uint64_t)number << FRAME_CODE_SHIFT |
            line_of(code, key, instruction);

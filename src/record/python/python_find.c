@@ -16,7 +16,7 @@ static const void *by_linker(const struct link_map *module, const char *name, ui
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
     const void *address = dlsym(RTLD_DEFAULT, name);
-    if (!address) real_forget_error();
+    if (!address) real_allocator_forget_error();
     if (address && ret_size && dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol)
         *ret_size = symbol->st_size;
     return address;

@@ -104,23 +104,24 @@ static __attribute__((noinline, cold)) bool can_record(void) {
 }
 
 static uint64_t draw(void) {
-    return sampler_draw(hook_thread->random, heap_rate(&recorder.recording, recorder.objects));
+    return sampler_draw(recorder_thread->random, heap_table_rate(&recorder.recording, recorder.objects));
 }
 
 /* Charges the calling thread. True: this object is to be sampled. */
 static bool take(size_t size) {
-    if (__builtin_expect(!recorder.objects || !hook_thread || !is_recording(), 0) && !can_record()) {
+    if (__builtin_expect(!recorder.objects || !recorder_thread || !recorder_is_recording(), 0) &&
+        !can_record()) {
         countdown = LATER;
         return false;
     }
-    if (recorder.exact) return is_active();
+    if (recorder.exact) return recorder_is_active();
     if (countdown == 0) countdown = draw();
     if (countdown > size) {
         countdown -= size;
         return false;
     }
     countdown = draw();
-    return is_active();
+    return recorder_is_active();
 }
 
 /* ---- sampled objects: they begin behind a mark ---- */
@@ -238,7 +239,7 @@ void python_objects_start(void) {
     *(void **)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
     *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
     if (!get || !set) {
-        real_forget_error();
+        real_allocator_forget_error();
         return;
     }
     heap = mscope_heap_register(PYTHON_HEAP, NULL);

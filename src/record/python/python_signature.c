@@ -190,7 +190,7 @@ static uint64_t sign_chain(struct chain *chain, const void *frame) {
 }
 
 static __attribute__((noinline, cold)) struct chain *make_chain(void) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     own_chain = pages_take(sizeof(struct chain));
     return own_chain;
 }

@@ -13,7 +13,7 @@ enum owner { OWNED_BY_GENERATOR = 1, OWNED_BY_C_STACK = 3 };
 static const void *own_state_among_all(void) {
     const void *holder = python.interpreter.thread_state(), *own = python.interpreter.own_thread_state(), *id;
     if (!holder || !own || holder == own) return holder ? own : NULL;
-    bool is_there = memory_copy(&id, (uintptr_t)holder + python.layout.thread.id, sizeof id);
+    bool is_there = safe_read(&id, (uintptr_t)holder + python.layout.thread.id, sizeof id);
     return is_there && id == (const void *)pthread_self() ? holder : NULL;
 }
 

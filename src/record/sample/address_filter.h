@@ -17,13 +17,13 @@
 
 extern _Atomic uint8_t hook_filter[1 << 16];
 
-static inline _Atomic uint8_t *filter_place(const void *block) {
+static inline _Atomic uint8_t *address_filter_place(const void *block) {
     return &hook_filter[(uint32_t)((uintptr_t)block * FILTER_FACTOR) >> FILTER_SHIFT];
 }
 
 /* Relaxed throughout: who asks about a block got its address from who counted it, or from who got it there.
  */
-static inline void filter_step(_Atomic uint8_t *counter, uint8_t step) {
+static inline void address_filter_step(_Atomic uint8_t *counter, uint8_t step) {
     uint8_t seen = atomic_load_explicit(counter, memory_order_relaxed);
     while (seen != UINT8_MAX && !atomic_compare_exchange_weak_explicit(counter, &seen, (uint8_t)(seen + step),
                                     memory_order_relaxed, memory_order_relaxed)) {
@@ -31,11 +31,11 @@ static inline void filter_step(_Atomic uint8_t *counter, uint8_t step) {
 }
 
 /* Before the block is given to the program, and after it was taken out of the live table. */
-static inline void filter_add(const void *block) {
-    filter_step(filter_place(block), 1);
+static inline void address_filter_add(const void *block) {
+    address_filter_step(address_filter_place(block), 1);
 }
-static inline void filter_remove(const void *block) {
-    filter_step(filter_place(block), UINT8_MAX);
+static inline void address_filter_remove(const void *block) {
+    address_filter_step(address_filter_place(block), UINT8_MAX);
 }
 
 #endif

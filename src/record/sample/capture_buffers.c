@@ -13,7 +13,7 @@ static struct {
     _Atomic uint64_t holder[BUFFERS]; /* 0: free */
 } state;
 
-bool scratch_start(uint32_t words) {
+bool capture_buffers_start(uint32_t words) {
     void *memory = pages_take((size_t)BUFFERS * words * sizeof(uint64_t));
     if (!memory) return false;
     state.memory = memory;
@@ -45,9 +45,9 @@ static __attribute__((noinline, cold)) uint64_t *take_left(uint64_t ours, uint32
     return NULL;
 }
 
-/* The relaxed look spares the exchange. That acquires, and scratch_give releases: a buffer's users never
+/* The relaxed look spares the exchange. That acquires, and capture_buffers_give releases: a buffer's users never
  * meet. */
-uint64_t *scratch_take(uint32_t thread, uint64_t sp, uint32_t *ret_number) {
+uint64_t *capture_buffers_take(uint32_t thread, uint64_t sp, uint32_t *ret_number) {
     uint64_t ours = (uint64_t)(thread + 1) << HOLDER_SHIFT | (sp & HOLDER_SP);
     for (uint32_t i = 0; i < BUFFERS; i++) {
         uint32_t number = (thread + i) % BUFFERS;
@@ -62,11 +62,11 @@ uint64_t *scratch_take(uint32_t thread, uint64_t sp, uint32_t *ret_number) {
     return take_left(ours, ret_number);
 }
 
-void scratch_give(uint32_t number) {
+void capture_buffers_give(uint32_t number) {
     atomic_store_explicit(&state.holder[number], 0, memory_order_release);
 }
 
 /* The threads that held the others are not in the child. Relaxed: there is one thread. */
-void scratch_after_fork(void) {
+void capture_buffers_after_fork(void) {
     for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.holder[i], 0, memory_order_relaxed);
 }

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool scratch_start(uint32_t words);
+bool capture_buffers_start(uint32_t words);
 /* For the thread of that number, which has come down to `sp`. NULL when there is none. */
-uint64_t *scratch_take(uint32_t thread, uint64_t sp, uint32_t *ret_number);
-void scratch_give(uint32_t number);
-void scratch_after_fork(void);
+uint64_t *capture_buffers_take(uint32_t thread, uint64_t sp, uint32_t *ret_number);
+void capture_buffers_give(uint32_t number);
+void capture_buffers_after_fork(void);
 
 #endif

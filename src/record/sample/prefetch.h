@@ -29,7 +29,7 @@ static inline void ahead_of_bytes(const void *from, size_t size) {
 static inline void ahead_of_sample(const struct ahead *last, struct thread_record *thread) {
     struct recording_header *header = recorder.recording.header;
     uint32_t spare = live_spare(thread);
-    if (spare != LIVE_NONE) __builtin_prefetch(live_at(&recorder.recording, spare), 1);
+    if (spare != LIVE_NONE) __builtin_prefetch(live_table_at(&recorder.recording, spare), 1);
     __builtin_prefetch(&header->live_bytes, 1);
     __builtin_prefetch(&header->peak_bytes);
     __builtin_prefetch(&header->stacks);

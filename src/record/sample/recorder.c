@@ -22,8 +22,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-__thread uint64_t hook_countdown;
-__thread struct thread_record *hook_thread;
+__thread uint64_t recorder_countdown;
+__thread struct thread_record *recorder_thread;
 static __thread struct ahead last_stack;
 /* The heaps whose rates the interval that runs and the one before it were drawn at. */
 static __thread uint32_t drawn_heap, due_heap;
@@ -38,7 +38,7 @@ static void drop(enum drop kind) {
 
 static uint64_t draw(struct thread_record *thread) {
     uint32_t heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
-    uint64_t rate = heap ? heap_rate(&recorder.recording, heap) : recorder.rate;
+    uint64_t rate = heap ? heap_table_rate(&recorder.recording, heap) : recorder.rate;
     uint64_t interval = sampler_draw(thread->random, rate);
     counter_store(&thread->interval, interval);
     due_heap = drawn_heap;
@@ -49,21 +49,21 @@ static uint64_t draw(struct thread_record *thread) {
 static bool register_thread(void);
 
 static void publish_countdown(uint64_t countdown) {
-    __atomic_store_n(&hook_countdown, countdown, __ATOMIC_RELEASE);
+    __atomic_store_n(&recorder_countdown, countdown, __ATOMIC_RELEASE);
     atomic_thread_fence(memory_order_release); /* before what comes next, for readers in other processes */
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-__attribute__((noinline, cold)) bool begin_recording(bool may_start) {
-    /* Acquire: as in is_recording. */
+__attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
+    /* Acquire: as in recorder_is_recording. */
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_recording();
     /* Asked again: it may have begun since the caller asked. A forked child sees the stage of its parent. */
-    if (stage == RECORDING && !is_recording()) process_begin_child();
+    if (stage == RECORDING && !recorder_is_recording()) fork_begin_child();
     stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
-    if (stage == OFF) hook_countdown = UINT64_MAX;
-    if (stage == DORMANT && may_start) hook_countdown = DORMANT_INTERVAL;
-    return is_recording();
+    if (stage == OFF) recorder_countdown = UINT64_MAX;
+    if (stage == DORMANT && may_start) recorder_countdown = DORMANT_INTERVAL;
+    return recorder_is_recording();
 }
 
 static __attribute__((noinline, cold)) bool begin_thread(size_t size) {
@@ -74,42 +74,43 @@ static __attribute__((noinline, cold)) bool begin_thread(size_t size) {
 }
 
 bool recorder_due(size_t size) {
-    if (!is_recording() && !begin_recording(true)) return false;
-    if (__builtin_expect(!hook_thread, 0)) {
+    if (!recorder_is_recording() && !recorder_begin(true)) return false;
+    if (__builtin_expect(!recorder_thread, 0)) {
         if (!begin_thread(size)) return false;
         if (!recorder.exact) {
-            publish_countdown(draw(hook_thread));
-            if (hook_countdown > size) {
-                hook_countdown -= size;
+            publish_countdown(draw(recorder_thread));
+            if (recorder_countdown > size) {
+                recorder_countdown -= size;
                 return false;
             }
         }
     }
-    struct thread_record *thread = hook_thread;
+    struct thread_record *thread = recorder_thread;
     if (recorder.exact) {
         counter_add_own(&thread->bytes, size);
     } else {
-        uint64_t used = counter_load(&thread->interval) - hook_countdown + size;
+        uint64_t used = counter_load(&thread->interval) - recorder_countdown + size;
         /* A reader adds what the countdown has consumed of the interval. While the two do not fit, the
          * countdown is larger than any interval: it then tries again. */
         publish_countdown(UINT64_MAX);
         counter_add_own(&thread->bytes, used);
         publish_countdown(draw(thread));
     }
-    return is_active();
+    return recorder_is_active();
 }
 
 bool recorder_knows_thread(void) {
-    return hook_thread || begin_thread(0);
+    return recorder_thread || begin_thread(0);
 }
 
-bool is_active(void) {
+bool recorder_is_active(void) {
     return counter_load(&recorder.recording.header->active) != 0 && !scopes_ignore();
 }
 
 void recorder_mend_countdown(void) {
-    if (hook_thread && is_recording() && hook_countdown > counter_load(&hook_thread->interval))
-        hook_countdown = 0;
+    if (recorder_thread && recorder_is_recording() &&
+        recorder_countdown > counter_load(&recorder_thread->interval))
+        recorder_countdown = 0;
 }
 
 void recorder_drop(void) {
@@ -117,7 +118,7 @@ void recorder_drop(void) {
 }
 
 void recorder_refund(size_t size) {
-    if (is_recording() && hook_thread) counter_add_own(&hook_thread->bytes, -(uint64_t)size);
+    if (recorder_is_recording() && recorder_thread) counter_add_own(&recorder_thread->bytes, -(uint64_t)size);
 }
 
 bool recorder_marks(void) {
@@ -127,7 +128,7 @@ bool recorder_marks(void) {
 bool recorder_stop_marking(void) {
     if (!recorder.marks) return false;
     recorder.marks = false;
-    if (is_recording()) recorder.recording.header->filter = FILTER_LOOKUP;
+    if (recorder_is_recording()) recorder.recording.header->filter = FILTER_LOOKUP;
     return true;
 }
 
@@ -161,9 +162,10 @@ static __attribute__((noinline)) bool merge_python(
  * `ret_python`, the signature of the interpreter's frames, may be NULL. */
 static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registers *caller, uint32_t heap,
     struct unwind_trace *ret_trace, uint64_t *ret_python) {
-    struct thread_record *thread = hook_thread;
+    struct thread_record *thread = recorder_thread;
     uint32_t buffer, depth = recorder.depth;
-    struct native_stack stack = {.frames = scratch_take((uint32_t)thread->number, caller->sp, &buffer)};
+    struct native_stack stack = {
+        .frames = capture_buffers_take((uint32_t)thread->number, caller->sp, &buffer)};
     if (!stack.frames) return UINT32_MAX;
     ahead_of_sample(&last_stack, thread);
     python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
@@ -189,7 +191,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
         .heap = heap,
         .flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0)};
     uint32_t number = stack_table_intern(&recorder.recording, &key);
-    scratch_give(buffer);
+    capture_buffers_give(buffer);
     ahead_keep(&last_stack, number);
     return number;
 }
@@ -197,11 +199,11 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
     struct memo memo;
     uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = memo_stack(caller, hook_thread, around, is_locked, &memo);
+    uint32_t stack = walk_cache_stack(caller, recorder_thread, around, is_locked, &memo);
     if (stack != MEMO_NONE) return stack;
     if (!memo.memory) return walk_stack(caller, heap, NULL, NULL);
     stack = walk_stack(caller, heap, memo.trace, &memo.python);
-    memo_keep(&memo, caller, stack == STACK_DROPPED ? MEMO_NONE : stack);
+    walk_cache_keep(&memo, caller, stack == STACK_DROPPED ? MEMO_NONE : stack);
     return stack;
 }
 
@@ -211,13 +213,13 @@ inline bool recorder_insert(const void *block, struct sample *sample) {
         drop(DROP_ADDRESS);
         return false;
     }
-    sample->slot = live_take(&recorder.recording, hook_thread, &entry);
+    sample->slot = live_table_take(&recorder.recording, recorder_thread, &entry);
     if (sample->slot == LIVE_NONE) {
         drop(DROP_LIVE_TABLE);
         return false;
     }
     sample_store(sample, entry);
-    live_publish(entry, (uintptr_t)block);
+    live_table_publish(entry, (uintptr_t)block);
     return true;
 }
 
@@ -239,15 +241,15 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
 }
 
 inline void recorder_count(const struct sample *sample) {
-    event_allocate(&recorder.recording, hook_thread, sample);
-    counter_add_own(&hook_thread->samples, 1);
-    if (__builtin_expect(triggers_watch, 0)) triggers_note(*sample);
+    events_allocate(&recorder.recording, recorder_thread, sample);
+    counter_add_own(&recorder_thread->samples, 1);
+    if (__builtin_expect(dump_triggers_watch, 0)) dump_triggers_note(*sample);
 }
 
 /* The thread that chose this allocation has no record any more if a signal handler forked meanwhile, and this
  * is the child. */
 static inline bool can_record(void) {
-    return is_recording() && __builtin_expect(hook_thread != NULL, 1);
+    return recorder_is_recording() && __builtin_expect(recorder_thread != NULL, 1);
 }
 
 /* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
@@ -268,18 +270,18 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_entry(&recorder.recording, slot);
-    /* Acquire: the entry that is read next is the one of this key, and if it is not, live_withdraw_once
+    /* Acquire: the entry that is read next is the one of this key, and if it is not, live_table_withdraw_once
      * fails. */
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
     ret_forgotten->entry = entry;
     ret_forgotten->generation = recorder.generation;
-    return live_withdraw_once(entry, key);
+    return live_table_withdraw_once(entry, key);
 }
 
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
-    if (!is_recording() && !begin_recording(false)) return false;
+    if (!recorder_is_recording() && !recorder_begin(false)) return false;
     uint32_t slot = mark_slot(block);
     if (slot == LIVE_NONE) return false;
     ret_forgotten->now = clock_now();
@@ -288,9 +290,9 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
      * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
      * at: it may be far from the cache. */
     if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
-    ret_forgotten->entry = live_at(&recorder.recording, slot);
+    ret_forgotten->entry = live_table_at(&recorder.recording, slot);
     ret_forgotten->generation = recorder.generation;
-    live_withdraw(ret_forgotten->entry);
+    live_table_withdraw(ret_forgotten->entry);
     return true;
 }
 
@@ -302,8 +304,8 @@ static bool is_of_parent(const struct forgotten *forgotten) {
 
 __attribute__((flatten)) void recorder_freed(const struct forgotten *forgotten) {
     if (is_of_parent(forgotten)) return;
-    event_free(&recorder.recording, hook_thread, &forgotten->sample, forgotten->now);
-    live_give_entry(&recorder.recording, hook_thread, forgotten->sample.slot, forgotten->entry);
+    events_free(&recorder.recording, recorder_thread, &forgotten->sample, forgotten->now);
+    live_table_give_entry(&recorder.recording, recorder_thread, forgotten->sample.slot, forgotten->entry);
 }
 
 __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
@@ -315,15 +317,15 @@ __attribute__((flatten)) void recorder_end(const void *block, uint32_t heap) {
 
 bool recorder_restore(const void *block, const struct forgotten *forgotten) {
     if (is_of_parent(forgotten)) return false;
-    live_publish(forgotten->entry, (uintptr_t)block);
+    live_table_publish(forgotten->entry, (uintptr_t)block);
     return true;
 }
 
 /* ---- blocks without marks ---- */
 
 void recorder_take_back(const struct sample *sample) {
-    live_withdraw(live_at(&recorder.recording, sample->slot));
-    live_give(&recorder.recording, hook_thread, sample->slot);
+    live_table_withdraw(live_table_at(&recorder.recording, sample->slot));
+    live_table_give(&recorder.recording, recorder_thread, sample->slot);
     drop(DROP_LIVE_TABLE);
 }
 
@@ -345,13 +347,13 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
     uint64_t address = (uintptr_t)block;
     sample.heap = due_heap;
     if (!can_record()) return OUTCOME_DROPPED;
-    index_prefetch(&recorder.index, address);
+    address_index_prefetch(&recorder.index, address);
     if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;
     /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
-    uint32_t former = recorder.exact ? INDEX_NONE : index_remove(&recorder.index, address);
+    uint32_t former = recorder.exact ? INDEX_NONE : address_index_remove(&recorder.index, address);
     bool replaced = recorder_end_former(block, former, 0, sample.birth);
     if (!recorder_insert(block, &sample)) return OUTCOME_DROPPED;
-    if (!index_insert(&recorder.index, address, sample.slot, &former)) {
+    if (!address_index_insert(&recorder.index, address, sample.slot, &former)) {
         recorder_take_back(&sample);
         return OUTCOME_DROPPED;
     }
@@ -362,10 +364,10 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
 }
 
 bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten) {
-    if (!is_recording() && !begin_recording(false)) return false;
-    index_prefetch(&recorder.index, (uintptr_t)block);
+    if (!recorder_is_recording() && !recorder_begin(false)) return false;
+    address_index_prefetch(&recorder.index, (uintptr_t)block);
     ret_forgotten->now = clock_now(); /* while the line is on its way */
-    uint32_t slot = index_remove(&recorder.index, (uintptr_t)block);
+    uint32_t slot = address_index_remove(&recorder.index, (uintptr_t)block);
     if (recorder_forget_slot(block, slot, 0, ret_forgotten)) return true;
     if (recorder.exact) counter_add(false, &recorder.recording.header->unknown_frees, 1);
     return false;
@@ -374,38 +376,39 @@ bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten
 void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten) {
     uint32_t former;
     if (recorder_restore(block, forgotten) &&
-        !index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
+        !address_index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
         drop(DROP_LIVE_TABLE);
 }
 
 /* ---- threads ---- */
 
 void thread_note_name(struct thread_record *record) {
-    if (system_open()) prctl(PR_GET_NAME, record->name);
+    if (system_calls_allowed()) prctl(PR_GET_NAME, record->name);
 }
 
 static bool register_thread(void) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     struct recording *recording = &recorder.recording;
-    int32_t tid = system_open() ? (int32_t)gettid() : 0;
-    uint32_t number = threads_register(recording, tid, clock_now());
+    int32_t tid = system_calls_allowed() ? (int32_t)gettid() : 0;
+    uint32_t number = thread_table_register(recording, tid, clock_now());
     if (number == UINT32_MAX) {
         drop(DROP_THREAD);
-        hook_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
+        recorder_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
         return false;
     }
-    struct thread_record *record = threads_get(recording, number);
+    struct thread_record *record = thread_table_get(recording, number);
     record->moment = UINT64_MAX; /* it has not come to any yet */
-    record->countdown_address = (uintptr_t)&hook_countdown;
+    record->countdown_address = (uintptr_t)&recorder_countdown;
     /* Not from its number, which threads without a sample pass on: each would draw what the last one drew.
      * Relaxed: numbers that differ. */
     uint64_t order = atomic_fetch_add_explicit(&recorder.seeds_given, 1, memory_order_relaxed);
     uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
-    if (!recorder.seed && !(system_open() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
+    if (!recorder.seed &&
+        !(system_calls_allowed() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
         seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
-    random_seed(record->random, seed);
+    sampler_random_seed(record->random, seed);
     thread_note_name(record);
-    hook_thread = record;
+    recorder_thread = record;
     /* Among the first 32 keys, so that this allocates nothing. */
     if (recorder.has_thread_key) pthread_setspecific(recorder.thread_key, record);
     return true;
@@ -413,6 +416,6 @@ static bool register_thread(void) {
 
 void thread_flush(struct thread_record *record) {
     if (recorder.exact) return;
-    counter_add_own(&record->bytes, counter_load(&record->interval) - hook_countdown);
-    counter_store(&record->interval, hook_countdown);
+    counter_add_own(&record->bytes, counter_load(&record->interval) - recorder_countdown);
+    counter_store(&record->interval, recorder_countdown);
 }

@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 /* Bytes until the calling thread's next sample; 0 = ask recorder_due. The entry code charges it. */
-extern __thread uint64_t hook_countdown;
+extern __thread uint64_t recorder_countdown;
 
 bool recorder_due(size_t size);
 
@@ -27,9 +27,9 @@ void recorder_mend_countdown(void);
 
 /* Charges the calling thread for `size` bytes. True: this allocation is to be sampled. */
 static inline bool recorder_take(size_t size) {
-    if (__builtin_expect((int64_t)hook_countdown < 0, 0)) recorder_mend_countdown();
-    if (hook_countdown > size) {
-        hook_countdown -= size;
+    if (__builtin_expect((int64_t)recorder_countdown < 0, 0)) recorder_mend_countdown();
+    if (recorder_countdown > size) {
+        recorder_countdown -= size;
         return false;
     }
     return recorder_due(size);

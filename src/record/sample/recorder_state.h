@@ -45,21 +45,21 @@ struct recorder {
 extern struct recorder recorder;
 
 /* The calling thread's record, NULL while it has none. */
-extern __thread struct thread_record *hook_thread;
+extern __thread struct thread_record *recorder_thread;
 
-/* Acquire, both: who finds the word at 1 finds the recorder as record (start.c) or process_begin_child
+/* Acquire, both: who finds the word at 1 finds the recorder as record (start.c) or fork_begin_child
  * (fork.c) has set it up, which release it. The stage is handed on likewise; whoever sets it to STARTING, by
  * compare and swap, has the recorder to itself until the release that ends it. */
-static inline bool is_recording(void) {
+static inline bool recorder_is_recording(void) {
     _Atomic uint32_t *owner = atomic_load_explicit(&recorder.owner, memory_order_acquire);
     return __builtin_expect(atomic_load_explicit(owner, memory_order_acquire), 1);
 }
 
 /* Whether what is allocated now is to be recorded. */
-bool is_active(void);
+bool recorder_is_active(void);
 
 /* Where this process does not record, or not yet: whether it does now. */
-bool begin_recording(bool may_start);
+bool recorder_begin(bool may_start);
 
 /* NOT_STARTED to RECORDING, DORMANT or OFF (start.c). */
 void start_recording(void);
@@ -99,12 +99,12 @@ void note_private_bytes(void);
 int start_child_recording(const struct recording_header *parent);
 
 /* A child process begins: makes it a recording of its own, or ends recording in it (fork.c). */
-void process_begin_child(void);
-bool process_watch_forks(void);
+void fork_begin_child(void);
+bool fork_watch(void);
 
 /* What fork handlers do, for forks that run none. */
-void process_before_fork(void);
-void process_after_bare_fork(bool in_child);
+void fork_before(void);
+void fork_after_bare(bool in_child);
 
 /* While files can still be opened: space ahead, so that recording goes on without. */
 void recorder_reserve(void);

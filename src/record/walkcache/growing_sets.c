@@ -25,22 +25,22 @@ static void room_give(size_t size) {
     atomic_fetch_sub_explicit(&room_taken, size, memory_order_relaxed);
 }
 
-void sets_after_fork(void) {
+void growing_sets_after_fork(void) {
     atomic_store_explicit(&room_taken, 0, memory_order_relaxed); /* there is one thread */
 }
 
-static struct sets sets_of(void *first, uint64_t count) {
+static struct sets growing_sets_of(void *first, uint64_t count) {
     return (struct sets){first, (count - 1) * SETS_LINE};
 }
 
-void sets_start(struct sets *sets, void *first) {
-    *sets = sets_of(first, SETS_FIRST);
+void growing_sets_start(struct sets *sets, void *first) {
+    *sets = growing_sets_of(first, SETS_FIRST);
 }
 
-bool sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_larger) {
-    while (count > sets_count(sets) && !room_take(count * SETS_LINE)) count /= 2;
-    if (count <= sets_count(sets)) return false;
-    UNNOTICED;
+bool growing_sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_larger) {
+    while (count > growing_sets_count(sets) && !room_take(count * SETS_LINE)) count /= 2;
+    if (count <= growing_sets_count(sets)) return false;
+    KEEP_CALLER_STATE;
     void *first = pages_take(count * SETS_LINE);
     if (!first) {
         room_give(count * SETS_LINE);
@@ -48,25 +48,25 @@ bool sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_large
     }
     /* Each look-up is in another page: of small ones the processor would have to look up most, too. */
     madvise(first, count * SETS_LINE, MADV_HUGEPAGE);
-    *ret_larger = sets_of(first, count);
+    *ret_larger = growing_sets_of(first, count);
     return true;
 }
 
 /* The larger one with the former mask is sound, too: whatever a set has is compared in full. */
-void sets_replace(struct sets *sets, const struct sets *larger) {
+void growing_sets_replace(struct sets *sets, const struct sets *larger) {
     struct sets former = *sets;
     atomic_signal_fence(memory_order_seq_cst);
     sets->first = larger->first;
     atomic_signal_fence(memory_order_seq_cst);
     sets->mask = larger->mask;
     atomic_signal_fence(memory_order_seq_cst);
-    sets_give(&former);
+    growing_sets_give(&former);
 }
 
-void sets_give(const struct sets *sets) {
-    uint64_t count = sets_count(sets);
+void growing_sets_give(const struct sets *sets) {
+    uint64_t count = growing_sets_count(sets);
     if (count == SETS_FIRST) return;
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     pages_give(sets->first, count * SETS_LINE);
     room_give(count * SETS_LINE);
 }

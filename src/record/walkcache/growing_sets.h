@@ -27,28 +27,28 @@ struct sets {
 
 /* By the bits from the fortieth on, which those below had a part in when the hash was multiplied; six of them
  * are for the bytes of a set. */
-static inline void *sets_at(const struct sets *sets, uint64_t hash) {
+static inline void *growing_sets_at(const struct sets *sets, uint64_t hash) {
     return sets->first + (hash >> (40 - 6) & sets->mask);
 }
 
-static inline uint64_t sets_count(const struct sets *sets) {
+static inline uint64_t growing_sets_count(const struct sets *sets) {
     return sets->mask / SETS_LINE + 1;
 }
 
 /* The table to start with: zeroed lines of the caller's, which are never given back from here. */
-void sets_start(struct sets *sets, void *first);
+void growing_sets_start(struct sets *sets, void *first);
 
 /* A zeroed table of up to `count` sets, more than there are. False: there is no room for it. The caller fills
  * it with what is in the former one. */
-bool sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_larger);
+bool growing_sets_larger(const struct sets *sets, uint64_t count, struct sets *ret_larger);
 
 /* Uses it from now on, and gives the former one back. */
-void sets_replace(struct sets *sets, const struct sets *larger);
+void growing_sets_replace(struct sets *sets, const struct sets *larger);
 
 /* In a forked child the other threads' tables are nobody's. */
-void sets_after_fork(void);
+void growing_sets_after_fork(void);
 
 /* The table is not used any more. */
-void sets_give(const struct sets *sets);
+void growing_sets_give(const struct sets *sets);
 
 #endif

@@ -17,7 +17,7 @@ struct beginning {
 
 static void begin(struct beginning *beginning, struct routes *routes, uint64_t hash) {
     beginning->hash = hash;
-    beginning->set = sets_at(&routes->sets, hash);
+    beginning->set = growing_sets_at(&routes->sets, hash);
 }
 
 static uint64_t page_of(const struct unwind_registers *registers, uint64_t place) {
@@ -130,12 +130,12 @@ static const struct route *make(struct routes *routes, struct route_set *set,
  * have the same in them, until others take its place. */
 static __attribute__((noinline, cold)) void make_more_sets(struct routes *routes) {
     struct sets larger;
-    uint64_t count = sets_count(&routes->sets);
+    uint64_t count = growing_sets_count(&routes->sets);
     routes->count = 0;
-    if (!sets_larger(&routes->sets, count * 4, &larger)) return;
-    for (uint64_t i = 0; i < sets_count(&larger); i += count)
+    if (!growing_sets_larger(&routes->sets, count * 4, &larger)) return;
+    for (uint64_t i = 0; i < growing_sets_count(&larger); i += count)
         memcpy(larger.first + i * SETS_LINE, routes->sets.first, count * SETS_LINE);
-    sets_replace(&routes->sets, &larger);
+    growing_sets_replace(&routes->sets, &larger);
 }
 
 const struct route *routes_keep(struct routes *routes, const struct unwind_registers *registers,
@@ -149,15 +149,15 @@ const struct route *routes_keep(struct routes *routes, const struct unwind_regis
         go_on(&beginning, routes, registers);
     }
     const struct route *made = make(routes, beginning.set, registers, trace, turns);
-    uint64_t sets = sets_count(&routes->sets);
+    uint64_t sets = growing_sets_count(&routes->sets);
     if (++routes->count >= sets * ROUTES_WAYS / 2 && sets < ROUTES_SETS_MOST) make_more_sets(routes);
     return made;
 }
 
 void routes_start(struct routes *routes) {
-    sets_start(&routes->sets, routes->first_set);
+    growing_sets_start(&routes->sets, routes->first_set);
 }
 
 void routes_end(const struct routes *routes) {
-    sets_give(&routes->sets);
+    growing_sets_give(&routes->sets);
 }

@@ -48,14 +48,14 @@ static __thread struct memory *own;
 
 /* Odd ones lose nothing of a word. */
 static __attribute__((noinline, cold)) bool make_memory(void) {
-    UNNOTICED;
+    KEEP_CALLER_STATE;
     struct memory *made = pages_take(sizeof *made);
     if (!made) return false;
     uint64_t random[4];
-    random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
+    sampler_random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
     for (uint64_t *factor = made->factor; factor <= &made->of_epoch; factor++)
-        *factor = (random_next(random) ^ random_next(random) >> 32) | 1;
-    sets_start(&made->known, made->first_known);
+        *factor = (sampler_random_next(random) ^ sampler_random_next(random) >> 32) | 1;
+    growing_sets_start(&made->known, made->first_known);
     routes_start(&made->routes);
     own = made;
     return true;
@@ -84,7 +84,7 @@ static uint64_t mixed(uint64_t sum) {
 }
 
 static struct known_stack *known_of(const struct memory *memory, uint64_t sum) {
-    return ((struct known_set *)sets_at(&memory->known, sum))->stack;
+    return ((struct known_set *)growing_sets_at(&memory->known, sum))->stack;
 }
 
 static uint32_t find_known(const struct memory *memory, uint64_t sum) {
@@ -109,15 +109,16 @@ static void keep_known(struct memory *memory, uint64_t sum, uint32_t stack) {
 
 static void know_more(struct memory *memory, uint64_t sets) {
     struct sets larger;
-    if (!sets_larger(&memory->known, sets, &larger)) return;
-    const struct known_set *set = sets_at(&memory->known, 0), *end = set + sets_count(&memory->known);
+    if (!growing_sets_larger(&memory->known, sets, &larger)) return;
+    const struct known_set *set = growing_sets_at(&memory->known, 0),
+                           *end = set + growing_sets_count(&memory->known);
     for (; set < end; set++)
         for (uint32_t i = 0; i < WAYS && set->stack[i].sum; i++) {
-            struct known_stack *to = ((struct known_set *)sets_at(&larger, set->stack[i].sum))->stack;
+            struct known_stack *to = ((struct known_set *)growing_sets_at(&larger, set->stack[i].sum))->stack;
             while (to->sum) to++;
             *to = set->stack[i];
         }
-    sets_replace(&memory->known, &larger);
+    growing_sets_replace(&memory->known, &larger);
 }
 
 /* A walk came to this stack, and its sum took the place of another's. Where the recording had the stack
@@ -126,7 +127,8 @@ static void know_more(struct memory *memory, uint64_t sets) {
 static __attribute__((noinline, cold)) void note_replaced(struct memory *memory, uint32_t stack) {
     /* Relaxed: a size to aim at. */
     uint64_t stacks = atomic_load_explicit(&recorder.recording.header->stacks.count, memory_order_relaxed);
-    uint64_t enough = UINT64_C(1) << (63 - __builtin_clzll(stacks)), sets = sets_count(&memory->known);
+    uint64_t enough = UINT64_C(1) << (63 - __builtin_clzll(stacks)),
+             sets = growing_sets_count(&memory->known);
     bool is_new = stack + UINT64_C(1) >= stacks;
     if (is_new || ++memory->missed < sets / 4) return;
     memory->missed = 0;
@@ -227,7 +229,7 @@ static uint32_t find_in_turn(const struct unwind_registers *registers, bool is_l
     return stack == MERGED ? MEMO_NONE : stack;
 }
 
-uint32_t memo_stack(const struct unwind_registers *registers, const struct thread_record *thread,
+uint32_t walk_cache_stack(const struct unwind_registers *registers, const struct thread_record *thread,
     uint64_t around, bool is_locked, struct memo *ret_memo) {
     uint64_t epoch = unwind_epoch(), sp = registers->sp;
     ret_memo->memory = NULL;
@@ -250,7 +252,7 @@ uint32_t memo_stack(const struct unwind_registers *registers, const struct threa
 }
 
 /* Not a part of recorder_sample, which is short of registers for what most allocations need. */
-__attribute__((noinline)) void memo_keep(
+__attribute__((noinline)) void walk_cache_keep(
     struct memo *memo, const struct unwind_registers *registers, uint32_t stack) {
     struct unwind_trace *trace = memo->trace;
     struct memory *memory = memo->memory;
@@ -271,13 +273,13 @@ __attribute__((noinline)) void memo_keep(
     leave(memory);
 }
 
-void memo_free(void) {
+void walk_cache_free(void) {
     struct memory *former = own;
     own = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
     /* Not what is in use further up the stack, should this be a handler that forked. */
     if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) {
-        sets_give(&former->known);
+        growing_sets_give(&former->known);
         routes_end(&former->routes);
         pages_give(former, sizeof *former);
     }

@@ -29,13 +29,13 @@ struct memo {
 
 /* The number of the stack, if a walk from these registers in the calling thread would find it again, with the
  * same `around` it. Otherwise MEMO_NONE. `is_locked`: as for python_sign (python.h). */
-uint32_t memo_stack(const struct unwind_registers *registers, const struct thread_record *thread,
+uint32_t walk_cache_stack(const struct unwind_registers *registers, const struct thread_record *thread,
     uint64_t around, bool is_locked, struct memo *ret_memo);
 
 /* The walk that is made then came to `stack`, which may be MEMO_NONE. */
-void memo_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack);
+void walk_cache_keep(struct memo *memo, const struct unwind_registers *registers, uint32_t stack);
 
 /* The calling thread ends. */
-void memo_free(void);
+void walk_cache_free(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static char *add_word(char *list, const char *word) {
-    char *longer = list ? format_text("%s %s", list, word) : copy_text(word);
+    char *longer = list ? memory_format_text("%s %s", list, word) : memory_copy_text(word);
     free(list);
     return longer;
 }
@@ -23,13 +23,13 @@ char *completion_values(const struct option_rule *option) {
     char *list = NULL;
     for (int number = 1; number < SIGRTMIN; number++) {
         const char *name = sigabbrev_np(number);
-        if (name && dump_signal_read(name) > 0) list = add_word(list, name);
+        if (name && dump_schedule_read_signal(name) > 0) list = add_word(list, name);
     }
     return list;
 }
 
 char *completion_summary(const struct option_rule *option) {
-    char *text = copy_text(option->help);
+    char *text = memory_copy_text(option->help);
     for (char *p = text; *p; p++)
         if (*p == '\n') *p = ' ';
     size_t length = strlen(text);
