@@ -4,8 +4,8 @@
  * names, formats, probes and the screen are needed by the other commands alone, and load with
  * malloscope-commands, which this becomes for them. */
 #include "base/memory.h"
+#include "cli/command/run.h"
 #include "cli/run/installed.h"
-#include "cli/run/run.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 

@@ -2,10 +2,10 @@
 #include "check.h"
 #include "cli/options/options.h"
 #include "cli/terminal/sheet.h"
-#include "cli/terminal/site_text.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/site_text.h"
 
 #include <stdint.h>
 #include <stdlib.h>

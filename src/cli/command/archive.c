@@ -1,7 +1,7 @@
 #include "model/archive.h"
 #include "base/memory.h"
 #include "cli/command/command.h"
-#include "cli/input_output/load.h"
+#include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"

@@ -3,11 +3,11 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
-#include "cli/run/outcome.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/outcome.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
-#include "cli/options/completion/completion.h"
+#include "cli/completion/completion.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/text.h"
 #include "core/recording.h"

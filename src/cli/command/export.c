@@ -1,9 +1,9 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
-#include "cli/input_output/load.h"
-#include "cli/input_output/output_file.h"
-#include "cli/input_output/page.h"
+#include "cli/input/load.h"
 #include "cli/options/options.h"
+#include "cli/output/output_file.h"
+#include "cli/output/page.h"
 #include "cli/terminal/message.h"
 #include "format/heap_dump.h"
 

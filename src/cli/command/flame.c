@@ -1,8 +1,8 @@
 #include "cli/command/command.h"
-#include "cli/input_output/page.h"
 #include "cli/options/options.h"
+#include "cli/output/page.h"
 #include "cli/terminal/message.h"
-#include "cli/terminal/summary.h"
+#include "cli/words/summary.h"
 
 static const char about[] =
     "Writes a page for a browser: flame graph, timeline of the heap and sites, in one file that needs no\n"

@@ -1,11 +1,11 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
-#include "cli/input_output/load.h"
+#include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
-#include "cli/terminal/summary.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/summary.h"
 #include "model/stack_labels.h"
 
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 #include "cli/command/command.h"
-#include "cli/input_output/load.h"
+#include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/plot.h"
-#include "cli/terminal/summary.h"
 #include "cli/terminal/terminal.h"
+#include "cli/words/summary.h"
 #include "format/json.h"
 
 static const char about[] =

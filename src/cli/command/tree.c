@@ -1,14 +1,14 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
-#include "cli/input_output/load.h"
+#include "cli/input/load.h"
 #include "cli/options/options.h"
-#include "cli/terminal/advice.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"
-#include "cli/terminal/site_text.h"
-#include "cli/terminal/summary.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/advice.h"
+#include "cli/words/site_text.h"
+#include "cli/words/summary.h"
 
 #include <stdlib.h>
 #include <string.h>

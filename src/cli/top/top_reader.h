@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_CLI_TOP_TOP_READER_H
 #define MALLOSCOPE_CLI_TOP_TOP_READER_H
 
-#include "cli/input_output/load.h"
+#include "cli/input/load.h"
 #include "cli/top/top_state.h"
 #include "model/running_processes.h"
 

@@ -1,7 +1,7 @@
 #include "cli/top/top_state.h"
 #include "base/memory.h"
-#include "cli/terminal/summary.h"
 #include "cli/terminal/text.h"
+#include "cli/words/summary.h"
 #include "view/names.h"
 
 #include <libiberty/hashtab.h>

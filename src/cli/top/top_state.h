@@ -8,7 +8,7 @@
 #ifndef MALLOSCOPE_CLI_TOP_TOP_STATE_H
 #define MALLOSCOPE_CLI_TOP_TOP_STATE_H
 
-#include "cli/terminal/site_text.h"
+#include "cli/words/site_text.h"
 #include "view/view.h"
 
 #define TOP_WINDOW 5   /* growth is measured from so many readings ago */

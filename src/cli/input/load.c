@@ -1,0 +1,125 @@
+#include "cli/input/load.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
+#include "symbol/symbol_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char READING[] = "reading the recording";
+
+/* `text` holds one sentence a line, or is NULL. */
+static void print_warnings(const char *text) {
+    while (text && *text) {
+        size_t length = strcspn(text, "\n");
+        if (length) message_note("warning: %.*s", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static int check_sysroot(const char *folder) {
+    struct stat status;
+    if (stat(folder, &status) < 0)
+        return message_error(problem_kind_of_errno(errno),
+            "name the folder that stands for / of that machine", "--sysroot '%s': %s", folder,
+            strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return message_error(PROBLEM_USAGE,
+            "name the folder that stands for / of that machine; unpack an image first",
+            "--sysroot '%s' is not a folder", folder);
+    if (strchr(folder, ':')) /* it separates the folders that are searched for debug files */
+        return message_error(PROBLEM_USAGE, "make a symbolic link to it, and name that",
+            "--sysroot '%s' cannot hold a colon", folder);
+    return 0;
+}
+
+int load_names(struct loaded *loaded, const struct symbol_wishes *wishes, symbol_progress progress,
+    void *context, struct problem *problem) {
+    int r = resolver_new(loaded->model, &loaded->resolver, problem);
+    if (r < 0) return r;
+    if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
+    char *cache = wishes->no_cache ? NULL : symbol_cache_folder();
+    if (cache) resolver_use_cache(loaded->resolver, cache);
+    free(cache);
+    resolver_resolve_all(loaded->resolver, progress, context);
+    return 0;
+}
+
+static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishes, struct problem *problem) {
+    struct progress progress;
+    progress_start(&progress, "reading symbols");
+    int r = load_names(loaded, wishes, progress_step, &progress, problem);
+    progress_end(&progress);
+    if (r < 0) return r;
+    print_warnings(resolver_warning(loaded->resolver));
+    if (resolver_lacks_files(loaded->resolver) && !wishes->sysroot)
+        message_hint("if the recording comes from another machine or a container, name the folder that holds "
+                     "its files with --sysroot DIR");
+    return 0;
+}
+
+/* What was read is said to be damaged if it is, and gets names if `wishes` is not NULL. */
+static int complete(const struct symbol_wishes *wishes, struct loaded *loaded) {
+    struct problem problem = {0};
+    print_warnings(loaded->model->warning);
+    if (loaded->model->damaged)
+        message_hint("what can be read is shown; get a whole copy of the file, or record again");
+    if (!wishes || load_symbols(loaded, wishes, &problem) >= 0) return 0;
+    load_free(loaded);
+    return message_problem(&problem);
+}
+
+int load_check_wishes(const struct symbol_wishes *wishes) {
+    return wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
+}
+
+int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+    struct archive_writer *archive, struct loaded *ret_loaded) {
+    struct problem problem = {0};
+    int code = load_check_wishes(wishes);
+    if (code) return code;
+    *ret_loaded = (struct loaded){0};
+    const char *const *names = (const char *const *)sources;
+    struct progress progress;
+    progress_start(&progress, READING);
+    int r = wishes && wishes->samples
+                ? model_load_with_samples(names, count, &ret_loaded->model, &problem)
+                : model_load_and_archive(names, count, archive, &ret_loaded->model, &problem);
+    progress_end(&progress);
+    if (r < 0) return message_problem(&problem);
+    return complete(wishes, ret_loaded);
+}
+
+int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+    if (seconds < 0) return load_sources(&source, 1, wishes, ret_loaded);
+    struct problem problem = {0};
+    int code = load_check_wishes(wishes);
+    if (code) return code;
+    *ret_loaded = (struct loaded){0};
+    struct progress progress;
+    progress_start(&progress, READING);
+    int r = model_load_until(source, seconds, &ret_loaded->model, &problem);
+    progress_end(&progress);
+    if (r < 0) return message_problem(&problem);
+    return complete(wishes, ret_loaded);
+}
+
+int load_sources(
+    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
+    return load_into_archive(sources, count, wishes, NULL, ret_loaded);
+}
+
+void load_free(struct loaded *loaded) {
+    if (loaded->resolver) resolver_free(loaded->resolver);
+    if (loaded->model) model_free(loaded->model);
+    *loaded = (struct loaded){0};
+}
+
+int load_finish(struct loaded *loaded) {
+    bool damaged = loaded->model->damaged;
+    load_free(loaded);
+    int code = message_finish_output();
+    return code || !damaged ? code : PROBLEM_DAMAGED;
+}

@@ -1,0 +1,107 @@
+#include "cli/output/output_file.h"
+#include "base/memory.h"
+#include "base/unfinished_file.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/units.h"
+#include "format/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* "malloscope.server.12.mscope" becomes "malloscope.server.12.pb.gz" in the current folder; PIDs and folders
+ * are named alike. What was added up belongs to no single one. */
+static char *default_name(char **sources, size_t count, const char *extension) {
+    const char *source = count == 1 ? sources[0] : "malloscope.merged";
+    cleanup_text char *name = memory_copy_text(source);
+    size_t length = strlen(name);
+    while (length > 1 && name[length - 1] == '/') name[--length] = 0;
+    const char *base = text_base_name(name);
+    const char *ending = ".mscope";
+    size_t base_length = strlen(base);
+    if (base_length > strlen(ending) && strcmp(base + base_length - strlen(ending), ending) == 0)
+        base_length -= strlen(ending);
+    bool is_number = base_length && strspn(base, "0123456789") >= base_length;
+    return memory_format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
+}
+
+/* What is replaced may be the recording of a program that runs on: it must not become shorter. The program
+ * keeps it, without a name. */
+static void make_way(const char *path) {
+    struct stat status;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) unlink(path);
+}
+
+static int open_output(const struct output_wishes *wishes, const char *path, FILE **ret_out) {
+    if (wishes->force) make_way(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (wishes->force ? O_TRUNC : O_EXCL), 0666);
+    if (fd < 0) {
+        int error = errno;
+        const char *remedy = error == EEXIST   ? "replace it with -f, or choose another name with -o"
+                             : error == ENOENT ? "make its folder first, or choose another place with -o"
+                                               : "choose another place with -o";
+        return message_error(
+            problem_kind_of_errno(error), remedy, "cannot write '%s': %s", path, strerror(error));
+    }
+    *ret_out = fdopen(fd, "w");
+    if (*ret_out) return 0;
+    close(fd);
+    return message_error(PROBLEM_FAILURE, "try again", "cannot write '%s': %s", path, strerror(errno));
+}
+
+/* What could not be written whole is not left behind. */
+static int write_file(const struct output_wishes *wishes, const struct format *format,
+    const struct format_input *input, const char *path) {
+    FILE *out;
+    int code = open_output(wishes, path, &out);
+    if (code) return code;
+    struct problem problem = {0};
+    struct stat status = {0};
+    bool is_regular = fstat(fileno(out), &status) == 0 && S_ISREG(status.st_mode);
+    if (is_regular) unfinished_file_begin(path);
+    struct progress progress;
+    progress_start(&progress, "writing");
+    int r = format_write(format, input, out, &problem);
+    progress_end(&progress);
+    if (r == 0 && fflush(out) == 0) fstat(fileno(out), &status);
+    if (fclose(out) != 0 && r == 0)
+        r = problem_set(&problem, PROBLEM_FAILURE, "choose another place with -o", "cannot write '%s': %s",
+            path, strerror(errno));
+    unfinished_file_end();
+    if (r < 0) {
+        if (is_regular) unlink(path);
+        return message_problem(&problem);
+    }
+    if (!wishes->quiet)
+        message_note("wrote %s (%s, %s)", path, format->name, bytes_text((double)status.st_size).text);
+    return 0;
+}
+
+static int write_stdout(const struct format *format, const struct format_input *input) {
+    struct problem problem = {0};
+    errno = 0;
+    if (format_write(format, input, stdout, &problem) < 0 && errno != EPIPE) {
+        /* What has not been written would only fail once more. */
+        __fpurge(stdout);
+        clearerr(stdout);
+        return message_problem(&problem);
+    }
+    return message_finish_output();
+}
+
+bool output_goes_to_stdout(const struct output_wishes *wishes, const struct format *format) {
+    if (wishes->path) return strcmp(wishes->path, "-") == 0;
+    return format->kind == FORMAT_TEXT || !isatty(STDOUT_FILENO);
+}
+
+int output_write(const struct output_wishes *wishes, const struct format *format,
+    const struct format_input *input, char **sources, size_t source_count) {
+    if (output_goes_to_stdout(wishes, format)) return write_stdout(format, input);
+    cleanup_text char *name = default_name(sources, source_count, format->extension);
+    return write_file(wishes, format, input, wishes->path ? wishes->path : name);
+}

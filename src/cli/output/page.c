@@ -1,0 +1,61 @@
+#include "cli/output/page.h"
+#include "base/memory.h"
+#include "cli/words/advice.h"
+#include "cli/words/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The notes are those above the tables, unwrapped: a line that begins with a blank goes on from the last. */
+char *page_notes(const struct loaded *loaded) {
+    char *text = NULL;
+    size_t size = 0, used = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return NULL;
+    summary_print_notes(memory, loaded->model, SORT_TOTAL);
+    advice_print(memory, loaded, SORT_TOTAL);
+    const char *about_names = resolver_warning(loaded->resolver);
+    if (about_names) fputs(about_names, memory);
+    if (fclose(memory) != 0) return NULL;
+    for (size_t i = 0; i < size; i++) {
+        bool wrapped = text[i] == '\n' && text[i + 1] == ' ';
+        if (wrapped) i += strspn(text + i + 1, " ");
+        text[used++] = wrapped ? ' ' : text[i];
+    }
+    text[used] = '\0';
+    return text;
+}
+
+static int write_with_notes(
+    const struct loaded *loaded, struct page_wishes *page, char *notes, char **sources, size_t source_count) {
+    page->options.notes = notes;
+    struct format_input input = {
+        .model = loaded->model, .resolver = loaded->resolver, .value = VALUE_LIVE, .page = &page->options};
+    return output_write(&page->output, format_find("html"), &input, sources, source_count);
+}
+
+int page_write(const struct loaded *loaded, struct page_wishes *page, char **sources, size_t source_count) {
+    cleanup_text char *notes = page_notes(loaded);
+    return write_with_notes(loaded, page, notes, sources, source_count);
+}
+
+/* Says of each line which side it is about. */
+static void print_side_notes(FILE *out, const char *side, const struct loaded *loaded) {
+    cleanup_text char *notes = page_notes(loaded);
+    char *rest = notes;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line) fprintf(out, "%s: %s\n", side, strncmp(line, "note: ", 6) == 0 ? line + 6 : line);
+    if (loaded->model->damaged) fprintf(out, "%s: the recording is damaged, figures may be missing\n", side);
+}
+
+int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_wishes *page) {
+    cleanup_text char *notes = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&notes, &size);
+    if (!memory) memory_is_short();
+    print_side_notes(memory, "base", base);
+    print_side_notes(memory, "new", fresh);
+    fclose(memory);
+    char *name[] = {(char[]){"malloscope.diff"}};
+    return write_with_notes(fresh, page, notes, name, 1);
+}

@@ -1,0 +1,34 @@
+/* The HTML page, as `flame`, `report --html` and `diff --html` write it. */
+#ifndef MALLOSCOPE_CLI_OUTPUT_PAGE_H
+#define MALLOSCOPE_CLI_OUTPUT_PAGE_H
+
+#include "cli/input/load.h"
+#include "cli/output/output_file.h"
+
+struct page_wishes {
+    struct page_options options;
+    struct output_wishes output;
+};
+
+/* The options that only the page has. */
+#define PAGE_RULES(page)                                                                                     \
+    {0, "no-source", OPTION_ON, &(page).options.no_source, NULL,                                             \
+        .help = "leave out the lines of source files that are here"},                                        \
+        {0, "full", OPTION_ON, &(page).options.full, NULL,                                                   \
+            .help = "tell the command line, process and whole paths, which\nare left out of a page that "    \
+                    "may be passed on"},                                                                     \
+    {                                                                                                        \
+        0, "nodes", OPTION_COUNT, &(page).options.nodes_max, "N",                                            \
+            .help = "tell N calls apart in the flame graph and merge those\n"                                \
+                    "that hold least (default 100000; 0 = all)"                                              \
+    }
+
+/* What to be careful about, one sentence a line. The caller frees it. */
+char *page_notes(const struct loaded *loaded);
+
+/* Prints what goes wrong. Returns 0 or the exit code. */
+int page_write(const struct loaded *loaded, struct page_wishes *page, char **sources, size_t source_count);
+/* The page of `page->options.comparison`, which is of these two. */
+int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_wishes *page);
+
+#endif

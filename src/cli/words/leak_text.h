@@ -1,0 +1,13 @@
+/* Why something is, or is not, likely a leak, in words. */
+#ifndef MALLOSCOPE_CLI_WORDS_LEAK_TEXT_H
+#define MALLOSCOPE_CLI_WORDS_LEAK_TEXT_H
+
+#include "view/leaks.h"
+
+/* For scripts: "growing", "outliving", "never_freed", "in_use", "start_up". */
+const char *leak_kind_name(enum leak_kind kind);
+
+/* A sentence without its full stop. The caller frees it. */
+char *leak_why(const struct leak *leak, const struct leak_scene *scene);
+
+#endif

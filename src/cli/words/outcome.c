@@ -1,0 +1,53 @@
+#include "cli/words/outcome.h"
+#include "base/memory.h"
+#include "cli/terminal/message.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
+#include "cli/words/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *outcome_path(const char *path) {
+    cleanup_text char *here = getcwd(NULL, 0);
+    size_t length = here ? strlen(here) : 0;
+    bool inside = length > 1 && strncmp(path, here, length) == 0 && path[length] == '/';
+    return text_clean(inside ? path + length + 1 : path);
+}
+
+void outcome_print(const char *recording, double seconds, const char *more) {
+    struct problem problem = {0};
+    struct model *model;
+    cleanup_text char *path = outcome_path(recording);
+    if (model_load_recording(recording, &model, &problem) < 0) {
+        message_problem(&problem);
+        return;
+    }
+    const struct totals *totals = &model->totals;
+    struct terminal terminal = terminal_of(stderr);
+    struct pieces pieces = {.out = stderr, .width = terminal.width, .indent = "  "};
+    fprintf(stderr, "malloscope: recorded %s\n", path);
+    pieces_add(&pieces, "%s", seconds_text(seconds).text);
+    pieces_add(&pieces, "peak %s", bytes_text(totals->peak_bytes).text);
+    if (estimate_error(totals->sum.live_bytes) <= 0)
+        pieces_add(&pieces, "live at the end %s", bytes_text(totals->sum.live_bytes.value).text);
+    else
+        pieces_add(&pieces, "live at the end %s %s %s", bytes_text(totals->sum.live_bytes.value).text,
+            glyphs()->plus_minus, bytes_text(estimate_error(totals->sum.live_bytes)).text);
+    summary_add_total(&pieces, model);
+    if (model->exact)
+        pieces_add(&pieces, "%s%s", counted_text(totals->sum.total_objects.value, "allocation").text,
+            summary_is_incomplete(model) ? "" : ", exact");
+    else
+        pieces_add(&pieces, "%s", counted_text((double)totals->sum.samples, "sample").text);
+    pieces_end(&pieces);
+    summary_print_notes(stderr, model, SORT_TOTAL);
+    if (more) fprintf(stderr, "  %s\n", more);
+    bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
+    const char *second = leaks ? "leaks" : "tree";
+    cleanup_text char *word = text_shell_word(path);
+    fprintf(stderr, "  next: malloscope report %s\n        malloscope %s %s\n", word, second, word);
+    model_free(model);
+}
