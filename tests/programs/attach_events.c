@@ -55,7 +55,7 @@ static void attach(int pid) {
     driver.plans[driver.plan_count++] = plan;
     driver.processes++;
     printf("{\"kind\": \"attached\", \"pid\": %d, \"method\": \"%s\", \"probes\": %zu, \"warnings\": %zu}\n",
-        pid, probe_method_name(probe_method(driver.set)), plan->probe_count, plan->warning_count);
+        pid, kernel_support_method_name(probe_method(driver.set)), plan->probe_count, plan->warning_count);
 }
 
 static struct plan *plan_of(uint32_t pid) {
@@ -132,9 +132,9 @@ static const char *kind_name(uint32_t kind) {
 
 static void print_event(const struct event *event) {
     printf("{\"kind\": \"%s\", \"pid\": %u, \"tid\": %u, \"image\": %u, \"time\": %llu",
-        kind_name(event->kind), event->pid, event->tid, event->image, event->time);
+        kind_name(event->kind), event->pid, event->tid, event->exec_count, event->time);
     if (event->kind == EVENT_ALLOCATION) print_allocation((const struct event_allocation *)event);
-    if (event->kind == EVENT_FREE) printf(", \"block\": %llu", ((const struct events_free *)event)->block);
+    if (event->kind == EVENT_FREE) printf(", \"block\": %llu", ((const struct event_free *)event)->block);
     if (event->kind == EVENT_FORK) printf(", \"child\": %u", ((const struct event_fork *)event)->child);
     if (event->kind == EVENT_THREAD || event->kind == EVENT_THREAD_END) {
         const struct event_thread *told = (const struct event_thread *)event;
@@ -149,7 +149,7 @@ static void on_event(void *context, const struct event *event) {
     if (event->kind == EVENT_ALLOCATION) on_allocation((const struct event_allocation *)event);
     if (event->kind == EVENT_FREE) {
         driver.frees++;
-        end_block(((const struct events_free *)event)->block);
+        end_block(((const struct event_free *)event)->block);
     }
     if (!driver.quiet || event->kind > EVENT_FREE) print_event(event);
     struct problem problem = {0};
@@ -256,7 +256,7 @@ static int check(void) {
     int r = kernel_support_find(&method, &trouble, &problem);
     printf(
         "{\"kind\": \"check\", \"trouble\": %d, \"method\": \"%s\", \"what\": \"%s\", \"remedy\": \"%s\"}\n",
-        trouble, probe_method_name(method), problem.what, problem.remedy);
+        trouble, kernel_support_method_name(method), problem.what, problem.remedy);
     return r < 0 ? -r : 0;
 }
 

@@ -17,17 +17,17 @@ static const struct plan_probe *find(const struct plan *plan, const char *functi
 }
 
 static void test_names(void) {
-    CHECK(function_find("malloc")->role == ROLE_ALLOCATE);
-    CHECK(function_find("malloc")->family == FAMILY_LIBC);
-    CHECK(function_find("_rjem_malloc")->family == FAMILY_JEMALLOC);
-    CHECK(function_find("_rjem_sdallocx")->role == ROLE_FREE);
-    CHECK(function_find("je_calloc")->factor == 1);
-    CHECK(function_find("mi_heap_realloc")->old == 1);
-    CHECK(function_find("_ZnwmSt11align_val_t")->throws);
-    CHECK(!function_find("_ZnwmRKSt9nothrow_t")->throws);
-    CHECK(function_find("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc")->role == ROLE_ALLOCATE);
-    CHECK(function_find("_RNvCs1234_7___rustc14___rust_realloc")->size == 3);
-    CHECK_TEXT(function_find("__rust_alloc_zeroed")->name, "__rust_alloc_zeroed");
+    CHECK(allocator_functions_find("malloc")->role == ROLE_ALLOCATE);
+    CHECK(allocator_functions_find("malloc")->family == FAMILY_LIBC);
+    CHECK(allocator_functions_find("_rjem_malloc")->family == FAMILY_JEMALLOC);
+    CHECK(allocator_functions_find("_rjem_sdallocx")->role == ROLE_FREE);
+    CHECK(allocator_functions_find("je_calloc")->factor == 1);
+    CHECK(allocator_functions_find("mi_heap_realloc")->old == 1);
+    CHECK(allocator_functions_find("_ZnwmSt11align_val_t")->throws);
+    CHECK(!allocator_functions_find("_ZnwmRKSt9nothrow_t")->throws);
+    CHECK(allocator_functions_find("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc")->role == ROLE_ALLOCATE);
+    CHECK(allocator_functions_find("_RNvCs1234_7___rustc14___rust_realloc")->size == 3);
+    CHECK_TEXT(allocator_functions_find("__rust_alloc_zeroed")->name, "__rust_alloc_zeroed");
     static const char *const methods[] = {
         "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E",
         "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$7dealloc17h8ebe17ba5ff60160E.llvm."
@@ -35,11 +35,11 @@ static void test_names(void) {
         "_RNvXs_Cs6xxl1lAjzDf_1aNtB4_5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7dealloc",
         "_RNvYNtCs6xxl1lAjzDf_1a5ShelfNtNtNtCsgEmfK2I1SDS_4core5alloc6global11GlobalAlloc7deallocB4_"};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        const struct function_kind *kind = function_find(methods[i]);
+        const struct function_kind *kind = allocator_functions_find(methods[i]);
         CHECK(kind && kind->is_method && kind->role == ROLE_FREE && kind->family == FAMILY_RUST);
     }
-    CHECK(
-        function_find("_ZN4core5alloc6global11GlobalAlloc7realloc17h3ac0394447bc8dbdE")->role == ROLE_RESIZE);
+    CHECK(allocator_functions_find("_ZN4core5alloc6global11GlobalAlloc7realloc17h3ac0394447bc8dbdE")->role ==
+          ROLE_RESIZE);
     static const char *const others[] = {"mallocs",
         "_ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc28_$u7b$$u7b$closure$u7d$$"
         "u7d$17h8ebe17ba5ff60160E",
@@ -48,7 +48,8 @@ static void test_names(void) {
         "_RNvCs1234_7___rustc26___rust_alloc_error_handler", "_RNvCs1234_7___rustc12___rust_allocx",
         "_RNvCs1234_6___rust12___rust_alloc", "je_", "mi_stats_print", "", "_Z", "_R",
         "__rust_no_alloc_shim_is_unstable"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(function_find(others[i]) == NULL);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(allocator_functions_find(others[i]) == NULL);
 }
 
 #ifndef __SANITIZE_ADDRESS__ /* which brings a malloc of its own */
@@ -108,41 +109,41 @@ __asm__(".text\n"
         ".type method, @function\nmethod: ret\n.size method, . - method\n"
         ".type other_method, @function\nother_method: ret\n.size other_method, . - other_method\n");
 
-static const struct elf_function *function_named(const struct elf_code *image, const char *name) {
+static const struct elf_function *function_named(const struct elf_code *elf, const char *name) {
     size_t count;
-    const struct elf_function *functions = elf_code_functions(image, &count);
+    const struct elf_function *functions = elf_code_functions(elf, &count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(functions[i].name, name) == 0) return &functions[i];
     return NULL;
 }
 
 /* The kind of `method` with what `caller`, which is Rust's `rust_name`, tells of its arguments. */
-static bool learn(const struct elf_code *image, const char *caller, const char *rust_name, const char *method,
+static bool learn(const struct elf_code *elf, const char *caller, const char *rust_name, const char *method,
     struct function_kind *kind) {
-    struct rust_hints hints = rust_hints_start(kind);
-    rust_hints_follow(&hints, image, function_named(image, caller), function_find(rust_name),
-        function_named(image, method)->address);
+    struct rust_hints hints = rust_arguments_no_hints(kind);
+    rust_arguments_add_hints(&hints, elf, function_named(elf, caller), allocator_functions_find(rust_name),
+        function_named(elf, method)->address);
     return rust_arguments_by_hints(&hints, kind);
 }
 
 static void test_arguments_of_methods_follow_from_their_callers(void) {
     struct problem problem = {0};
-    struct elf_code *image;
-    if (!CHECK(elf_code_open("/proc/self/exe", "", false, &image, &problem) == 0)) return;
+    struct elf_code *elf;
+    if (!CHECK(elf_code_open("/proc/self/exe", "", false, &elf, &problem) == 0)) return;
     const struct function_kind *alloc =
-        function_find("_ZN4core5alloc6global11GlobalAlloc5alloc17h3ac0394447bc8dbdE");
+        allocator_functions_find("_ZN4core5alloc6global11GlobalAlloc5alloc17h3ac0394447bc8dbdE");
     const struct function_kind *dealloc =
-        function_find("_ZN4core5alloc6global11GlobalAlloc7dealloc17h3ac0394447bc8dbdE");
+        allocator_functions_find("_ZN4core5alloc6global11GlobalAlloc7dealloc17h3ac0394447bc8dbdE");
     struct function_kind kind = *alloc;
-    CHECK(learn(image, "hands_on", "__rust_alloc", "method", &kind) && kind.size == 1);
+    CHECK(learn(elf, "hands_on", "__rust_alloc", "method", &kind) && kind.size == 1);
     kind = *alloc;
-    CHECK(learn(image, "resizes", "__rust_realloc", "method", &kind) && kind.size == 1);
+    CHECK(learn(elf, "resizes", "__rust_realloc", "method", &kind) && kind.size == 1);
     kind = *dealloc;
-    CHECK(learn(image, "resizes", "__rust_realloc", "other_method", &kind) && kind.old == 0);
+    CHECK(learn(elf, "resizes", "__rust_realloc", "other_method", &kind) && kind.old == 0);
     kind = *alloc;
-    CHECK(!learn(image, "leaves_open", "__rust_alloc", "method", &kind) && kind.size == alloc->size);
-    CHECK(!learn(image, "hands_on", "__rust_alloc", "other_method", &kind)); /* it does not call it */
-    elf_code_close(image);
+    CHECK(!learn(elf, "leaves_open", "__rust_alloc", "method", &kind) && kind.size == alloc->size);
+    CHECK(!learn(elf, "hands_on", "__rust_alloc", "other_method", &kind)); /* it does not call it */
+    elf_code_close(elf);
 }
 #endif
 

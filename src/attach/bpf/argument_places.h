@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
 #define MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
 
-#include "attach/bpf/functions.h"
+#include "attach/bpf/allocator_functions.h"
 #include "attach/bpf/instruction.h"
 
 #include <stdbool.h>

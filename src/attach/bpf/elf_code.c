@@ -19,7 +19,7 @@ struct segment {
 
 struct elf_code {
     int fd;
-    Elf *elf;
+    Elf *handle;
     const uint8_t *bytes;
     size_t size;
     GElf_Ehdr header;
@@ -27,7 +27,7 @@ struct elf_code {
     size_t segment_count;
     struct elf_function *functions;
     size_t function_count, function_room;
-    struct image_slot *slots;
+    struct elf_slot *slots;
     size_t slot_count, slot_room;
     bool is_dynamic, has_symbols;
     Dwfl *debug; /* owns the names that came from a separate debug file */
@@ -41,56 +41,56 @@ struct elf_code {
 
 /* ---- reading ---- */
 
-static void read_segments(struct elf_code *image) {
+static void read_segments(struct elf_code *elf) {
     size_t count = 0;
-    if (elf_getphdrnum(image->elf, &count) != 0) return;
-    image->segments = xcalloc(count ? count : 1, sizeof *image->segments);
+    if (elf_getphdrnum(elf->handle, &count) != 0) return;
+    elf->segments = xcalloc(count ? count : 1, sizeof *elf->segments);
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
-        if (!gelf_getphdr(image->elf, (int)i, &header)) continue;
-        if (header.p_type == PT_INTERP) image->is_dynamic = true;
-        if (header.p_type != PT_LOAD || header.p_offset > image->size) continue;
+        if (!gelf_getphdr(elf->handle, (int)i, &header)) continue;
+        if (header.p_type == PT_INTERP) elf->is_dynamic = true;
+        if (header.p_type != PT_LOAD || header.p_offset > elf->size) continue;
         uint64_t size = header.p_filesz;
-        if (size > image->size - header.p_offset) size = image->size - header.p_offset;
-        image->segments[image->segment_count++] =
+        if (size > elf->size - header.p_offset) size = elf->size - header.p_offset;
+        elf->segments[elf->segment_count++] =
             (struct segment){header.p_vaddr, header.p_offset, size, header.p_flags & PF_X};
     }
 }
 
 static void add_function(
-    struct elf_code *image, const char *name, const GElf_Sym *symbol, uint64_t address, bool exported) {
+    struct elf_code *elf, const char *name, const GElf_Sym *symbol, uint64_t address, bool exported) {
     int type = GELF_ST_TYPE(symbol->st_info);
     if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE) || !name || !*name) return;
-    if (image->function_count == image->function_room) {
-        image->function_room = image->function_room ? 2 * image->function_room : 1024;
-        image->functions = xrealloc(image->functions, image->function_room * sizeof *image->functions);
+    if (elf->function_count == elf->function_room) {
+        elf->function_room = elf->function_room ? 2 * elf->function_room : 1024;
+        elf->functions = xrealloc(elf->functions, elf->function_room * sizeof *elf->functions);
     }
     int binding = GELF_ST_BIND(symbol->st_info);
-    image->functions[image->function_count++] = (struct elf_function){
+    elf->functions[elf->function_count++] = (struct elf_function){
         name, address, symbol->st_size, exported && (binding == STB_GLOBAL || binding == STB_WEAK)};
 }
 
-static void read_symbols(struct elf_code *image, Elf_Scn *section, const GElf_Shdr *header) {
+static void read_symbols(struct elf_code *elf, Elf_Scn *section, const GElf_Shdr *header) {
     Elf_Data *data = elf_getdata(section, NULL);
     size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
     for (size_t i = 1; i < count; i++) {
         GElf_Sym symbol;
         if (!gelf_getsym(data, (int)i, &symbol)) break;
-        const char *name = elf_strptr(image->elf, header->sh_link, symbol.st_name);
-        add_function(image, name, &symbol, symbol.st_value, header->sh_type == SHT_DYNSYM);
+        const char *name = elf_strptr(elf->handle, header->sh_link, symbol.st_name);
+        add_function(elf, name, &symbol, symbol.st_value, header->sh_type == SHT_DYNSYM);
     }
 }
 
-static void add_slot(struct elf_code *image, uint64_t address, const char *name, uint64_t local) {
-    if (image->slot_count == image->slot_room) {
-        image->slot_room = image->slot_room ? 2 * image->slot_room : 256;
-        image->slots = xrealloc(image->slots, image->slot_room * sizeof *image->slots);
+static void add_slot(struct elf_code *elf, uint64_t address, const char *name, uint64_t local) {
+    if (elf->slot_count == elf->slot_room) {
+        elf->slot_room = elf->slot_room ? 2 * elf->slot_room : 256;
+        elf->slots = xrealloc(elf->slots, elf->slot_room * sizeof *elf->slots);
     }
-    image->slots[image->slot_count++] = (struct image_slot){address, name, local};
+    elf->slots[elf->slot_count++] = (struct elf_slot){address, name, local};
 }
 
-static void read_slots(struct elf_code *image, Elf_Scn *section, const GElf_Shdr *header) {
-    Elf_Scn *symbol_section = elf_getscn(image->elf, header->sh_link);
+static void read_slots(struct elf_code *elf, Elf_Scn *section, const GElf_Shdr *header) {
+    Elf_Scn *symbol_section = elf_getscn(elf->handle, header->sh_link);
     GElf_Shdr symbol_header;
     Elf_Data *symbols = NULL, *data = elf_getdata(section, NULL);
     if (symbol_section && gelf_getshdr(symbol_section, &symbol_header))
@@ -100,23 +100,22 @@ static void read_slots(struct elf_code *image, Elf_Scn *section, const GElf_Shdr
         GElf_Rela entry;
         if (!gelf_getrela(data, (int)i, &entry)) break;
         unsigned type = (unsigned)GELF_R_TYPE(entry.r_info);
-        if (type == R_X86_64_RELATIVE) add_slot(image, entry.r_offset, NULL, (uint64_t)entry.r_addend);
+        if (type == R_X86_64_RELATIVE) add_slot(elf, entry.r_offset, NULL, (uint64_t)entry.r_addend);
         if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) continue;
         GElf_Sym symbol;
         if (!symbols || !gelf_getsym(symbols, (int)GELF_R_SYM(entry.r_info), &symbol)) continue;
-        const char *name = elf_strptr(image->elf, symbol_header.sh_link, symbol.st_name);
-        if (name && *name) add_slot(image, entry.r_offset, name, 0);
+        const char *name = elf_strptr(elf->handle, symbol_header.sh_link, symbol.st_name);
+        if (name && *name) add_slot(elf, entry.r_offset, name, 0);
     }
 }
 
-static void read_sections(struct elf_code *image) {
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {
+static void read_sections(struct elf_code *elf) {
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->handle, section));) {
         GElf_Shdr header;
         if (!gelf_getshdr(section, &header)) continue;
-        if (header.sh_type == SHT_SYMTAB) image->has_symbols = true;
-        if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
-            read_symbols(image, section, &header);
-        if (header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC)) read_slots(image, section, &header);
+        if (header.sh_type == SHT_SYMTAB) elf->has_symbols = true;
+        if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) read_symbols(elf, section, &header);
+        if (header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC)) read_slots(elf, section, &header);
     }
 }
 
@@ -126,132 +125,131 @@ static int by_address(const void *a, const void *b) {
 }
 
 static int by_slot_address(const void *a, const void *b) {
-    const struct image_slot *x = a, *y = b;
+    const struct elf_slot *x = a, *y = b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
 /* The names of a stripped file, from its separate debug file or the part of it that some distributions keep
  * inside (.gnu_debugdata). */
-static void read_debug_symbols(struct elf_code *image, const char *path, const char *root) {
-    if (asprintf(&image->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
-    image->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
+static void read_debug_symbols(struct elf_code *elf, const char *path, const char *root) {
+    if (asprintf(&elf->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
+    elf->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
         .find_debuginfo = dwfl_standard_find_debuginfo,
         .section_address = dwfl_offline_section_address,
-        .debuginfo_path = &image->debug_path};
-    image->debug = dwfl_begin(&image->debug_callbacks);
-    if (!image->debug) return;
-    Dwfl_Module *module = dwfl_report_elf(image->debug, path, path, -1, 0, true);
-    dwfl_report_end(image->debug, NULL, NULL);
+        .debuginfo_path = &elf->debug_path};
+    elf->debug = dwfl_begin(&elf->debug_callbacks);
+    if (!elf->debug) return;
+    Dwfl_Module *module = dwfl_report_elf(elf->debug, path, path, -1, 0, true);
+    dwfl_report_end(elf->debug, NULL, NULL);
     GElf_Addr bias = 0;
     if (!module || !dwfl_module_getelf(module, &bias)) return;
-    image->debug_module = module;
+    elf->debug_module = module;
     int count = dwfl_module_getsymtab(module);
-    size_t before = image->function_count;
+    size_t before = elf->function_count;
     for (int i = 0; i < count; i++) {
         GElf_Sym symbol;
         GElf_Addr address;
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
-        add_function(image, name, &symbol, address - bias, false);
+        add_function(elf, name, &symbol, address - bias, false);
     }
-    image->has_symbols = image->function_count > 2 * before;
+    elf->has_symbols = elf->function_count > 2 * before;
 }
 
-int elf_code_open(const char *path, const char *root, bool search_debug, struct elf_code **ret_image,
+int elf_code_open(const char *path, const char *root, bool search_debug, struct elf_code **ret_elf,
     struct problem *problem) {
     elf_version(EV_CURRENT);
-    struct elf_code *image = xcalloc(1, sizeof *image);
-    image->fd = open(path, O_RDONLY | O_CLOEXEC);
-    int error = image->fd < 0 ? errno : 0;
-    if (image->fd >= 0) image->elf = elf_begin(image->fd, ELF_C_READ_MMAP, NULL);
-    if (image->elf) image->bytes = (const uint8_t *)elf_rawfile(image->elf, &image->size);
-    if (!image->bytes || elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &image->header)) {
-        elf_code_close(image);
+    struct elf_code *elf = xcalloc(1, sizeof *elf);
+    elf->fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error = elf->fd < 0 ? errno : 0;
+    if (elf->fd >= 0) elf->handle = elf_begin(elf->fd, ELF_C_READ_MMAP, NULL);
+    if (elf->handle) elf->bytes = (const uint8_t *)elf_rawfile(elf->handle, &elf->size);
+    if (!elf->bytes || elf_kind(elf->handle) != ELF_K_ELF || !gelf_getehdr(elf->handle, &elf->header)) {
+        elf_code_close(elf);
         return problem_set(problem, problem_kind_of_errno(error), problem_remedy_of_errno(error),
             "cannot read '%s': %s", path, error ? strerror(error) : "not an ELF file");
     }
-    read_segments(image);
-    read_sections(image);
-    if (search_debug && !image->has_symbols) read_debug_symbols(image, path, root);
-    if (image->function_count)
-        qsort(image->functions, image->function_count, sizeof *image->functions, by_address);
-    if (image->slot_count) qsort(image->slots, image->slot_count, sizeof *image->slots, by_slot_address);
-    *ret_image = image;
+    read_segments(elf);
+    read_sections(elf);
+    if (search_debug && !elf->has_symbols) read_debug_symbols(elf, path, root);
+    if (elf->function_count) qsort(elf->functions, elf->function_count, sizeof *elf->functions, by_address);
+    if (elf->slot_count) qsort(elf->slots, elf->slot_count, sizeof *elf->slots, by_slot_address);
+    *ret_elf = elf;
     return 0;
 }
 
-void elf_code_close(struct elf_code *image) {
-    if (!image) return;
-    dwarf_units_clear(&image->units);
-    if (!image->debug_module) dwarf_end(image->dwarf);
-    if (image->debug) dwfl_end(image->debug);
-    free(image->debug_path);
-    free(image->segments);
-    free(image->functions);
-    free(image->slots);
-    elf_end(image->elf);
-    if (image->fd >= 0) close(image->fd);
-    free(image);
+void elf_code_close(struct elf_code *elf) {
+    if (!elf) return;
+    dwarf_units_clear(&elf->units);
+    if (!elf->debug_module) dwarf_end(elf->dwarf);
+    if (elf->debug) dwfl_end(elf->debug);
+    free(elf->debug_path);
+    free(elf->segments);
+    free(elf->functions);
+    free(elf->slots);
+    elf_end(elf->handle);
+    if (elf->fd >= 0) close(elf->fd);
+    free(elf);
 }
 
 /* ---- looking things up ---- */
 
-bool elf_code_is_64_bit(const struct elf_code *image) {
-    return image->header.e_ident[EI_CLASS] == ELFCLASS64 && image->header.e_machine == EM_X86_64;
+bool elf_code_is_64_bit(const struct elf_code *elf) {
+    return elf->header.e_ident[EI_CLASS] == ELFCLASS64 && elf->header.e_machine == EM_X86_64;
 }
 
-bool elf_code_is_dynamic(const struct elf_code *image) {
-    return image->is_dynamic;
+bool elf_code_is_dynamic(const struct elf_code *elf) {
+    return elf->is_dynamic;
 }
 
-bool elf_code_has_symbols(const struct elf_code *image) {
-    return image->has_symbols;
+bool elf_code_has_symbols(const struct elf_code *elf) {
+    return elf->has_symbols;
 }
 
-const struct elf_function *elf_code_functions(const struct elf_code *image, size_t *ret_count) {
-    *ret_count = image->function_count;
-    return image->functions;
+const struct elf_function *elf_code_functions(const struct elf_code *elf, size_t *ret_count) {
+    *ret_count = elf->function_count;
+    return elf->functions;
 }
 
-const struct elf_function *elf_code_function_at(const struct elf_code *image, uint64_t address) {
-    size_t low = 0, high = image->function_count;
+const struct elf_function *elf_code_function_at(const struct elf_code *elf, uint64_t address) {
+    size_t low = 0, high = elf->function_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (image->functions[middle].address <= address)
+        if (elf->functions[middle].address <= address)
             low = middle + 1;
         else
             high = middle;
     }
     /* Of several that start at the same place, one that knows its size. */
     for (size_t i = low; i-- > 0;) {
-        const struct elf_function *function = &image->functions[i];
+        const struct elf_function *function = &elf->functions[i];
         if (function->size && address < function->address + function->size) return function;
-        if (function->address != image->functions[low - 1].address) break;
+        if (function->address != elf->functions[low - 1].address) break;
     }
     return NULL;
 }
 
-static void read_dwarf(struct elf_code *image) {
+static void read_dwarf(struct elf_code *elf) {
     uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < image->segment_count; i++) {
-        const struct segment *segment = &image->segments[i];
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
         if (!segment->has_code) continue;
         if (segment->address < low) low = segment->address;
         if (segment->address + segment->size > high) high = segment->address + segment->size;
     }
     Dwarf_Addr bias;
-    image->is_dwarf_read = true;
-    image->dwarf = image->debug_module ? dwfl_module_getdwarf(image->debug_module, &bias)
-                                       : dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
-    if (image->dwarf) dwarf_units_read(&image->units, image->dwarf, low, high);
+    elf->is_dwarf_read = true;
+    elf->dwarf = elf->debug_module ? dwfl_module_getdwarf(elf->debug_module, &bias)
+                                   : dwarf_begin_elf(elf->handle, DWARF_C_READ, NULL);
+    if (elf->dwarf) dwarf_units_read(&elf->units, elf->dwarf, low, high);
 }
 
-struct dwarf_units *elf_code_debug(struct elf_code *image) {
-    if (!image->is_dwarf_read) read_dwarf(image);
-    return &image->units;
+struct dwarf_units *elf_code_debug(struct elf_code *elf) {
+    if (!elf->is_dwarf_read) read_dwarf(elf);
+    return &elf->units;
 }
 
-bool elf_code_describe(struct elf_code *image, uint64_t address, Dwarf_Die *ret_function) {
-    struct dwarf_unit *unit = dwarf_units_find(elf_code_debug(image), address);
+bool elf_code_describe(struct elf_code *elf, uint64_t address, Dwarf_Die *ret_function) {
+    struct dwarf_unit *unit = dwarf_units_find(elf_code_debug(elf), address);
     const struct dwarf_scope *scope = unit ? dwarf_unit_find_scope(unit, address) : NULL;
     while (scope && scope->caller != SCOPE_NONE) scope = &unit->scopes[scope->caller];
     if (!scope) return false;
@@ -260,62 +258,62 @@ bool elf_code_describe(struct elf_code *image, uint64_t address, Dwarf_Die *ret_
     return dwarf_entrypc(ret_function, &entry) == 0 && entry == address;
 }
 
-const struct image_slot *elf_code_slots(const struct elf_code *image, size_t *ret_count) {
-    *ret_count = image->slot_count;
-    return image->slots;
+const struct elf_slot *elf_code_slots(const struct elf_code *elf, size_t *ret_count) {
+    *ret_count = elf->slot_count;
+    return elf->slots;
 }
 
-const struct image_slot *elf_code_slot_at(const struct elf_code *image, uint64_t address) {
-    struct image_slot wanted = {.address = address};
-    if (!image->slot_count) return NULL;
-    return bsearch(&wanted, image->slots, image->slot_count, sizeof wanted, by_slot_address);
+const struct elf_slot *elf_code_slot_at(const struct elf_code *elf, uint64_t address) {
+    struct elf_slot wanted = {.address = address};
+    if (!elf->slot_count) return NULL;
+    return bsearch(&wanted, elf->slots, elf->slot_count, sizeof wanted, by_slot_address);
 }
 
-const uint8_t *elf_code_code(const struct elf_code *image, uint64_t address, size_t *ret_size) {
-    for (size_t i = 0; i < image->segment_count; i++) {
-        const struct segment *segment = &image->segments[i];
+const uint8_t *elf_code_bytes(const struct elf_code *elf, uint64_t address, size_t *ret_size) {
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
         if (!segment->has_code || address < segment->address || address - segment->address >= segment->size)
             continue;
         uint64_t at = address - segment->address;
         *ret_size = segment->size - at;
-        return image->bytes + segment->offset + at;
+        return elf->bytes + segment->offset + at;
     }
     return NULL;
 }
 
-uint64_t elf_code_offset(const struct elf_code *image, uint64_t address) {
-    for (size_t i = 0; i < image->segment_count; i++) {
-        const struct segment *segment = &image->segments[i];
+uint64_t elf_code_offset(const struct elf_code *elf, uint64_t address) {
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
         if (address >= segment->address && address - segment->address < segment->size)
             return address - segment->address + segment->offset;
     }
     return UINT64_MAX;
 }
 
-uint64_t elf_code_address(const struct elf_code *image, uint64_t offset) {
-    for (size_t i = 0; i < image->segment_count; i++) {
-        const struct segment *segment = &image->segments[i];
+uint64_t elf_code_address(const struct elf_code *elf, uint64_t offset) {
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
         if (offset >= segment->offset && offset - segment->offset < segment->size)
             return offset - segment->offset + segment->address;
     }
     return UINT64_MAX;
 }
 
-bool elf_code_has_text(const struct elf_code *image, const char *text) {
-    for (size_t i = 0; i < image->segment_count; i++) {
-        const struct segment *segment = &image->segments[i];
-        if (memmem(image->bytes + segment->offset, segment->size, text, strlen(text))) return true;
+bool elf_code_has_text(const struct elf_code *elf, const char *text) {
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
+        if (memmem(elf->bytes + segment->offset, segment->size, text, strlen(text))) return true;
     }
     return false;
 }
 
-bool elf_code_has_section(const struct elf_code *image, const char *wanted) {
+bool elf_code_has_section(const struct elf_code *elf, const char *wanted) {
     size_t names;
-    if (elf_getshdrstrndx(image->elf, &names) != 0) return false;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(image->elf, section));) {
+    if (elf_getshdrstrndx(elf->handle, &names) != 0) return false;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->handle, section));) {
         GElf_Shdr header;
         if (!gelf_getshdr(section, &header)) continue;
-        const char *name = elf_strptr(image->elf, names, header.sh_name);
+        const char *name = elf_strptr(elf->handle, names, header.sh_name);
         if (name && strcmp(name, wanted) == 0) return true;
     }
     return false;

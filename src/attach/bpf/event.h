@@ -36,7 +36,7 @@ enum event_kind {
 struct event {
     __u32 kind;
     __u32 pid, tid;
-    __u32 image; /* counts the process's execs: 0 for the program that was attached to */
+    __u32 exec_count; /* counts the process's execs: 0 for the program that was attached to */
     __u64 time;
 };
 
@@ -69,8 +69,8 @@ struct event_allocation {
     __u8 stack[];
 };
 
-/* `event.pid`, `tid` and `image` are 0 if it is told late, because the ring was full. */
-struct events_free {
+/* `event.pid`, `tid` and `exec_count` are 0 if it is told late, because the ring was full. */
+struct event_free {
     struct event event;
     __u64 block;
 };

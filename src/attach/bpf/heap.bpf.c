@@ -19,7 +19,7 @@
  * The kernel may put another task on the processor in the middle of all this, so nothing is kept per
  * processor but counters, and those are added to atomically. */
 #include "cookie.h"
-#include "draw.h"
+#include "sampling_interval.h"
 #include "stack.bpf.h"
 #include "threads.bpf.h"
 
@@ -108,12 +108,12 @@ static __always_inline void head_of(struct event *event, __u32 kind, const struc
     event->kind = kind;
     event->pid = thread->pid;
     event->tid = thread->tid;
-    event->image = thread->image;
+    event->exec_count = thread->exec_count;
     event->time = bpf_ktime_get_ns();
 }
 
 static __noinline void tell_free(const struct thread *thread, __u64 block) {
-    struct events_free told = {.block = block};
+    struct event_free told = {.block = block};
     head_of(&told.event, EVENT_FREE, thread);
     if (bpf_ringbuf_output(&ring, &told, sizeof told, wake_flags()) == 0) return;
     struct late_free late = {.block = block, .time = told.event.time};
@@ -154,18 +154,18 @@ static __always_inline __u32 number_of(struct task_struct *task) {
 }
 
 static __always_inline __u64 draw(void) {
-    return draw_interval((__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32(), rate);
+    return sampling_interval_draw((__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32(), rate);
 }
 
 static __noinline struct thread *make_thread(__u32 kernel_tid) {
     struct task_struct *task = (void *)bpf_get_current_task();
     struct thread thread = {.pid = number_of(BPF_CORE_READ(task, group_leader)), .tid = number_of(task)};
-    __u32 *image = bpf_map_lookup_elem(&processes, &thread.pid);
-    if (!image) {
+    __u32 *exec_count = bpf_map_lookup_elem(&processes, &thread.pid);
+    if (!exec_count) {
         count(COUNT_FOREIGN);
         return NULL;
     }
-    thread.image = *image;
+    thread.exec_count = *exec_count;
     thread.countdown = draw();
     thread.next_block = (__sync_fetch_and_add(&threads_made, 1) << 40) + 1;
     /* The C library puts a thread's control block, which fs points to, at the upper end of its stack. The
@@ -191,7 +191,7 @@ static __always_inline struct thread *current_thread(void) {
 /* ---- tracked blocks ---- */
 
 static __always_inline struct live_key key_of(const struct thread *thread, __u64 address) {
-    return (struct live_key){.address = address, .pid = thread->pid, .image = thread->image};
+    return (struct live_key){.address = address, .pid = thread->pid, .exec_count = thread->exec_count};
 }
 
 /* Takes a block out of `live`. Returns its number, or 0: it is not tracked. */
@@ -342,7 +342,7 @@ static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
 
 /* True if the probe was meant for a program that the process does not run any more. */
 static __always_inline bool is_stale(__u64 cookie, const struct thread *thread) {
-    return ((cookie >> COOKIE_IMAGE) & COOKIE_IMAGE_MAX) != (thread->image & COOKIE_IMAGE_MAX);
+    return ((cookie >> COOKIE_EXECS) & COOKIE_EXECS_MAX) != (thread->exec_count & COOKIE_EXECS_MAX);
 }
 
 /* True if the return of this call must be seen. */
@@ -491,9 +491,9 @@ int modules_changed(struct pt_regs *ctx) {
 /* ---- what becomes of the target ---- */
 
 /* The entry of a process that is profiled or is going to be, or NULL. */
-static __always_inline __u32 *image_of(__u32 pid) {
-    __u32 *image = bpf_map_lookup_elem(&processes, &pid);
-    return image ? image : bpf_map_lookup_elem(&expected, &pid);
+static __always_inline __u32 *exec_count_of(__u32 pid) {
+    __u32 *exec_count = bpf_map_lookup_elem(&processes, &pid);
+    return exec_count ? exec_count : bpf_map_lookup_elem(&expected, &pid);
 }
 
 SEC("raw_tp/sched_process_fork")
@@ -502,10 +502,10 @@ int process_forked(struct bpf_raw_tracepoint_args *ctx) {
     if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid)) return 0; /* a thread */
     struct event_fork told = {.event = {.kind = EVENT_FORK, .time = bpf_ktime_get_ns()}};
     told.event.pid = number_of(BPF_CORE_READ(parent, group_leader));
-    __u32 *image = image_of(told.event.pid), zero = 0;
-    if (!image) return 0;
+    __u32 *exec_count = exec_count_of(told.event.pid), zero = 0;
+    if (!exec_count) return 0;
     told.event.tid = number_of(parent);
-    told.event.image = *image;
+    told.event.exec_count = *exec_count;
     told.child = number_of(child);
     told.shares_memory = BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm);
     if (follows_children && bpf_map_update_elem(&expected, &told.child, &zero, BPF_ANY))
@@ -519,9 +519,9 @@ int process_replaced(struct bpf_raw_tracepoint_args *ctx) {
     struct task_struct *task = (void *)ctx->args[0];
     struct event told = {.kind = EVENT_EXEC, .time = bpf_ktime_get_ns()};
     told.pid = told.tid = number_of(task);
-    __u32 *image = image_of(told.pid);
-    if (!image) return 0;
-    told.image = ++*image;
+    __u32 *exec_count = exec_count_of(told.pid);
+    if (!exec_count) return 0;
+    told.exec_count = ++*exec_count;
     __u32 tid = BPF_CORE_READ(task, pid), former = (__u32)ctx->args[1];
     bpf_map_delete_elem(&stack_ends, &told.tid);
     bpf_map_delete_elem(&threads, &tid);
@@ -534,8 +534,8 @@ SEC("raw_tp/sched_process_exit")
 int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
     struct task_struct *task = (void *)ctx->args[0];
     __u32 tid = BPF_CORE_READ(task, pid), pid = number_of(BPF_CORE_READ(task, group_leader));
-    __u32 *image = image_of(pid);
-    if (!image) return 0;
+    __u32 *exec_count = exec_count_of(pid);
+    if (!exec_count) return 0;
     struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
     if (thread) {
         tell_thread(EVENT_THREAD_END, thread);
@@ -546,7 +546,7 @@ int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
     struct event told = {.kind = EVENT_PROCESS_END,
         .pid = pid,
         .tid = number_of(task),
-        .image = *image,
+        .exec_count = *exec_count,
         .time = bpf_ktime_get_ns()};
     bpf_map_delete_elem(&processes, &pid);
     bpf_map_delete_elem(&expected, &pid);

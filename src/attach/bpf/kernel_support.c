@@ -34,7 +34,7 @@ int uprobe_link_create(const struct uprobe_link *link) {
     return fd < 0 ? -errno : (int)fd;
 }
 
-const char *probe_method_name(enum probe_method method) {
+const char *kernel_support_method_name(enum probe_method method) {
     switch (method) {
     case METHOD_BEST:
         break;

@@ -32,7 +32,7 @@ int kernel_support_find(
     enum probe_method *ret_method, enum probe_trouble *ret_trouble, struct problem *problem);
 
 /* "session links", ... */
-const char *probe_method_name(enum probe_method method);
+const char *kernel_support_method_name(enum probe_method method);
 
 /* A link of many uprobes; libbpf 1.1 has no call for it. */
 struct uprobe_link {

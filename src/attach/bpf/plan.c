@@ -8,7 +8,7 @@
 #include <libiberty/libiberty.h>
 
 #include "attach/bpf/cookie.h"
-#include "attach/bpf/plan_steps.h"
+#include "attach/bpf/plan_draft.h"
 
 char *text_format(const char *format, ...) {
     char *result = NULL;
@@ -24,11 +24,11 @@ static void add_note(struct plan_note **notes, size_t *count, char *what, char *
     (*notes)[(*count)++] = (struct plan_note){what, why, false};
 }
 
-void plan_refuse_text(struct plan *plan, char *what, char *why) {
+void plan_add_refusal(struct plan *plan, char *what, char *why) {
     add_note(&plan->refused, &plan->refused_count, what, why);
 }
 
-void plan_warn_text(struct plan *plan, char *what, char *why) {
+void plan_add_warning(struct plan *plan, char *what, char *why) {
     add_note(&plan->warnings, &plan->warning_count, what, why);
 }
 
@@ -59,16 +59,16 @@ static const char *server_name(const struct plan_module *module) {
         const char *function, *name;
     } signs[] = {{"mallocx", "jemalloc"}, {"mi_malloc", "mimalloc"}, {"tc_malloc", "tcmalloc"},
         {"__asan_init", "AddressSanitizer"}, {"malloc_trim", "glibc"}};
-    if (strncmp(plan_module_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
+    if (strncmp(plan_modules_name(module), "libmalloscope", 13) == 0) return "malloscope's recorder";
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (plan_module_find(module, signs[i].function)) return signs[i].name;
-    bool is_musl = module->file->is_program ? plan_module_find(module, "__libc_malloc_impl") != NULL
+        if (plan_modules_find_function(module, signs[i].function)) return signs[i].name;
+    bool is_musl = module->file->is_program ? plan_modules_find_function(module, "__libc_malloc_impl") != NULL
                                             : strstr(module->file->path, "musl") != NULL;
     if (is_musl) return "musl";
     return "a malloc of its own";
 }
 
-static char *server_why(const struct plan_builder *builder, const struct plan_module *module) {
+static char *server_why(const struct plan_draft *draft, const struct plan_module *module) {
     if (module->bound)
         return text_format(
             "malloc of %zu module%s is bound to it", module->bound, module->bound == 1 ? "" : "s");
@@ -88,14 +88,14 @@ static size_t add_layer(struct plan *plan, char *name, char *why) {
     return plan->layer_count++;
 }
 
-static size_t layer_of(const struct plan_builder *builder, const struct candidate *candidate) {
-    const struct plan_module *module = &builder->modules[candidate->module];
+static size_t layer_of(const struct plan_draft *draft, const struct candidate *candidate) {
+    const struct plan_module *module = &draft->modules[candidate->module];
     enum function_family family = candidate->kind->family;
     if (family == FAMILY_SYSTEM) return SIZE_MAX;
     if (module->serves_malloc && family != FAMILY_RUST)
-        return add_layer(builder->plan, text_format("%s (%s)", server_name(module), plan_module_name(module)),
-            server_why(builder, module));
-    return add_layer(builder->plan, text_format("%s (%s)", family_name(family), plan_module_name(module)),
+        return add_layer(draft->plan, text_format("%s (%s)", server_name(module), plan_modules_name(module)),
+            server_why(draft, module));
+    return add_layer(draft->plan, text_format("%s (%s)", family_name(family), plan_modules_name(module)),
         xstrdup(family == FAMILY_RUST ? "it does not hand everything on to an allocator that is known"
                                       : "its functions are in the file"));
 }
@@ -116,7 +116,7 @@ static void allocator_code(const struct plan_module *module, uint64_t *ret_low, 
     *ret_low = *ret_high = 0;
     if (strcmp(server_name(module), "glibc") != 0) return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const struct elf_function *function = plan_module_find(module, parts[i]);
+        const struct elf_function *function = plan_modules_find_function(module, parts[i]);
         if (!function) continue;
         if (!*ret_high || function->address < *ret_low) *ret_low = function->address;
         if (function->address + function->size > *ret_high) *ret_high = function->address + function->size;
@@ -146,19 +146,19 @@ static bool has_probe(const struct plan *plan, const struct target_file *file, u
     return false;
 }
 
-static void add_probe(struct plan_builder *builder, const struct candidate *candidate) {
-    struct plan *plan = builder->plan;
-    const struct plan_module *module = &builder->modules[candidate->module];
+static void add_probe(struct plan_draft *draft, const struct candidate *candidate) {
+    struct plan *plan = draft->plan;
+    const struct plan_module *module = &draft->modules[candidate->module];
     struct probe_point point;
-    if (!probe_point_find(module->image, candidate->function, candidate->kind, &point)) return;
-    uint64_t offset = elf_code_offset(module->image, point.address);
-    size_t layer = layer_of(builder, candidate);
+    if (!probe_point_find(module->elf, candidate->function, candidate->kind, &point)) return;
+    uint64_t offset = elf_code_offset(module->elf, point.address);
+    size_t layer = layer_of(draft, candidate);
     if (has_probe(plan, module->file, offset)) return;
     plan->probes = xrealloc(plan->probes, (plan->probe_count + 1) * sizeof *plan->probes);
     plan->probes[plan->probe_count++] = (struct plan_probe){
         .path = xstrdup(module->file->open_path),
         .module = xstrdup(module->file->path),
-        .function = candidate_name(candidate, DMGL_PARAMS | DMGL_ANSI),
+        .function = plan_candidates_name(candidate, DMGL_PARAMS | DMGL_ANSI),
         .role = candidate->kind->role,
         .file_offset = offset,
         .distance = point.address - candidate->function->address,
@@ -175,20 +175,20 @@ static void add_probe(struct plan_builder *builder, const struct candidate *cand
 
 /* ---- all of it ---- */
 
-static void remember_files(struct plan_builder *builder) {
-    struct plan *plan = builder->plan;
-    plan->known_count = builder->target.file_count;
+static void remember_files(struct plan_draft *draft) {
+    struct plan *plan = draft->plan;
+    plan->known_count = draft->target.file_count;
     plan->known_files = xrealloc(plan->known_files, (2 * plan->known_count + 1) * sizeof *plan->known_files);
     for (size_t i = 0; i < plan->known_count; i++) {
-        plan->known_files[2 * i] = builder->target.files[i].device;
-        plan->known_files[2 * i + 1] = builder->target.files[i].inode;
+        plan->known_files[2 * i] = draft->target.files[i].device;
+        plan->known_files[2 * i + 1] = draft->target.files[i].inode;
     }
 }
 
-static bool has_new_files(const struct plan_builder *builder) {
-    const struct plan *plan = builder->plan;
-    for (size_t i = 0; i < builder->target.file_count; i++) {
-        const struct target_file *file = &builder->target.files[i];
+static bool has_new_files(const struct plan_draft *draft) {
+    const struct plan *plan = draft->plan;
+    for (size_t i = 0; i < draft->target.file_count; i++) {
+        const struct target_file *file = &draft->target.files[i];
         bool known = false;
         for (size_t k = 0; k < plan->known_count && !known; k++)
             known = plan->known_files[2 * k] == file->device && plan->known_files[2 * k + 1] == file->inode;
@@ -207,40 +207,40 @@ static void clear_notes(struct plan_note **notes, size_t *count) {
     *count = 0;
 }
 
-static int build(struct plan_builder *builder, struct problem *problem) {
-    struct plan *plan = builder->plan;
+static int build(struct plan_draft *draft, struct problem *problem) {
+    struct plan *plan = draft->plan;
     clear_notes(&plan->refused, &plan->refused_count);
     clear_notes(&plan->warnings, &plan->warning_count);
-    int r = plan_open_modules(builder, problem);
+    int r = plan_modules_open(draft, problem);
     if (r < 0) return r;
-    plan_find_servers(builder);
-    plan_find_candidates(builder);
+    plan_modules_find_servers(draft);
+    plan_candidates_find(draft);
     bool allocates = false, throws = false;
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *candidate = &builder->candidates[i];
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        const struct candidate *candidate = &draft->candidates[i];
         if (candidate->state != STATE_KEPT) continue;
         if (candidate->kind->role == ROLE_ALLOCATE) allocates = true;
         if (candidate->kind->throws) throws = true;
     }
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (builder->candidates[i].state == STATE_KEPT &&
-            (builder->candidates[i].kind->role != ROLE_UNWIND || throws))
-            add_probe(builder, &builder->candidates[i]);
-    plan_find_warnings(builder, allocates);
-    if (!allocates) return plan_explain_nothing(builder, problem);
-    remember_files(builder);
+    for (size_t i = 0; i < draft->candidate_count; i++)
+        if (draft->candidates[i].state == STATE_KEPT &&
+            (draft->candidates[i].kind->role != ROLE_UNWIND || throws))
+            add_probe(draft, &draft->candidates[i]);
+    plan_warnings_find(draft, allocates);
+    if (!allocates) return plan_warnings_explain_nothing(draft, problem);
+    remember_files(draft);
     return 0;
 }
 
 int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
-    struct plan_builder builder = {0};
-    int r = target_open(pid, &builder.target, problem);
+    struct plan_draft draft = {0};
+    int r = target_open(pid, &draft.target, problem);
     if (r < 0) return r;
-    struct plan *plan = builder.plan = xcalloc(1, sizeof *plan);
+    struct plan *plan = draft.plan = xcalloc(1, sizeof *plan);
     plan->pid = pid;
-    plan->program = xstrdup(builder.target.name);
-    r = build(&builder, problem);
-    plan_close(&builder);
+    plan->program = xstrdup(draft.target.name);
+    r = build(&draft, problem);
+    plan_modules_close(&draft);
     if (r < 0) {
         plan_free(plan);
         return r;
@@ -265,7 +265,7 @@ struct plan *plan_of_child(const struct plan *plan, pid_t child) {
     for (size_t i = 0; i < plan->layer_count; i++)
         add_layer(copy, xstrdup(plan->layers[i].name), xstrdup(plan->layers[i].why));
     for (size_t i = 0; i < plan->refused_count; i++)
-        plan_refuse_text(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
+        plan_add_refusal(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
     for (size_t i = 0; i < plan->warning_count; i++) {
         plan_warn(copy, plan->warnings[i].what, plan->warnings[i].why);
         copy->warnings[i].is_doubt = plan->warnings[i].is_doubt;
@@ -285,11 +285,11 @@ struct plan *plan_of_child(const struct plan *plan, pid_t child) {
 }
 
 int plan_extend(struct plan *plan, struct problem *problem) {
-    struct plan_builder builder = {.plan = plan};
-    int r = target_open(plan->pid, &builder.target, problem);
+    struct plan_draft draft = {.plan = plan};
+    int r = target_open(plan->pid, &draft.target, problem);
     if (r < 0) return r;
-    if (has_new_files(&builder)) r = build(&builder, problem);
-    plan_close(&builder);
+    if (has_new_files(&draft)) r = build(&draft, problem);
+    plan_modules_close(&draft);
     return r;
 }
 
@@ -306,7 +306,7 @@ bool plan_throws(const struct plan *plan) {
 }
 
 void plan_warn(struct plan *plan, const char *what, const char *why) {
-    plan_warn_text(plan, xstrdup(what), xstrdup(why));
+    plan_add_warning(plan, xstrdup(what), xstrdup(why));
 }
 
 void plan_free(struct plan *plan) {

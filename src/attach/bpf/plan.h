@@ -8,7 +8,7 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_PLAN_H
 #define MALLOSCOPE_ATTACH_BPF_PLAN_H
 
-#include "attach/bpf/functions.h"
+#include "attach/bpf/allocator_functions.h"
 #include "attach/bpf/probe_point.h"
 #include "base/problem.h"
 

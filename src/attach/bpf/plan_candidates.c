@@ -1,4 +1,4 @@
-#include "attach/bpf/plan_steps.h"
+#include "attach/bpf/plan_draft.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 
-#include "attach/bpf/code_walk.h"
+#include "attach/bpf/control_flow.h"
 #include "attach/bpf/rust_arguments.h"
 
 /* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
@@ -18,26 +18,26 @@
 /* The C++ library's operators sit on malloc; anybody else's may not. */
 static bool is_wanted(const struct plan_module *module, const struct function_kind *kind) {
     if (kind->family == FAMILY_OPERATORS)
-        return strncmp(plan_module_name(module), "libstdc++", 9) != 0 &&
-               strncmp(plan_module_name(module), "libc++", 6) != 0;
+        return strncmp(plan_modules_name(module), "libstdc++", 9) != 0 &&
+               strncmp(plan_modules_name(module), "libc++", 6) != 0;
     return kind->family != FAMILY_LIBC || module->serves_malloc;
 }
 
-static void add_candidates(struct plan_builder *builder, size_t index) {
-    const struct plan_module *module = &builder->modules[index];
+static void add_candidates(struct plan_draft *draft, size_t index) {
+    const struct plan_module *module = &draft->modules[index];
     size_t count;
-    const struct elf_function *functions = elf_code_functions(module->image, &count);
+    const struct elf_function *functions = elf_code_functions(module->elf, &count);
     for (size_t i = 0; i < count; i++) {
-        const struct function_kind *kind = function_find(functions[i].name);
+        const struct function_kind *kind = allocator_functions_find(functions[i].name);
         size_t size;
-        if (!kind || !is_wanted(module, kind) || !elf_code_code(module->image, functions[i].address, &size))
+        if (!kind || !is_wanted(module, kind) || !elf_code_bytes(module->elf, functions[i].address, &size))
             continue;
-        if (builder->candidate_count == builder->candidate_room) {
-            builder->candidate_room = builder->candidate_room ? 2 * builder->candidate_room : 128;
-            builder->candidates =
-                xrealloc(builder->candidates, builder->candidate_room * sizeof *builder->candidates);
+        if (draft->candidate_count == draft->candidate_room) {
+            draft->candidate_room = draft->candidate_room ? 2 * draft->candidate_room : 128;
+            draft->candidates =
+                xrealloc(draft->candidates, draft->candidate_room * sizeof *draft->candidates);
         }
-        builder->candidates[builder->candidate_count++] = (struct candidate){.module = index,
+        draft->candidates[draft->candidate_count++] = (struct candidate){.module = index,
             .kind = kind,
             .function = &functions[i],
             .state = kind->is_method ? STATE_UNCLEAR : STATE_KEPT};
@@ -61,34 +61,34 @@ static int by_place(const void *a, const void *b) {
     return strcmp(x->function->name, y->function->name);
 }
 
-static void list_candidates(struct plan_builder *builder) {
-    for (size_t i = 0; i < builder->module_count; i++) add_candidates(builder, i);
-    if (!builder->candidate_count) return;
-    qsort(builder->candidates, builder->candidate_count, sizeof *builder->candidates, by_place);
-    for (size_t i = 1; i < builder->candidate_count; i++)
-        if (is_same_code(&builder->candidates[i - 1], &builder->candidates[i]))
-            builder->candidates[i].state = STATE_ALIAS;
+static void list_candidates(struct plan_draft *draft) {
+    for (size_t i = 0; i < draft->module_count; i++) add_candidates(draft, i);
+    if (!draft->candidate_count) return;
+    qsort(draft->candidates, draft->candidate_count, sizeof *draft->candidates, by_place);
+    for (size_t i = 1; i < draft->candidate_count; i++)
+        if (is_same_code(&draft->candidates[i - 1], &draft->candidates[i]))
+            draft->candidates[i].state = STATE_ALIAS;
 }
 
 /* Names such as tc_free may be anybody's. An allocator has functions of both kinds. */
-static void refuse_half_families(struct plan_builder *builder) {
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        struct candidate *candidate = &builder->candidates[i];
+static void refuse_half_families(struct plan_draft *draft) {
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        struct candidate *candidate = &draft->candidates[i];
         enum function_family family = candidate->kind->family;
         if (candidate->state != STATE_KEPT || family == FAMILY_LIBC || family == FAMILY_SYSTEM ||
-            family == FAMILY_OPERATORS || builder->modules[candidate->module].serves_malloc)
+            family == FAMILY_OPERATORS || draft->modules[candidate->module].serves_malloc)
             continue;
         bool has[ROLE_UNWIND + 1] = {false};
-        for (size_t k = 0; k < builder->candidate_count; k++)
-            if (builder->candidates[k].module == candidate->module &&
-                builder->candidates[k].kind->family == family)
-                has[builder->candidates[k].kind->role] = true;
+        for (size_t k = 0; k < draft->candidate_count; k++)
+            if (draft->candidates[k].module == candidate->module &&
+                draft->candidates[k].kind->family == family)
+                has[draft->candidates[k].kind->role] = true;
         /* The optimiser may have left one of Rust's only; they have no other meaning. */
         if ((has[ROLE_ALLOCATE] && has[ROLE_FREE]) || family == FAMILY_RUST) continue;
         candidate->state = STATE_REFUSED;
-        plan_refuse_text(builder->plan,
-            text_format("%s in %s", candidate->function->name,
-                plan_module_name(&builder->modules[candidate->module])),
+        plan_add_refusal(draft->plan,
+            text_format(
+                "%s in %s", candidate->function->name, plan_modules_name(&draft->modules[candidate->module])),
             xstrdup("the rest of the allocator's functions is not there"));
     }
 }
@@ -96,7 +96,7 @@ static void refuse_half_families(struct plan_builder *builder) {
 /* ---- what calls what ---- */
 
 struct goal {
-    const struct plan_builder *builder;
+    const struct plan_draft *draft;
     const struct candidate *self;
     unsigned roles; /* bits */
 };
@@ -108,8 +108,8 @@ static bool is_goal(const struct goal *goal, const struct candidate *candidate) 
 
 static bool is_goal_address(const void *context, uint64_t address) {
     const struct goal *goal = context;
-    for (size_t i = 0; i < goal->builder->candidate_count; i++) {
-        const struct candidate *candidate = &goal->builder->candidates[i];
+    for (size_t i = 0; i < goal->draft->candidate_count; i++) {
+        const struct candidate *candidate = &goal->draft->candidates[i];
         if (candidate->module == goal->self->module && candidate->function->address == address &&
             is_goal(goal, candidate))
             return true;
@@ -119,30 +119,31 @@ static bool is_goal_address(const void *context, uint64_t address) {
 
 static bool is_goal_name(const void *context, const char *name) {
     const struct goal *goal = context;
-    for (size_t i = 0; i < goal->builder->candidate_count; i++) {
-        const struct candidate *candidate = &goal->builder->candidates[i];
+    for (size_t i = 0; i < goal->draft->candidate_count; i++) {
+        const struct candidate *candidate = &goal->draft->candidates[i];
         if (strcmp(candidate->function->name, name) == 0 && is_goal(goal, candidate)) return true;
     }
     return false;
 }
 
 /* Whether, and where, every way through a function leads to one with such a role. */
-static struct code_ways always_leads(
-    const struct plan_builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
-    struct goal context = {builder, candidate, roles};
-    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
-    struct code_ways ways =
-        code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+static struct control_flow_ways always_leads(
+    const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
+    struct goal context = {draft, candidate, roles};
+    struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
+    struct control_flow_ways ways = control_flow_follow(
+        draft->modules[candidate->module].elf, candidate->function->address, depth, &goal);
     if (ways.returns) ways.reaches = false;
     return ways;
 }
 
 /* Whether, and where, some way does. */
-static struct code_ways may_lead(
-    const struct plan_builder *builder, const struct candidate *candidate, unsigned roles, int depth) {
-    struct goal context = {builder, candidate, roles};
-    struct code_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
-    return code_walk(builder->modules[candidate->module].image, candidate->function->address, depth, &goal);
+static struct control_flow_ways may_lead(
+    const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
+    struct goal context = {draft, candidate, roles};
+    struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
+    return control_flow_follow(
+        draft->modules[candidate->module].elf, candidate->function->address, depth, &goal);
 }
 
 /* "<shop::Shelf as GlobalAlloc>::alloc" */
@@ -156,7 +157,7 @@ static char *method_name(const struct candidate *candidate) {
 }
 
 /* How people know the function. Freed by the caller. */
-char *candidate_name(const struct candidate *candidate, int demangle_options) {
+char *plan_candidates_name(const struct candidate *candidate, int demangle_options) {
     if (candidate->kind->is_method) return method_name(candidate);
     if (candidate->kind->family == FAMILY_RUST) return xstrdup(candidate->kind->name);
     char *name = candidate->kind->family == FAMILY_OPERATORS
@@ -176,10 +177,11 @@ static bool is_in_list(const char *list, size_t length, const char *name) {
 }
 
 /* Adds to the note on the same module and reason, so that twenty operators take one line. */
-static void refuse_forward(struct plan_builder *builder, const struct candidate *candidate, char *reached) {
-    struct plan *plan = builder->plan;
-    char *where = text_format(" in %s", plan_module_name(&builder->modules[candidate->module]));
-    char *why = text_format("always calls %s", reached), *name = candidate_name(candidate, DMGL_NO_OPTS);
+static void refuse_forward(struct plan_draft *draft, const struct candidate *candidate, char *reached) {
+    struct plan *plan = draft->plan;
+    char *where = text_format(" in %s", plan_modules_name(&draft->modules[candidate->module]));
+    char *why = text_format("always calls %s", reached),
+         *name = plan_candidates_name(candidate, DMGL_NO_OPTS);
     free(reached);
     for (size_t i = 0; i < plan->refused_count; i++) {
         struct plan_note *note = &plan->refused[i];
@@ -195,50 +197,51 @@ static void refuse_forward(struct plan_builder *builder, const struct candidate 
         why = NULL;
         break;
     }
-    if (why) plan_refuse_text(plan, text_format("%s%s", name, where), why);
+    if (why) plan_add_refusal(plan, text_format("%s%s", name, where), why);
     free(where);
     free(name);
 }
 
 static char *name_of_way(
-    const struct plan_builder *builder, const struct candidate *from, const struct code_ways *ways) {
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *candidate = &builder->candidates[i];
+    const struct plan_draft *draft, const struct candidate *from, const struct control_flow_ways *ways) {
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        const struct candidate *candidate = &draft->candidates[i];
         if (ways->reached_name
                 ? strcmp(candidate->function->name, ways->reached_name) == 0
                 : candidate->module == from->module && candidate->function->address == ways->reached_address)
-            return candidate_name(candidate, DMGL_NO_OPTS);
+            return plan_candidates_name(candidate, DMGL_NO_OPTS);
     }
     return xstrdup("?");
 }
 
 /* The way on which a function always leads to another one; its `reaches` is false if there is none. */
-static struct code_ways find_forward(const struct plan_builder *builder, const struct candidate *candidate) {
+static struct control_flow_ways find_forward(
+    const struct plan_draft *draft, const struct candidate *candidate) {
     static const unsigned accepted[] = {
         [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
         [ROLE_RESIZE] = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE,
         [ROLE_FREE] = 1 << ROLE_FREE,
     };
     const struct function_kind *kind = candidate->kind;
-    struct code_ways ways = always_leads(builder, candidate, accepted[kind->role], FORWARD_DEPTH);
+    struct control_flow_ways ways = always_leads(draft, candidate, accepted[kind->role], FORWARD_DEPTH);
     /* reallocarray and its like return early only when the product overflows. */
     if (!ways.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
-        ways = may_lead(builder, candidate, 1 << ROLE_RESIZE, 0);
+        ways = may_lead(draft, candidate, 1 << ROLE_RESIZE, 0);
     /* One that is put together from alloc and dealloc can be left to them only if both are seen. */
     if (ways.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
-        ways.reaches = may_lead(builder, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
+        ways.reaches = may_lead(draft, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
     return ways;
 }
 
 /* Leaves out what only calls another one, of those in the given state. */
-static void drop_forwarders(struct plan_builder *builder, enum candidate_state state) {
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        struct candidate *candidate = &builder->candidates[i];
+static void drop_forwarders(struct plan_draft *draft, enum candidate_state state) {
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        struct candidate *candidate = &draft->candidates[i];
         if (candidate->state != state || candidate->kind->family == FAMILY_SYSTEM) continue;
-        struct code_ways ways = find_forward(builder, candidate);
+        struct control_flow_ways ways = find_forward(draft, candidate);
         if (!ways.reaches) continue;
         candidate->state = STATE_FORWARDS;
-        refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
+        refuse_forward(draft, candidate, name_of_way(draft, candidate, &ways));
     }
 }
 
@@ -246,25 +249,25 @@ static void drop_forwarders(struct plan_builder *builder, enum candidate_state s
 
 /* By the functions that call it, as far as their own arguments are known. */
 static bool learn_by_callers(
-    const struct plan_builder *builder, const struct candidate *method, struct function_kind *kind) {
-    struct rust_hints hints = rust_hints_start(kind);
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *caller = &builder->candidates[i];
+    const struct plan_draft *draft, const struct candidate *method, struct function_kind *kind) {
+    struct rust_hints hints = rust_arguments_no_hints(kind);
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        const struct candidate *caller = &draft->candidates[i];
         if (caller->module == method->module && caller->kind->family == FAMILY_RUST &&
             caller->state == STATE_KEPT)
-            rust_hints_follow(&hints, builder->modules[caller->module].image, caller->function, caller->kind,
-                method->function->address);
+            rust_arguments_add_hints(&hints, draft->modules[caller->module].elf, caller->function,
+                caller->kind, method->function->address);
     }
     return rust_arguments_by_hints(&hints, kind);
 }
 
 /* Finds out which registers hold the arguments. What Rust itself calls by name has them where the source has
  * them, unless the debug information says otherwise. */
-static bool learn_arguments(const struct plan_builder *builder, struct candidate *candidate) {
+static bool learn_arguments(const struct plan_draft *draft, struct candidate *candidate) {
     struct function_kind kind = *candidate->kind;
     if (!rust_arguments_by_debug(
-            builder->modules[candidate->module].image, candidate->function->address, &kind) &&
-        kind.is_method && !learn_by_callers(builder, candidate, &kind))
+            draft->modules[candidate->module].elf, candidate->function->address, &kind) &&
+        kind.is_method && !learn_by_callers(draft, candidate, &kind))
         return false;
     candidate->learnt = kind;
     candidate->kind = &candidate->learnt;
@@ -272,19 +275,19 @@ static bool learn_arguments(const struct plan_builder *builder, struct candidate
 }
 
 /* False if there are none to be learnt. */
-static bool learn_all_arguments(struct plan_builder *builder) {
+static bool learn_all_arguments(struct plan_draft *draft) {
     bool learns = false;
-    for (size_t i = 0; i < builder->candidate_count; i++)
-        if (builder->candidates[i].kind->family == FAMILY_RUST && builder->candidates[i].state == STATE_KEPT)
-            learns |= learn_arguments(builder, &builder->candidates[i]);
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        struct candidate *candidate = &builder->candidates[i];
+    for (size_t i = 0; i < draft->candidate_count; i++)
+        if (draft->candidates[i].kind->family == FAMILY_RUST && draft->candidates[i].state == STATE_KEPT)
+            learns |= learn_arguments(draft, &draft->candidates[i]);
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        struct candidate *candidate = &draft->candidates[i];
         if (candidate->state != STATE_UNCLEAR) continue;
         learns = true;
-        bool is_known = learn_arguments(builder, candidate);
+        bool is_known = learn_arguments(draft, candidate);
         candidate->state = is_known ? STATE_KEPT : STATE_REFUSED;
         if (!is_known)
-            plan_refuse_text(builder->plan, candidate_name(candidate, DMGL_NO_OPTS),
+            plan_add_refusal(draft->plan, plan_candidates_name(candidate, DMGL_NO_OPTS),
                 xstrdup("which registers hold its arguments is not known"));
     }
     return learns;
@@ -292,42 +295,42 @@ static bool learn_all_arguments(struct plan_builder *builder) {
 
 /* A Rust allocator that hands every free on to another allocator gives out that one's blocks, perhaps with
  * something in front of them: then that one is watched, for allocations too. */
-static void follow_frees(struct plan_builder *builder) {
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        const struct candidate *free = &builder->candidates[i];
+static void follow_frees(struct plan_draft *draft) {
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        const struct candidate *free = &draft->candidates[i];
         if (free->kind->family == FAMILY_RUST && free->kind->role == ROLE_FREE &&
             free->state != STATE_FORWARDS && free->state != STATE_ALIAS)
             return;
     }
     unsigned roles = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE;
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        struct candidate *candidate = &builder->candidates[i];
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        struct candidate *candidate = &draft->candidates[i];
         if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
-        struct code_ways ways = may_lead(builder, candidate, roles, FORWARD_DEPTH);
+        struct control_flow_ways ways = may_lead(draft, candidate, roles, FORWARD_DEPTH);
         if (!ways.reaches) continue;
         candidate->state = STATE_FORWARDS;
-        refuse_forward(builder, candidate, name_of_way(builder, candidate, &ways));
+        refuse_forward(draft, candidate, name_of_way(draft, candidate, &ways));
     }
 }
 
-static void find_nesting(struct plan_builder *builder) {
+static void find_nesting(struct plan_draft *draft) {
     unsigned all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | 1 << ROLE_FREE;
-    for (size_t i = 0; i < builder->candidate_count; i++) {
-        struct candidate *candidate = &builder->candidates[i];
+    for (size_t i = 0; i < draft->candidate_count; i++) {
+        struct candidate *candidate = &draft->candidates[i];
         if (candidate->state == STATE_KEPT && candidate->kind->role <= ROLE_RESIZE)
-            candidate->nests = may_lead(builder, candidate, all, NEST_DEPTH).reaches;
+            candidate->nests = may_lead(draft, candidate, all, NEST_DEPTH).reaches;
     }
 }
 
-void plan_find_candidates(struct plan_builder *builder) {
-    list_candidates(builder);
-    refuse_half_families(builder);
-    drop_forwarders(builder, STATE_UNCLEAR);
-    drop_forwarders(builder, STATE_KEPT);
+void plan_candidates_find(struct plan_draft *draft) {
+    list_candidates(draft);
+    refuse_half_families(draft);
+    drop_forwarders(draft, STATE_UNCLEAR);
+    drop_forwarders(draft, STATE_KEPT);
     /* Few programs come so far: what is built on a known allocator is settled. */
-    if (learn_all_arguments(builder)) {
-        drop_forwarders(builder, STATE_KEPT);
-        follow_frees(builder);
+    if (learn_all_arguments(draft)) {
+        drop_forwarders(draft, STATE_KEPT);
+        follow_frees(draft);
     }
-    find_nesting(builder);
+    find_nesting(draft);
 }

@@ -12,12 +12,12 @@
 
 #include <libiberty/libiberty.h>
 
+#include "attach/bpf/bpf_maps.h"
 #include "attach/bpf/cookie.h"
-#include "attach/bpf/draw.h"
 #include "attach/bpf/exception.skel.h"
 #include "attach/bpf/heap.skel.h"
-#include "attach/bpf/kernel_state.h"
-#include "attach/bpf/links.h"
+#include "attach/bpf/probe_links.h"
+#include "attach/bpf/sampling_interval.h"
 
 const struct probe_options probe_options_default = {
     .rate = 512 << 10,
@@ -32,10 +32,10 @@ struct probe_set {
     struct ring_buffer *ring;
     enum probe_method method;
     bool avoids_throwing; /* during probe_attach: what may throw is left out */
-    uint32_t image;       /* during probe_attach: which of its programs the process runs */
-    struct attached_link *links;
+    uint32_t exec_count;  /* during probe_attach: which of its programs the process runs */
+    struct probe_link *links;
     size_t link_count;
-    struct link_closer closer;
+    struct probe_links_closer closer;
     probe_handler handler; /* during probe_poll */
     void *context;
 };
@@ -63,7 +63,7 @@ static int keep_complaint(enum libbpf_print_level level, const char *format, va_
 }
 
 static int check_options(const struct probe_options *options, struct problem *problem) {
-    if (options->rate < 1 || options->rate > DRAW_RATE_MAX)
+    if (options->rate < 1 || options->rate > SAMPLING_RATE_MAX)
         return problem_set(problem, PROBLEM_USAGE, "choose one between 1 and 4 GiB",
             "a mean of %llu bytes between samples is out of range", (unsigned long long)options->rate);
     if (options->stack_bytes > 64 << 10)
@@ -113,7 +113,7 @@ static void configure(struct probe_set *set, const struct probe_options *options
 
 static void add_link(struct probe_set *set, enum link_group group, pid_t pid, int fd, struct bpf_link *link) {
     set->links = xrealloc(set->links, (set->link_count + 1) * sizeof *set->links);
-    set->links[set->link_count++] = (struct attached_link){group, pid, fd, link};
+    set->links[set->link_count++] = (struct probe_link){group, pid, fd, link};
 }
 
 /* What becomes of the target. */
@@ -163,7 +163,7 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
     if (r < 0) return r;
     if (options->method != METHOD_BEST && options->method < method)
         return problem_set(problem, PROBLEM_FAILURE, "leave the choice to malloscope",
-            "this kernel has no %s", probe_method_name(options->method));
+            "this kernel has no %s", kernel_support_method_name(options->method));
 
     struct probe_set *set = xcalloc(1, sizeof *set);
     set->method = options->method != METHOD_BEST ? options->method : method;
@@ -222,7 +222,7 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
 
 /* Where every return is caught, every call that may throw must be remembered, to be put right. */
 static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
-    uint64_t cookie = probe->cookie | (set->image & COOKIE_IMAGE_MAX) << COOKIE_IMAGE;
+    uint64_t cookie = probe->cookie | (set->exec_count & COOKIE_EXECS_MAX) << COOKIE_EXECS;
     return probe->throws && set->method != METHOD_SESSION ? cookie | COOKIE_NESTS : cookie;
 }
 
@@ -283,8 +283,8 @@ static int attach_group(
 }
 
 /* Moves the links of a process, or with pid 0 all, from the given one on, out of the set. */
-static struct link_list withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
-    struct link_list list = {.links = xcalloc(set->link_count + 1, sizeof *list.links)};
+static struct probe_links withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
+    struct probe_links list = {.links = xcalloc(set->link_count + 1, sizeof *list.links)};
     size_t kept = from;
     for (int group = 0; group < GROUPS; group++)
         for (size_t i = from; i < set->link_count; i++)
@@ -297,8 +297,8 @@ static struct link_list withdraw_links(struct probe_set *set, size_t from, pid_t
 }
 
 static void drop_links(struct probe_set *set, size_t from, pid_t pid) {
-    struct link_list list = withdraw_links(set, from, pid);
-    link_list_close(&list);
+    struct probe_links list = withdraw_links(set, from, pid);
+    probe_links_close(&list);
 }
 
 /* Whether requests for memory may fail before the machine's is used up. */
@@ -340,16 +340,17 @@ static void warn_of_throwing(struct plan *plan) {
 }
 
 int probe_attach(struct probe_set *set, struct plan *plan, struct problem *problem) {
-    uint32_t pid = (uint32_t)plan->pid, image = 0;
+    uint32_t pid = (uint32_t)plan->pid, exec_count = 0;
     /* Stays as it is if the process is known already. */
     int r = bpf_map__update_elem(
-        set->skeleton->maps.processes, &pid, sizeof pid, &image, sizeof image, BPF_NOEXIST);
+        set->skeleton->maps.processes, &pid, sizeof pid, &exec_count, sizeof exec_count, BPF_NOEXIST);
     if (r < 0 && r != -EEXIST)
         return problem_set(problem, PROBLEM_FAILURE, "attach to fewer processes at once",
             "no room to follow process %u: %s", pid, strerror(-r));
     bool is_new = r == 0;
-    set->image = 0;
-    bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &set->image, sizeof set->image, 0);
+    set->exec_count = 0;
+    bpf_map__lookup_elem(
+        set->skeleton->maps.processes, &pid, sizeof pid, &set->exec_count, sizeof set->exec_count, 0);
     static const enum link_group order[] = {
         GROUP_FREES, GROUP_UNWINDS, GROUP_RETURNS, GROUP_CALLS, GROUP_OTHERS};
     bool can_repair = plan_throws(plan) && load_exceptions(set);
@@ -399,7 +400,7 @@ static struct late_free *fetch_late_frees(const struct probe_set *set, size_t *r
 }
 
 static void tell_late_free(const struct probe_set *set, const struct late_free *late) {
-    struct events_free told = {.event = {.kind = EVENT_FREE, .time = late->time}, .block = late->block};
+    struct event_free told = {.event = {.kind = EVENT_FREE, .time = late->time}, .block = late->block};
     set->handler(set->context, &told.event);
 }
 
@@ -457,9 +458,9 @@ void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) 
 /* Takes the blocks of a process's former program out of the table, so that they take no room. They are not
  * touched by anybody else any more. */
 static void forget_blocks(struct probe_set *set, uint32_t pid) {
-    uint32_t image = 0;
-    bool is_running =
-        bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &image, sizeof image, 0) == 0;
+    uint32_t exec_count = 0;
+    bool is_running = bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &exec_count,
+                          sizeof exec_count, 0) == 0;
     int map = bpf_map__fd(set->skeleton->maps.live);
     struct live_key *keys = xcalloc(FORGOTTEN_AT_ONCE, sizeof *keys);
     uint64_t *blocks = xcalloc(FORGOTTEN_AT_ONCE, sizeof *blocks), place;
@@ -467,7 +468,7 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
     int r = bpf_map_lookup_batch(map, NULL, &place, keys, blocks, &count, NULL);
     while (r == 0 || (r == -ENOENT && count > 0)) {
         for (uint32_t i = 0; i < count; i++)
-            if (keys[i].pid == pid && (!is_running || keys[i].image != image))
+            if (keys[i].pid == pid && (!is_running || keys[i].exec_count != exec_count))
                 bpf_map_delete_elem(map, &keys[i]);
         if (r == -ENOENT) break; /* these were the last */
         count = FORGOTTEN_AT_ONCE;
@@ -478,7 +479,7 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
 }
 
 void probe_detach_process(struct probe_set *set, pid_t pid) {
-    link_closer_take(&set->closer, withdraw_links(set, 0, pid));
+    probe_links_close_later(&set->closer, withdraw_links(set, 0, pid));
     forget_blocks(set, (uint32_t)pid);
 }
 
@@ -490,7 +491,7 @@ void probe_detach(struct probe_set *set) {
 void probe_close(struct probe_set *set) {
     if (!set) return;
     probe_detach(set);
-    link_closer_wait(&set->closer);
+    probe_links_wait(&set->closer);
     free(set->links);
     ring_buffer__free(set->ring);
     exception_bpf__destroy(set->exceptions);

@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 
 #include "attach/bpf/argument_places.h"
-#include "attach/bpf/code_walk.h"
+#include "attach/bpf/control_flow.h"
 #include "attach/bpf/instruction.h"
 
 #define INSTRUCTIONS_MAX 16
@@ -30,12 +30,12 @@ static bool has_fast_nops(void) {
     return major > 6 || (major == 6 && minor >= 18);
 }
 
-bool probe_point_find(const struct elf_code *image, const struct elf_function *function,
+bool probe_point_find(const struct elf_code *elf, const struct elf_function *function,
     const struct function_kind *kind, struct probe_point *ret_point) {
     bool catches_return = kind->role == ROLE_ALLOCATE || kind->role == ROLE_RESIZE;
     struct argument_places places = argument_places_at_entry(kind);
     size_t size;
-    const uint8_t *code = elf_code_code(image, function->address, &size);
+    const uint8_t *code = elf_code_bytes(elf, function->address, &size);
     if (!code) return false;
     struct instruction instruction = instruction_decode(code, size, function->address);
     struct argument_places first = places;
@@ -45,7 +45,8 @@ bool probe_point_find(const struct elf_code *image, const struct elf_function *f
     for (int i = 0; i < INSTRUCTIONS_MAX; i++) {
         instruction = instruction_decode(code + at, size - at, function->address + at);
         if (instruction_is_emulated(&instruction, has_fast_nops())) {
-            if (at > 0 && code_jumps_into(image, function->address, function->size, function->address + at))
+            if (at > 0 &&
+                control_flow_jumps_into(elf, function->address, function->size, function->address + at))
                 break;
             set_point(ret_point, function->address + at, code + at, &instruction, &places,
                 instruction.kind == INSTRUCTION_NOP5 ? COST_REPLACED : COST_EMULATED);

@@ -12,8 +12,8 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_PROBE_POINT_H
 #define MALLOSCOPE_ATTACH_BPF_PROBE_POINT_H
 
+#include "attach/bpf/allocator_functions.h"
 #include "attach/bpf/elf_code.h"
-#include "attach/bpf/functions.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ struct probe_point {
 };
 
 /* For a function of this kind at `function->address`. False if its code cannot be read. */
-bool probe_point_find(const struct elf_code *image, const struct elf_function *function,
+bool probe_point_find(const struct elf_code *elf, const struct elf_function *function,
     const struct function_kind *kind, struct probe_point *ret_point);
 
 #endif

@@ -74,9 +74,9 @@ static signed char find_register(Dwarf_Die *function, Dwarf_Addr entry, int para
     return register_in(operations, count, offset_of_size(&parameter));
 }
 
-bool rust_arguments_by_debug(struct elf_code *image, uint64_t function, struct function_kind *kind) {
+bool rust_arguments_by_debug(struct elf_code *elf, uint64_t function, struct function_kind *kind) {
     Dwarf_Die die;
-    if (!elf_code_describe(image, function, &die)) return false;
+    if (!elf_code_describe(elf, function, &die)) return false;
     signed char size = kind->size < 0 ? -1 : find_register(&die, function, kind->size);
     signed char old = kind->old < 0 ? -1 : find_register(&die, function, kind->old);
     if ((kind->size >= 0 && size < 0) || (kind->old >= 0 && old < 0)) return false;
@@ -91,7 +91,7 @@ bool rust_arguments_by_debug(struct elf_code *image, uint64_t function, struct f
 #define REGISTERS_OF_CALLEES 0x0fc7u
 #define INSTRUCTIONS_MAX     200
 
-struct rust_hints rust_hints_start(const struct function_kind *kind) {
+struct rust_hints rust_arguments_no_hints(const struct function_kind *kind) {
     /* A layout takes two registers, so what comes with it or behind it may lie one further. */
     return (struct rust_hints){
         .size = kind->size < 0 ? 0 : (1u << (kind->size + 2)) - 1,
@@ -107,13 +107,13 @@ static void narrow(unsigned *positions, const struct argument_places *places, en
     if (places->registers[argument]) *positions &= holding;
 }
 
-void rust_hints_follow(struct rust_hints *hints, const struct elf_code *image,
+void rust_arguments_add_hints(struct rust_hints *hints, const struct elf_code *elf,
     const struct elf_function *caller, const struct function_kind *caller_kind, uint64_t method) {
     struct argument_places places = argument_places_at_entry(caller_kind);
     uint64_t address = caller->address;
     for (int i = 0; i < INSTRUCTIONS_MAX && address < caller->address + caller->size; i++) {
         size_t size;
-        const uint8_t *code = elf_code_code(image, address, &size);
+        const uint8_t *code = elf_code_bytes(elf, address, &size);
         if (!code) return;
         struct instruction instruction = instruction_decode(code, size, address);
         bool is_call = instruction.kind == INSTRUCTION_CALL, is_jump = instruction.kind == INSTRUCTION_JUMP;

@@ -11,12 +11,12 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_RUST_ARGUMENTS_H
 #define MALLOSCOPE_ATTACH_BPF_RUST_ARGUMENTS_H
 
+#include "attach/bpf/allocator_functions.h"
 #include "attach/bpf/elf_code.h"
-#include "attach/bpf/functions.h"
 
 /* Changes the numbers of the arguments in `kind` from those in the source to those of the registers. False if
  * the debug information does not tell them all; then `kind` is as it was. */
-bool rust_arguments_by_debug(struct elf_code *image, uint64_t function, struct function_kind *kind);
+bool rust_arguments_by_debug(struct elf_code *elf, uint64_t function, struct function_kind *kind);
 
 /* What the callers of a method tell: bit n of each is set if the n-th register may hold it. */
 struct rust_hints {
@@ -25,10 +25,10 @@ struct rust_hints {
 };
 
 /* Nothing is known yet. */
-struct rust_hints rust_hints_start(const struct function_kind *kind);
+struct rust_hints rust_arguments_no_hints(const struct function_kind *kind);
 
 /* Follows the code of `caller`, whose arguments lie as `caller_kind` says, to its calls of `method`. */
-void rust_hints_follow(struct rust_hints *hints, const struct elf_code *image,
+void rust_arguments_add_hints(struct rust_hints *hints, const struct elf_code *elf,
     const struct elf_function *caller, const struct function_kind *caller_kind, uint64_t method);
 
 /* As rust_arguments_by_debug. */

@@ -6,7 +6,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "attach/bpf/functions.h"
+#include "attach/bpf/allocator_functions.h"
 
 /* The name of a function of an allocator that has a description for its inlined calls to refer to, or NULL.
  */
@@ -14,7 +14,7 @@ static const char *name_of_inlined(Dwarf_Die *die) {
     Dwarf_Attribute memory;
     if (!dwarf_hasattr(die, DW_AT_inline)) return NULL;
     const char *name = dwarf_formstring(dwarf_attr(die, DW_AT_linkage_name, &memory));
-    const struct function_kind *kind = name ? function_find(name) : NULL;
+    const struct function_kind *kind = name ? allocator_functions_find(name) : NULL;
     return kind && kind->family == FAMILY_RUST ? name : NULL;
 }
 
@@ -34,8 +34,8 @@ static void search_unit(const struct dwarf_unit *unit, struct rust_inlined *inli
     die_reader_end(&reader);
 }
 
-void rust_inlined_find(struct elf_code *image, struct rust_inlined *ret_inlined) {
-    const struct dwarf_units *units = elf_code_debug(image);
+void rust_inlined_find(struct elf_code *elf, struct rust_inlined *ret_inlined) {
+    const struct dwarf_units *units = elf_code_debug(elf);
     *ret_inlined = (struct rust_inlined){0};
     for (uint32_t i = 0; i < units->count; i++) search_unit(&units->units[i], ret_inlined);
 }

@@ -6,12 +6,12 @@
 #include "attach/bpf/elf_code.h"
 
 struct rust_inlined {
-    const char **names; /* linker's names, owned by the image */
+    const char **names; /* linker's names, owned by the elf */
     size_t count;
 };
 
-/* Goes through all of the image's debug information. Ended by rust_inlined_clear. */
-void rust_inlined_find(struct elf_code *image, struct rust_inlined *ret_inlined);
+/* Goes through all of the elf's debug information. Ended by rust_inlined_clear. */
+void rust_inlined_find(struct elf_code *elf, struct rust_inlined *ret_inlined);
 void rust_inlined_clear(struct rust_inlined *inlined);
 
 bool rust_inlined_has(const struct rust_inlined *inlined, const char *name);

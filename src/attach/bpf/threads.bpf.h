@@ -2,8 +2,8 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
 #define MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
 
-#include "kernel.h"
-#include "kernel_state.h"
+#include "bpf_maps.h"
+#include "kernel_types.bpf.h"
 
 #define THREADS_MAX 65536
 

@@ -18,14 +18,14 @@
 #define SECONDS_OF_RETURN 0.35e-6
 
 /* A process that is recorded. */
-struct target {
+struct process {
     int pid;
     struct plan *plan;
     struct remote *remote;
     struct collector *collector;
     uint64_t modules_noted;
     uint64_t *frames; /* of the stack that is being walked */
-    struct target *next;
+    struct process *next;
 };
 
 /* A child that is to be followed: it may be about to become another program, whose loader takes a moment. */
@@ -46,11 +46,11 @@ struct known_end {
 struct session {
     struct session_options options;
     struct probe_set *probes;
-    struct target *targets;
+    struct process *processes;
     char *path;
     uint64_t recordings;
     bool target_ended, target_changed;
-    struct collector_figures ended; /* of targets that are gone */
+    struct collector_figures ended; /* of processes that are gone */
     struct newcomer *newcomers;
     size_t newcomer_count;
     uint64_t not_followed;             /* children that were to be, and were not */
@@ -65,34 +65,34 @@ static uint64_t monotonic_now(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static struct target *target_of(const struct session *session, uint32_t pid) {
-    struct target *target = session->targets;
-    while (target && target->pid != (int)pid) target = target->next;
-    return target;
+static struct process *process_of(const struct session *session, uint32_t pid) {
+    struct process *process = session->processes;
+    while (process && process->pid != (int)pid) process = process->next;
+    return process;
 }
 
 /* ---- stacks ---- */
 
-static void note_modules(struct target *target) {
-    uint64_t newest = remote_newest_module(target->remote);
-    if (newest == target->modules_noted) return;
-    for (uint32_t i = 0; i < remote_module_count(target->remote); i++) {
-        const struct remote_module *module = remote_module_at(target->remote, i);
-        if (module->number <= target->modules_noted) continue;
+static void note_modules(struct process *process) {
+    uint64_t newest = remote_newest_module(process->remote);
+    if (newest == process->modules_noted) return;
+    for (uint32_t i = 0; i < remote_module_count(process->remote); i++) {
+        const struct remote_module *module = remote_module_at(process->remote, i);
+        if (module->number <= process->modules_noted) continue;
         struct module_record record = remote_module_record(module);
-        collector_module(target->collector, &record, module->path);
+        collector_module(process->collector, &record, module->path);
     }
-    target->modules_noted = newest;
+    process->modules_noted = newest;
 }
 
-/* The frames of an allocation, in target->frames; returns their number and flags of enum stack_flag. */
+/* The frames of an allocation, in process->frames; returns their number and flags of enum stack_flag. */
 static uint32_t walk(
-    struct target *target, uint32_t depth, const struct event_allocation *event, uint32_t *ret_flags) {
+    struct process *process, uint32_t depth, const struct event_allocation *event, uint32_t *ret_flags) {
     *ret_flags = 0;
     if (event->stack_kind == EVENT_STACK_FRAMES) {
         uint32_t count = event->stack_size / sizeof(uint64_t);
         if (count > depth) count = depth;
-        memcpy(target->frames, event->stack, count * sizeof(uint64_t));
+        memcpy(process->frames, event->stack, count * sizeof(uint64_t));
         return count;
     }
     const struct event_registers *from = &event->registers;
@@ -110,7 +110,7 @@ static uint32_t walk(
     };
     enum remote_end end;
     uint32_t count = remote_unwind(
-        target->remote, &registers, event->stack, event->stack_size, target->frames, depth, &end);
+        process->remote, &registers, event->stack, event->stack_size, process->frames, depth, &end);
     if (end == REMOTE_COMPLETE) *ret_flags |= STACK_COMPLETE;
     if (end == REMOTE_SHORT) *ret_flags |= STACK_CUT;
     return count;
@@ -118,11 +118,11 @@ static uint32_t walk(
 
 /* From then on no more than the frames is copied of the thread's stack. If a walk comes to that end and would
  * go on, the end was that of another stack that the thread was on, and is taken back. */
-static void note_stack_end(struct session *session, const struct target *target,
+static void note_stack_end(struct session *session, const struct process *process,
     const struct event_allocation *event, uint32_t flags) {
     uint32_t thread = event->event.tid;
     struct known_end *known = &session->ends[thread % KNOWN_ENDS];
-    uint64_t end = remote_stack_end(target->remote), copied = event->registers.sp + event->stack_size;
+    uint64_t end = remote_stack_end(process->remote), copied = event->registers.sp + event->stack_size;
     bool is_known = known->thread == thread;
     if (flags & STACK_COMPLETE) {
         if ((is_known && end <= known->end) || end <= event->registers.sp) return;
@@ -135,33 +135,33 @@ static void note_stack_end(struct session *session, const struct target *target,
 }
 
 static void handle_allocation(
-    struct session *session, struct target *target, const struct event_allocation *event) {
+    struct session *session, struct process *process, const struct event_allocation *event) {
     int32_t thread = (int32_t)event->event.tid;
-    if (event->ended) collector_freed(target->collector, event->ended, thread, event->event.time);
-    if (event->replaced) collector_freed(target->collector, event->replaced, thread, event->event.time);
-    uint32_t flags, count = walk(target, session->options.depth, event, &flags);
-    if (event->stack_kind == EVENT_STACK_COPY) note_stack_end(session, target, event, flags);
-    note_modules(target);
-    collector_allocated(target->collector, &(struct collected_block){
-                                               .number = event->block,
-                                               .address = event->address,
-                                               .size = event->size,
-                                               .time = event->event.time,
-                                               .thread = thread,
-                                               .frames = target->frames,
-                                               .frame_count = count,
-                                               .flags = flags,
-                                           });
+    if (event->ended) collector_freed(process->collector, event->ended, thread, event->event.time);
+    if (event->replaced) collector_freed(process->collector, event->replaced, thread, event->event.time);
+    uint32_t flags, count = walk(process, session->options.depth, event, &flags);
+    if (event->stack_kind == EVENT_STACK_COPY) note_stack_end(session, process, event, flags);
+    note_modules(process);
+    collector_allocated(process->collector, &(struct collected_block){
+                                                .number = event->block,
+                                                .address = event->address,
+                                                .size = event->size,
+                                                .time = event->event.time,
+                                                .thread = thread,
+                                                .frames = process->frames,
+                                                .frame_count = count,
+                                                .flags = flags,
+                                            });
 }
 
 /* ---- processes ---- */
 
-static void target_free(struct target *target) {
-    plan_free(target->plan);
-    if (target->remote) remote_close(target->remote);
-    if (target->collector) collector_close(target->collector);
-    free(target->frames);
-    free(target);
+static void free_process(struct process *process) {
+    plan_free(process->plan);
+    if (process->remote) remote_close(process->remote);
+    if (process->collector) collector_close(process->collector);
+    free(process->frames);
+    free(process);
 }
 
 static char *allocator_text(const struct plan *plan) {
@@ -175,19 +175,19 @@ static char *allocator_text(const struct plan *plan) {
     return text;
 }
 
-static int recorder_begin(struct session *session, struct target *target, struct problem *problem) {
+static int begin_recording(struct session *session, struct process *process, struct problem *problem) {
     const struct session_options *options = &session->options;
-    char *path = options->path_of(options->context, target->pid), *allocator = allocator_text(target->plan);
+    char *path = options->path_of(options->context, process->pid), *allocator = allocator_text(process->plan);
     struct collector_options collector = {
         .path = path,
         .replace = options->replace,
-        .pid = target->pid,
+        .pid = process->pid,
         .rate = options->probes.rate,
         .depth = options->depth,
         .size_max = options->size_max,
         .allocator = allocator ? allocator : "",
     };
-    int r = path ? collector_open(&collector, &target->collector, problem)
+    int r = path ? collector_open(&collector, &process->collector, problem)
                  : problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
     if (r == 0 && !session->path) {
         session->path = path;
@@ -207,61 +207,61 @@ static int cannot_look(int pid, int error, struct problem *problem) {
 }
 
 /* Puts those probes of the plan into the process that are not there yet. */
-static int attach_plan(struct session *session, struct target *target, struct problem *problem) {
-    int r = probe_attach(session->probes, target->plan, problem);
-    if (plan_misses(target->plan)) collector_partial(target->collector);
+static int attach_plan(struct session *session, struct process *process, struct problem *problem) {
+    int r = probe_attach(session->probes, process->plan, problem);
+    if (plan_misses(process->plan)) collector_partial(process->collector);
     return r;
 }
 
-/* `parent`: the target that the process is a copy of, or NULL. */
-static int add_target(
-    struct session *session, int pid, const struct target *parent, struct problem *problem) {
-    struct target *target = calloc(1, sizeof *target);
-    if (!target) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
-    target->pid = pid;
-    target->frames = calloc(session->options.depth, sizeof *target->frames);
+/* `parent`: the process that the process is a copy of, or NULL. */
+static int add_process(
+    struct session *session, int pid, const struct process *parent, struct problem *problem) {
+    struct process *process = calloc(1, sizeof *process);
+    if (!process) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+    process->pid = pid;
+    process->frames = calloc(session->options.depth, sizeof *process->frames);
     int r = 0;
     if (parent)
-        target->plan = plan_of_child(parent->plan, pid);
+        process->plan = plan_of_child(parent->plan, pid);
     else
-        r = plan_make(pid, &target->plan, problem);
-    int looked = r == 0 ? remote_open(pid, &target->remote) : 0;
+        r = plan_make(pid, &process->plan, problem);
+    int looked = r == 0 ? remote_open(pid, &process->remote) : 0;
     if (looked < 0) r = cannot_look(pid, looked, problem);
-    if (r == 0) r = recorder_begin(session, target, problem);
+    if (r == 0) r = begin_recording(session, process, problem);
     if (r == 0) {
-        note_modules(target);
-        r = attach_plan(session, target, problem);
+        note_modules(process);
+        r = attach_plan(session, process, problem);
     }
     if (r < 0) {
-        if (target->collector) unlink(collector_path(target->collector));
-        target_free(target);
+        if (process->collector) unlink(collector_path(process->collector));
+        free_process(process);
         return r;
     }
-    target->next = session->targets;
-    session->targets = target;
+    process->next = session->processes;
+    session->processes = process;
     session->recordings++;
     return 0;
 }
 
-static void note_losses(struct session *session, struct target *target);
+static void note_losses(struct session *session, struct process *process);
 
-static void end_target(struct session *session, struct target *target, bool has_ended) {
-    struct target **link = &session->targets;
-    while (*link != target) link = &(*link)->next;
-    *link = target->next;
-    struct collector_figures figures = collector_figures(target->collector);
+static void end_process(struct session *session, struct process *process, bool has_ended) {
+    struct process **link = &session->processes;
+    while (*link != process) link = &(*link)->next;
+    *link = process->next;
+    struct collector_figures figures = collector_figures(process->collector);
     session->ended.samples += figures.samples;
     session->ended.frees += figures.frees;
     if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
-    if (target->pid == session->options.pid && has_ended) session->target_ended = true;
-    note_losses(session, target);
+    if (process->pid == session->options.pid && has_ended) session->target_ended = true;
+    note_losses(session, process);
     /* Children begin as a copy and most become another program at once: nothing to be kept. */
-    if (target->pid != session->options.pid && figures.samples == 0) {
-        unlink(collector_path(target->collector));
+    if (process->pid != session->options.pid && figures.samples == 0) {
+        unlink(collector_path(process->collector));
         session->recordings--;
     }
-    probe_detach_process(session->probes, target->pid);
-    target_free(target);
+    probe_detach_process(session->probes, process->pid);
+    free_process(process);
 }
 
 static void forget_newcomer(struct session *session, int pid) {
@@ -284,9 +284,9 @@ static void expect_newcomer(struct session *session, int pid, int parent) {
     session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid, .parent = parent};
 }
 
-/* Without a target it is a child that was not attached to yet. */
-static void handle_exec(struct session *session, struct target *target, int pid) {
-    if (target) end_target(session, target, false);
+/* Without a process it is a child that was not attached to yet. */
+static void handle_exec(struct session *session, struct process *process, int pid) {
+    if (process) end_process(session, process, false);
     if (pid == session->options.pid)
         session->target_changed = true;
     else
@@ -297,8 +297,8 @@ static void add_newcomers(struct session *session) {
     size_t kept = 0;
     for (size_t i = 0; i < session->newcomer_count; i++) {
         struct newcomer *one = &session->newcomers[i];
-        const struct target *parent = one->parent ? target_of(session, (uint32_t)one->parent) : NULL;
-        bool is_done = kill(one->pid, 0) != 0 || add_target(session, one->pid, parent, NULL) == 0;
+        const struct process *parent = one->parent ? process_of(session, (uint32_t)one->parent) : NULL;
+        bool is_done = kill(one->pid, 0) != 0 || add_process(session, one->pid, parent, NULL) == 0;
         if (is_done) continue;
         if (++one->tries < NEWCOMER_TRIES)
             session->newcomers[kept++] = *one;
@@ -311,22 +311,22 @@ static void add_newcomers(struct session *session) {
 /* ---- events ---- */
 
 /* One that is told late does not say by whom: the numbers of blocks are not shared between processes. */
-static void handle_free(struct session *session, const struct events_free *event) {
-    for (struct target *target = session->targets; target; target = target->next)
-        if (event->event.pid == 0 || target->pid == (int)event->event.pid)
-            collector_freed(target->collector, event->block, (int32_t)event->event.tid, event->event.time);
+static void handle_free(struct session *session, const struct event_free *event) {
+    for (struct process *process = session->processes; process; process = process->next)
+        if (event->event.pid == 0 || process->pid == (int)event->event.pid)
+            collector_freed(process->collector, event->block, (int32_t)event->event.tid, event->event.time);
 }
 
-/* What becomes of processes, also of those that were not attached to yet: `target` may be NULL. */
-static void handle_process(struct session *session, struct target *target, const struct event *event) {
+/* What becomes of processes, also of those that were not attached to yet: `process` may be NULL. */
+static void handle_process(struct session *session, struct process *process, const struct event *event) {
     if (event->kind == EVENT_FORK) {
         const struct event_fork *fork = (const struct event_fork *)event;
         if (!fork->shares_memory) expect_newcomer(session, (int)fork->child, (int)event->pid);
     } else if (event->kind == EVENT_EXEC) {
-        handle_exec(session, target, (int)event->pid);
+        handle_exec(session, process, (int)event->pid);
     } else {
         forget_newcomer(session, (int)event->pid);
-        if (target) end_target(session, target, true);
+        if (process) end_process(session, process, true);
     }
 }
 
@@ -334,18 +334,18 @@ static void handle(void *context, const struct event *event) {
     struct session *session = context;
     if (session->until && event->time > session->until) return;
     if (event->kind == EVENT_FREE) {
-        handle_free(session, (const struct events_free *)event);
+        handle_free(session, (const struct event_free *)event);
         return;
     }
-    struct target *target = target_of(session, event->pid);
+    struct process *process = process_of(session, event->pid);
     if (event->kind == EVENT_FORK || event->kind == EVENT_EXEC || event->kind == EVENT_PROCESS_END) {
-        handle_process(session, target, event);
+        handle_process(session, process, event);
         return;
     }
-    if (!target) return;
+    if (!process) return;
     switch ((enum event_kind)event->kind) {
     case EVENT_ALLOCATION:
-        handle_allocation(session, target, (const struct event_allocation *)event);
+        handle_allocation(session, process, (const struct event_allocation *)event);
         break;
     case EVENT_FREE:
         break;
@@ -354,7 +354,7 @@ static void handle(void *context, const struct event *event) {
         break;
     case EVENT_THREAD_END: {
         const struct event_thread *thread = (const struct event_thread *)event;
-        collector_thread_ended(target->collector, (int32_t)event->tid, thread->figures.bytes, event->time);
+        collector_thread_ended(process->collector, (int32_t)event->tid, thread->figures.bytes, event->time);
         break;
     }
     case EVENT_FORK:
@@ -362,9 +362,9 @@ static void handle(void *context, const struct event *event) {
     case EVENT_PROCESS_END:
         break;
     case EVENT_MODULES:
-        remote_refresh(target->remote);
-        note_modules(target);
-        if (plan_extend(target->plan, NULL) == 0) attach_plan(session, target, NULL);
+        remote_refresh(process->remote);
+        note_modules(process);
+        if (plan_extend(process->plan, NULL) == 0) attach_plan(session, process, NULL);
         break;
     }
 }
@@ -378,21 +378,21 @@ static void read_counters(const struct session *session, uint64_t ret_counters[C
 }
 
 /* The kernel counts for all processes together: with several, the first one's recording has the sum. */
-static void note_losses(struct session *session, struct target *target) {
+static void note_losses(struct session *session, struct process *process) {
     uint64_t counters[COUNTERS], lost[DROP_KINDS] = {0};
-    if (target->pid != session->options.pid) return;
+    if (process->pid != session->options.pid) return;
     read_counters(session, counters);
     lost[DROP_RING] = counters[COUNT_LOST_RING];
     lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
     lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
     lost[DROP_THREAD] = counters[COUNT_LOST_THREADS];
     collector_losses(
-        target->collector, lost, session->options.probes.rate == 1 ? counters[COUNT_FREES_UNKNOWN] : 0);
+        process->collector, lost, session->options.probes.rate == 1 ? counters[COUNT_FREES_UNKNOWN] : 0);
 }
 
 static void note_thread(void *context, uint32_t pid, uint32_t tid, const struct thread_figures *figures) {
-    struct target *target = target_of(context, pid);
-    if (target) collector_thread_bytes(target->collector, (int32_t)tid, figures->bytes);
+    struct process *process = process_of(context, pid);
+    if (process) collector_thread_bytes(process->collector, (int32_t)tid, figures->bytes);
 }
 
 /* ---- the session ---- */
@@ -405,7 +405,7 @@ int session_open(const struct session_options *options, struct session **ret_ses
     session->options = *options;
     session->options.probes.follow = options->follow;
     int r = probe_open(&session->options.probes, &session->probes, ret_trouble, problem);
-    if (r == 0) r = add_target(session, options->pid, NULL, problem);
+    if (r == 0) r = add_process(session, options->pid, NULL, problem);
     if (r < 0) {
         probe_close(session->probes);
         free(session->path);
@@ -424,8 +424,8 @@ int session_poll(struct session *session, int timeout_ms) {
 }
 
 void session_set_baseline(struct session *session) {
-    for (struct target *target = session->targets; target; target = target->next)
-        collector_forget_all(target->collector, monotonic_now());
+    for (struct process *process = session->processes; process; process = process->next)
+        collector_forget_all(process->collector, monotonic_now());
     session->ended = (struct collector_figures){0};
 }
 
@@ -447,9 +447,9 @@ struct session_status session_status(struct session *session) {
                          (double)counters[COUNT_RETURNS] * SECONDS_OF_RETURN,
     };
     probe_each_thread(session->probes, note_thread, session);
-    for (struct target *target = session->targets; target; target = target->next) {
-        struct collector_figures figures = collector_figures(target->collector);
-        note_losses(session, target);
+    for (struct process *process = session->processes; process; process = process->next) {
+        struct collector_figures figures = collector_figures(process->collector);
+        note_losses(session, process);
         status.processes++;
         status.live_bytes += figures.live_bytes;
         if (figures.peak_bytes > status.peak_bytes) status.peak_bytes = figures.peak_bytes;
@@ -468,9 +468,9 @@ enum probe_method session_method(const struct session *session) {
 }
 
 const struct plan_note *session_warnings(const struct session *session, size_t *ret_count) {
-    const struct target *target = target_of(session, (uint32_t)session->options.pid);
-    *ret_count = target ? target->plan->warning_count : 0;
-    return target ? target->plan->warnings : NULL;
+    const struct process *process = process_of(session, (uint32_t)session->options.pid);
+    *ret_count = process ? process->plan->warning_count : 0;
+    return process ? process->plan->warnings : NULL;
 }
 
 void session_detach(struct session *session) {
@@ -482,7 +482,7 @@ void session_detach(struct session *session) {
     probe_detach(session->probes);
     while (probe_poll(session->probes, 0, handle, session) > 0) {
     }
-    while (session->targets) end_target(session, session->targets, false);
+    while (session->processes) end_process(session, session->processes, false);
 }
 
 void session_close(struct session *session) {

@@ -194,7 +194,7 @@ static int follow(const struct attach *attach, struct session *session) {
     cleanup_text char *path = memory_copy_text(session_path(session));
     if (!attach->quiet)
         message_note("attached to process %d by %s; Ctrl-C to stop", attach->pid,
-            probe_method_name(session_method(session)));
+            kernel_support_method_name(session_method(session)));
     if (!attach->quiet) say_what_is_not_seen(session);
     bool baseline_due = attach->baseline > 0;
     struct session_status status = {0};

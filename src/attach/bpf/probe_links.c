@@ -1,4 +1,4 @@
-#include "attach/bpf/links.h"
+#include "attach/bpf/probe_links.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 
 /* ---- closing ---- */
 
-static void close_link(const struct attached_link *link) {
+static void close_link(const struct probe_link *link) {
     if (link->fd >= 0) close(link->fd);
     if (link->link) bpf_link__destroy(link->link);
 }
 
 /* Links of one group, which threads take one by one. */
 struct work {
-    const struct attached_link *links;
+    const struct probe_link *links;
     size_t count;
     _Atomic size_t next;
 };
@@ -28,7 +28,7 @@ static void *close_some(void *context) {
     return NULL;
 }
 
-static void close_group(const struct attached_link *links, size_t count) {
+static void close_group(const struct probe_link *links, size_t count) {
     struct work work = {.links = links, .count = count};
     pthread_t threads[THREADS_MOST];
     size_t started = 0;
@@ -39,33 +39,33 @@ static void close_group(const struct attached_link *links, size_t count) {
     for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
-void link_list_close(struct link_list *list) {
+void probe_links_close(struct probe_links *list) {
     for (size_t i = 0, end; i < list->count; i = end) {
         for (end = i; end < list->count && list->links[end].group == list->links[i].group;) end++;
         close_group(&list->links[i], end - i);
     }
     free(list->links);
-    *list = (struct link_list){0};
+    *list = (struct probe_links){0};
 }
 
 /* ---- behind the scenes ---- */
 
 static void *close_list(void *context) {
-    struct link_list *list = context;
-    link_list_close(list);
+    struct probe_links *list = context;
+    probe_links_close(list);
     free(list);
     return NULL;
 }
 
-static void forget_finished(struct link_closer *closer) {
+static void forget_finished(struct probe_links_closer *closer) {
     size_t kept = 0;
     for (size_t i = 0; i < closer->count; i++)
         if (pthread_tryjoin_np(closer->threads[i], NULL) != 0) closer->threads[kept++] = closer->threads[i];
     closer->count = kept;
 }
 
-void link_closer_take(struct link_closer *closer, struct link_list list) {
-    struct link_list *own = xmemdup(&list, sizeof list, sizeof list);
+void probe_links_close_later(struct probe_links_closer *closer, struct probe_links list) {
+    struct probe_links *own = xmemdup(&list, sizeof list, sizeof list);
     forget_finished(closer);
     closer->threads = xrealloc(closer->threads, (closer->count + 1) * sizeof *closer->threads);
     if (pthread_create(&closer->threads[closer->count], NULL, close_list, own) == 0)
@@ -74,8 +74,8 @@ void link_closer_take(struct link_closer *closer, struct link_list list) {
         close_list(own);
 }
 
-void link_closer_wait(struct link_closer *closer) {
+void probe_links_wait(struct probe_links_closer *closer) {
     for (size_t i = 0; i < closer->count; i++) pthread_join(closer->threads[i], NULL);
     free(closer->threads);
-    *closer = (struct link_closer){0};
+    *closer = (struct probe_links_closer){0};
 }

@@ -4,8 +4,8 @@
  * an allocator. Does every way through `operator delete` lead to `free`? Then a probe on `free` sees it all,
  * and one on both would count twice. Can a way through `realloc` lead to `malloc`? Then that inner call is to
  * be ignored. What the walk cannot see (jumps through registers) it takes for a way out. */
-#ifndef MALLOSCOPE_ATTACH_BPF_CODE_WALK_H
-#define MALLOSCOPE_ATTACH_BPF_CODE_WALK_H
+#ifndef MALLOSCOPE_ATTACH_BPF_CONTROL_FLOW_H
+#define MALLOSCOPE_ATTACH_BPF_CONTROL_FLOW_H
 
 #include "attach/bpf/elf_code.h"
 
@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 /* The functions that are looked for: those of the same file by address, imported ones by name. */
-struct code_goal {
+struct control_flow_goal {
     bool (*is_address)(const void *context, uint64_t address);
     bool (*is_name)(const void *context, const char *name);
     const void *context;
     bool stops_at_return; /* nothing more is asked for once a way to the end was found */
 };
 
-struct code_ways {
+struct control_flow_ways {
     bool reaches;             /* some way leads to one of them */
     bool returns;             /* some way leads to the end without */
     uint64_t reached_address; /* one that is reached: by address, or */
@@ -29,11 +29,11 @@ struct code_ways {
 };
 
 /* Follows the code from `start`, through calls up to `depth` deep. */
-struct code_ways code_walk(
-    const struct elf_code *image, uint64_t start, int depth, const struct code_goal *goal);
+struct control_flow_ways control_flow_follow(
+    const struct elf_code *elf, uint64_t start, int depth, const struct control_flow_goal *goal);
 
 /* Whether a jump from anywhere in the function at `start` leads to an address in (start, last]. True also if
  * not all of its code can be decoded. */
-bool code_jumps_into(const struct elf_code *image, uint64_t start, uint64_t size, uint64_t last);
+bool control_flow_jumps_into(const struct elf_code *elf, uint64_t start, uint64_t size, uint64_t last);
 
 #endif

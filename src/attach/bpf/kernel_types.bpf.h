@@ -1,7 +1,7 @@
 /* The few parts of the kernel that heap.bpf.c looks at. Fields are found by name in the running kernel's type
  * information (CO-RE), so what stands between them does not matter and no header of any kernel is needed. */
-#ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_H
-#define MALLOSCOPE_ATTACH_BPF_KERNEL_H
+#ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_TYPES_BPF_H
+#define MALLOSCOPE_ATTACH_BPF_KERNEL_TYPES_BPF_H
 
 #include <linux/bpf.h>
 #include <linux/types.h>

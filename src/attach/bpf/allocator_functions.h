@@ -1,6 +1,6 @@
 /* The functions of the allocators that attach knows, and where their arguments are. */
-#ifndef MALLOSCOPE_ATTACH_BPF_FUNCTIONS_H
-#define MALLOSCOPE_ATTACH_BPF_FUNCTIONS_H
+#ifndef MALLOSCOPE_ATTACH_BPF_ALLOCATOR_FUNCTIONS_H
+#define MALLOSCOPE_ATTACH_BPF_ALLOCATOR_FUNCTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +37,6 @@ struct function_kind {
 };
 
 /* What the function of this (linker's) name is; NULL if it is none of these. */
-const struct function_kind *function_find(const char *name);
+const struct function_kind *allocator_functions_find(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-#include "attach/bpf/code_walk.h"
+#include "attach/bpf/control_flow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #define INSTRUCTIONS_MAX 20000
 
 struct walk {
-    const struct elf_code *image;
-    const struct code_goal *goal;
+    const struct elf_code *elf;
+    const struct control_flow_goal *goal;
     size_t budget;
-    struct code_ways ways;
+    struct control_flow_ways ways;
 };
 
 /* The addresses of one function that were seen, and those still to be followed. */
@@ -78,13 +78,13 @@ static bool never_returns(const char *name) {
 static bool walk_function(struct walk *walk, uint64_t start, int depth);
 
 /* The slot that a linkage stub jumps through: "endbr64; jmp *slot" or without the first. */
-static const struct image_slot *slot_of_stub(const struct elf_code *image, uint64_t address) {
+static const struct elf_slot *slot_of_stub(const struct elf_code *elf, uint64_t address) {
     for (int i = 0; i < 2; i++) {
         size_t size;
-        const uint8_t *code = elf_code_code(image, address, &size);
+        const uint8_t *code = elf_code_bytes(elf, address, &size);
         if (!code) return NULL;
         struct instruction instruction = instruction_decode(code, size, address);
-        if (instruction.kind == INSTRUCTION_JUMP_SLOT) return elf_code_slot_at(image, instruction.target);
+        if (instruction.kind == INSTRUCTION_JUMP_SLOT) return elf_code_slot_at(elf, instruction.target);
         if (strcmp(instruction.name, "endbr64") != 0) return NULL;
         address += instruction.length;
     }
@@ -94,15 +94,15 @@ static const struct image_slot *slot_of_stub(const struct elf_code *image, uint6
 /* True if what is called at `address` can come back without having reached the goal. */
 static bool call_returns(struct walk *walk, uint64_t address, int depth) {
     if (reach_address(walk, address)) return false;
-    const struct image_slot *slot = slot_of_stub(walk->image, address);
+    const struct elf_slot *slot = slot_of_stub(walk->elf, address);
     if (slot && slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
-    const struct elf_function *function = elf_code_function_at(walk->image, address);
+    const struct elf_function *function = elf_code_function_at(walk->elf, address);
     if (function && function->address == address && never_returns(function->name)) return false;
     return depth == 0 || walk_function(walk, address, depth - 1);
 }
 
 static bool slot_returns(struct walk *walk, uint64_t slot_address, int depth) {
-    const struct image_slot *slot = elf_code_slot_at(walk->image, slot_address);
+    const struct elf_slot *slot = elf_code_slot_at(walk->elf, slot_address);
     if (!slot) return true;
     if (slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
     return call_returns(walk, slot->local, depth);
@@ -113,7 +113,7 @@ static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, i
     for (;;) {
         if (trail->end && address >= trail->end) return false; /* behind a call that does not return */
         size_t size;
-        const uint8_t *code = elf_code_code(walk->image, address, &size);
+        const uint8_t *code = elf_code_bytes(walk->elf, address, &size);
         if (!code || walk->budget == 0) return true;
         walk->budget--;
         struct instruction instruction = instruction_decode(code, size, address);
@@ -151,7 +151,7 @@ static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, i
 }
 
 static bool walk_function(struct walk *walk, uint64_t start, int depth) {
-    const struct elf_function *function = elf_code_function_at(walk->image, start);
+    const struct elf_function *function = elf_code_function_at(walk->elf, start);
     struct trail trail = {.start = start};
     if (function) trail.end = function->address + function->size;
     bool returns = false;
@@ -165,17 +165,17 @@ static bool walk_function(struct walk *walk, uint64_t start, int depth) {
     return returns;
 }
 
-struct code_ways code_walk(
-    const struct elf_code *image, uint64_t start, int depth, const struct code_goal *goal) {
-    struct walk walk = {.image = image, .goal = goal, .budget = INSTRUCTIONS_MAX};
+struct control_flow_ways control_flow_follow(
+    const struct elf_code *elf, uint64_t start, int depth, const struct control_flow_goal *goal) {
+    struct walk walk = {.elf = elf, .goal = goal, .budget = INSTRUCTIONS_MAX};
     bool returns = walk_function(&walk, start, depth);
     walk.ways.returns = returns;
     return walk.ways;
 }
 
-bool code_jumps_into(const struct elf_code *image, uint64_t start, uint64_t size, uint64_t last) {
+bool control_flow_jumps_into(const struct elf_code *elf, uint64_t start, uint64_t size, uint64_t last) {
     size_t available;
-    const uint8_t *code = elf_code_code(image, start, &available);
+    const uint8_t *code = elf_code_bytes(elf, start, &available);
     if (!code || size == 0 || size > available) return true;
     for (uint64_t at = 0; at < size;) {
         struct instruction instruction = instruction_decode(code + at, size - at, start + at);

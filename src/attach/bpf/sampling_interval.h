@@ -5,19 +5,19 @@
  * s⁵/5 + …) and s = (f - 1) / (f + 1), |s| < 0.172. All in fixed point with 32 bits behind the point. Five
  * terms leave an error below 1e-9, which is 0.0005 bytes at a rate of 512 KiB; the mean of all draws is right
  * to 1e-9 (tests/unit/test_bpf_draw.c). */
-#ifndef MALLOSCOPE_ATTACH_BPF_DRAW_H
-#define MALLOSCOPE_ATTACH_BPF_DRAW_H
+#ifndef MALLOSCOPE_ATTACH_BPF_SAMPLING_INTERVAL_H
+#define MALLOSCOPE_ATTACH_BPF_SAMPLING_INTERVAL_H
 
 #include <linux/types.h>
 
 /* The greatest mean distance; the product below would overflow. */
-#define DRAW_RATE_MAX 0xffffffffULL
+#define SAMPLING_RATE_MAX 0xffffffffULL
 
-#define DRAW_LN2       2977044472ULL          /* ln 2 · 2^32 */
-#define DRAW_ROOT_HALF 3260954456333195553ULL /* √½ · 2^62 */
+#define SAMPLING_LN2       2977044472ULL          /* ln 2 · 2^32 */
+#define SAMPLING_ROOT_HALF 3260954456333195553ULL /* √½ · 2^62 */
 
 /* -ln(u) · 2^32 for u = random / 2^64. */
-static inline __u64 draw_exponential(__u64 random) {
+static inline __u64 sampling_interval_exponential(__u64 random) {
     if (random == 0) random = 1;
     __u64 k = 0, f = random;
     for (int step = 32; step > 0; step /= 2) {
@@ -26,7 +26,7 @@ static inline __u64 draw_exponential(__u64 random) {
         k += step;
     }
     f >>= 2; /* f / 2^62 in [½, 1) */
-    if (f < DRAW_ROOT_HALF) {
+    if (f < SAMPLING_ROOT_HALF) {
         f <<= 1;
         k++;
     }
@@ -40,12 +40,12 @@ static inline __u64 draw_exponential(__u64 random) {
     sum = ((sum * q) >> 32) + (1ULL << 32) / 3;
     sum = ((sum * q) >> 32) + (1ULL << 32);
     __u64 log = (s * sum) >> 31;
-    return f < one ? k * DRAW_LN2 + log : k * DRAW_LN2 - log;
+    return f < one ? k * SAMPLING_LN2 + log : k * SAMPLING_LN2 - log;
 }
 
 /* Bytes until the next sample: at least 1. An allocation is sampled when this is <= its size. */
-static inline __u64 draw_interval(__u64 random, __u64 rate) {
-    __u64 exponential = draw_exponential(random);
+static inline __u64 sampling_interval_draw(__u64 random, __u64 rate) {
+    __u64 exponential = sampling_interval_exponential(random);
     return (exponential >> 32) * rate + (((exponential & 0xffffffffULL) * rate) >> 32) + 1;
 }
 

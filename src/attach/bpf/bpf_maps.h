@@ -1,6 +1,6 @@
 /* What the kernel side remembers. The tool looks into it too. */
-#ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_STATE_H
-#define MALLOSCOPE_ATTACH_BPF_KERNEL_STATE_H
+#ifndef MALLOSCOPE_ATTACH_BPF_BPF_MAPS_H
+#define MALLOSCOPE_ATTACH_BPF_BPF_MAPS_H
 
 #include "event.h"
 
@@ -20,14 +20,14 @@ struct thread {
     __u64 countdown; /* bytes until the next sample */
     __u64 stack_end; /* no frame lies at or above it */
     __u64 next_block;
-    __u32 pid, tid, image, unused;
+    __u32 pid, tid, exec_count, unused;
     struct call call;
 };
 
 /* The tracked blocks are found by this. */
 struct live_key {
     __u64 address;
-    __u32 pid, image;
+    __u32 pid, exec_count;
 };
 
 /* A free that found the ring full. */

@@ -5,8 +5,8 @@
  *     plan.c               layers and probes
  *     plan_warnings.c      what will not be seen
  */
-#ifndef MALLOSCOPE_ATTACH_BPF_PLAN_STEPS_H
-#define MALLOSCOPE_ATTACH_BPF_PLAN_STEPS_H
+#ifndef MALLOSCOPE_ATTACH_BPF_PLAN_DRAFT_H
+#define MALLOSCOPE_ATTACH_BPF_PLAN_DRAFT_H
 
 #include "attach/bpf/elf_code.h"
 #include "attach/bpf/plan.h"
@@ -14,7 +14,7 @@
 
 struct plan_module {
     const struct target_file *file;
-    struct elf_code *image;
+    struct elf_code *elf;
     bool serves_malloc;
     size_t bound; /* modules whose malloc is this one's */
 };
@@ -36,7 +36,7 @@ struct candidate {
     struct function_kind learnt; /* what `kind` points to if its arguments were found out */
 };
 
-struct plan_builder {
+struct plan_draft {
     struct target target;
     struct plan_module *modules;
     size_t module_count;
@@ -47,36 +47,36 @@ struct plan_builder {
 };
 
 /* Opens the files. Those that cannot be opened are warned of. */
-int plan_open_modules(struct plan_builder *builder, struct problem *problem);
-void plan_close(struct plan_builder *builder);
+int plan_modules_open(struct plan_draft *draft, struct problem *problem);
+void plan_modules_close(struct plan_draft *draft);
 
 /* Marks the modules whose malloc is called. */
-void plan_find_servers(struct plan_builder *builder);
+void plan_modules_find_servers(struct plan_draft *draft);
 
 /* Lists the functions and settles their state; notes what is left out. */
-void plan_find_candidates(struct plan_builder *builder);
+void plan_candidates_find(struct plan_draft *draft);
 
 /* Warns of allocators that are there and cannot be probed; `allocates`: another one is. */
-void plan_find_warnings(struct plan_builder *builder, bool allocates);
+void plan_warnings_find(struct plan_draft *draft, bool allocates);
 
 /* Nothing that allocates can be probed. */
-int plan_explain_nothing(const struct plan_builder *builder, struct problem *problem);
+int plan_warnings_explain_nothing(const struct plan_draft *draft, struct problem *problem);
 
 /* ---- small things ---- */
 
-const char *plan_module_name(const struct plan_module *module); /* without folders */
+const char *plan_modules_name(const struct plan_module *module); /* without folders */
 
 /* The function of that name that has code, or NULL. */
-const struct elf_function *plan_module_find(const struct plan_module *module, const char *name);
+const struct elf_function *plan_modules_find_function(const struct plan_module *module, const char *name);
 
 /* How people know the function, with libiberty's options on how to write it. Freed by the caller. */
-char *candidate_name(const struct candidate *candidate, int demangle_options);
+char *plan_candidates_name(const struct candidate *candidate, int demangle_options);
 
 /* A text that the caller frees. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Both texts are owned by the plan from then on. */
-void plan_refuse_text(struct plan *plan, char *what, char *why);
-void plan_warn_text(struct plan *plan, char *what, char *why);
+void plan_add_refusal(struct plan *plan, char *what, char *why);
+void plan_add_warning(struct plan *plan, char *what, char *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* The kernel's sampler computes in whole numbers; it must be the same as the real one. */
-#include "attach/bpf/draw.h"
+#include "attach/bpf/sampling_interval.h"
 #include "check.h"
 #include "core/sampler.h"
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 static double exponential(uint64_t random) {
-    return (double)draw_exponential(random) * 0x1p-32;
+    return (double)sampling_interval_exponential(random) * 0x1p-32;
 }
 
 static void test_it_is_minus_the_logarithm(void) {
@@ -48,7 +48,7 @@ static void test_sizes_are_sampled_with_their_probability(void) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             uint64_t hits = 0;
             for (uint64_t i = 0; i < steps; i++)
-                hits += draw_interval((2 * i + 1) << (63 - 22), rates[r]) <= sizes[s];
+                hits += sampling_interval_draw((2 * i + 1) << (63 - 22), rates[r]) <= sizes[s];
             double expected = 1 - exp(-(double)sizes[s] / (double)rates[r]);
             CHECK(fabs((double)hits / (double)steps - expected) < 1e-6);
         }
@@ -61,7 +61,7 @@ static void test_it_agrees_with_the_recorder(void) {
     double own = 0, other = 0;
     enum { DRAWS = 2000000 };
     for (int i = 0; i < DRAWS; i++) {
-        own += (double)draw_interval(sampler_random_next(state), 512 << 10);
+        own += (double)sampling_interval_draw(sampler_random_next(state), 512 << 10);
         other += (double)sampler_draw(state, 512 << 10);
     }
     /* Each sum has a standard error of 1 / sqrt(DRAWS). */
@@ -69,9 +69,9 @@ static void test_it_agrees_with_the_recorder(void) {
 }
 
 static void test_the_greatest_rate_does_not_overflow(void) {
-    uint64_t largest = draw_interval(0, DRAW_RATE_MAX);
-    CHECK(fabs((double)largest / (64 * log(2) * (double)DRAW_RATE_MAX) - 1) < 1e-6);
-    CHECK_EQUAL(draw_interval(UINT64_MAX, DRAW_RATE_MAX), 1);
+    uint64_t largest = sampling_interval_draw(0, SAMPLING_RATE_MAX);
+    CHECK(fabs((double)largest / (64 * log(2) * (double)SAMPLING_RATE_MAX) - 1) < 1e-6);
+    CHECK_EQUAL(sampling_interval_draw(UINT64_MAX, SAMPLING_RATE_MAX), 1);
 }
 
 int main(void) {

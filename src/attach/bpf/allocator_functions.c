@@ -1,4 +1,4 @@
-#include "attach/bpf/functions.h"
+#include "attach/bpf/allocator_functions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,7 +231,7 @@ static const struct function_kind *find_method(const char *name) {
     return NULL;
 }
 
-const struct function_kind *function_find(const char *name) {
+const struct function_kind *allocator_functions_find(const char *name) {
     const struct function_kind *kind = NULL;
     if (strncmp(name, "_ZN", 3) == 0) return find_method(name);
     if (strncmp(name, "_Z", 2) == 0) return FIND_IN(operators, name);
