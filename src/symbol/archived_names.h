@@ -3,7 +3,7 @@
 #define MALLOSCOPE_SYMBOL_ARCHIVED_NAMES_H
 
 #include "model/model.h"
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 #include "symbol/symbol.h"
 
 struct archived_names;

@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_SYMBOL_DEMANGLE_H
 #define MALLOSCOPE_SYMBOL_DEMANGLE_H
 
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 
 #include <stdbool.h>
 

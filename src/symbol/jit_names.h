@@ -6,7 +6,7 @@
 #define MALLOSCOPE_SYMBOL_JIT_NAMES_H
 
 #include "model/model.h"
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 #include "symbol/symbol.h"
 
 struct jit_names;

@@ -6,7 +6,7 @@
 #ifndef MALLOSCOPE_SYMBOL_PARALLEL_LOOKUP_H
 #define MALLOSCOPE_SYMBOL_PARALLEL_LOOKUP_H
 
-#include "symbol/object.h"
+#include "symbol/symbol_file.h"
 
 struct lookup {
     uint64_t address; /* as linked */

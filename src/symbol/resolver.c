@@ -2,7 +2,7 @@
 #include "symbol/archived_names.h"
 #include "symbol/jit_names.h"
 #include "symbol/lookup_batch.h"
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 #include "symbol/symbol.h"
 #include "symbol/symbol_store.h"
 

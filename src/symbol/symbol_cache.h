@@ -11,7 +11,7 @@
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_CACHE_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_CACHE_H
 
-#include "symbol/object.h"
+#include "symbol/symbol_file.h"
 
 /* All files of the cache together. */
 #define SYMBOL_CACHE_SIZE_MAX (UINT64_C(512) << 20)

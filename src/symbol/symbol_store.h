@@ -8,7 +8,7 @@
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_STORE_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_STORE_H
 
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 #include "symbol/symbol.h"
 
 struct store_entry {

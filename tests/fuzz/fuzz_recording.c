@@ -16,7 +16,7 @@
 #include "format/format.h"
 #include "model/archive_format.h"
 #include "model/model.h"
-#include "symbol/object_search.h"
+#include "symbol/symbol_file_search.h"
 #include "view/leaks.h"
 #include "view/view.h"
 

@@ -1,4 +1,4 @@
-#include "symbol/object.h"
+#include "symbol/symbol_file.h"
 
 #include "symbol/demangle.h"
 #include "symbol/dwarf_units.h"

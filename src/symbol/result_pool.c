@@ -1,4 +1,4 @@
-#include "symbol/pool.h"
+#include "symbol/result_pool.h"
 
 #include <libiberty/hashtab.h>
 #include <libiberty/libiberty.h>

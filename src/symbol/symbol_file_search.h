@@ -5,8 +5,8 @@
  * A file counts only if it is the one that was recorded: by its build-id, or, where it has none, by not
  * having been changed since. Names from another version of a library would be wrong without anybody noticing.
  */
-#ifndef MALLOSCOPE_SYMBOL_OBJECT_SEARCH_H
-#define MALLOSCOPE_SYMBOL_OBJECT_SEARCH_H
+#ifndef MALLOSCOPE_SYMBOL_SYMBOL_FILE_SEARCH_H
+#define MALLOSCOPE_SYMBOL_SYMBOL_FILE_SEARCH_H
 
 #include "model/model.h"
 #include "symbol/file_version.h"

@@ -1,4 +1,4 @@
-#include "symbol/object_search.h"
+#include "symbol/symbol_file_search.h"
 
 #include "base/open_in_root.h"
 #include "symbol/vdso.h"

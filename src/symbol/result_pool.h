@@ -2,8 +2,8 @@
  *
  * Equal texts are kept once, so a file name costs nothing from its second use on. Running out of memory ends
  * the tool (libiberty's xmalloc). */
-#ifndef MALLOSCOPE_SYMBOL_POOL_H
-#define MALLOSCOPE_SYMBOL_POOL_H
+#ifndef MALLOSCOPE_SYMBOL_RESULT_POOL_H
+#define MALLOSCOPE_SYMBOL_RESULT_POOL_H
 
 #include <stddef.h>
 

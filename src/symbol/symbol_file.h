@@ -1,9 +1,9 @@
 /* An ELF file that was mapped into the recorded program: from an address in it to frames. */
-#ifndef MALLOSCOPE_SYMBOL_OBJECT_H
-#define MALLOSCOPE_SYMBOL_OBJECT_H
+#ifndef MALLOSCOPE_SYMBOL_SYMBOL_FILE_H
+#define MALLOSCOPE_SYMBOL_SYMBOL_FILE_H
 
-#include "symbol/object_search.h"
-#include "symbol/pool.h"
+#include "symbol/symbol_file_search.h"
+#include "symbol/result_pool.h"
 #include "symbol/symbol.h"
 
 struct object;
