@@ -7,21 +7,21 @@
 
 struct archived_names {
     const struct model *model;
-    struct pool *pool;
+    struct result_pool *pool;
     struct symbol_store *stores; /* for each of the model's names; empty if they are damaged */
     const char *warning;
 };
 
-struct archived_names *archived_names_new(const struct model *model, struct pool *pool) {
+struct archived_names *archived_names_new(const struct model *model, struct result_pool *pool) {
     struct archived_names *names = xmalloc(sizeof *names);
     *names =
         (struct archived_names){model, pool, xcalloc(model->names_count + 1, sizeof *names->stores), NULL};
     for (size_t i = 0; i < model->names_count; i++) {
         const struct model_names *source = &model->names[i];
         if (symbol_store_open(&names->stores[i], source->bytes, source->size)) continue;
-        names->warning =
-            pool_format(pool, "%s%sthe names in the archive '%s' cannot be read: names are looked up here",
-                names->warning ? names->warning : "", names->warning ? "\n" : "", source->path);
+        names->warning = result_pool_format(pool,
+            "%s%sthe names in the archive '%s' cannot be read: names are looked up here",
+            names->warning ? names->warning : "", names->warning ? "\n" : "", source->path);
     }
     return names;
 }

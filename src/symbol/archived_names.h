@@ -9,7 +9,7 @@
 struct archived_names;
 
 /* The results live in `pool` and in the model. */
-struct archived_names *archived_names_new(const struct model *model, struct pool *pool);
+struct archived_names *archived_names_new(const struct model *model, struct result_pool *pool);
 void archived_names_free(struct archived_names *names);
 
 /* Fills `list` but for its module. False if the word was not archived. */

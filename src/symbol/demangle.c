@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool name_is_mangled(const char *linkage) {
+bool demangle_is_mangled(const char *linkage) {
     return linkage && linkage[0] == '_' &&
            (linkage[1] == 'Z' || linkage[1] == 'R' ||
                (linkage[1] == 'D' && isdigit((unsigned char)linkage[2])));
@@ -35,13 +35,13 @@ static void cut_rust_hash(char *name) {
     if (strncmp(hash, "::h", 3) == 0 && strspn(hash + 3, "0123456789abcdef") == 16) *hash = 0;
 }
 
-const char *name_for_people(struct pool *pool, const char *linkage, const char *name) {
-    if (name && !name_is_mangled(linkage)) return pool_text(pool, name);
+const char *demangle_name(struct result_pool *pool, const char *linkage, const char *name) {
+    if (name && !demangle_is_mangled(linkage)) return result_pool_text(pool, name);
     char *plain = xstrndup(linkage, length_without_suffixes(linkage));
     char *demangled =
-        name_is_mangled(plain) ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
+        demangle_is_mangled(plain) ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
     if (demangled) cut_rust_hash(demangled);
-    const char *kept = pool_text(pool, demangled ? demangled : name ? name : plain);
+    const char *kept = result_pool_text(pool, demangled ? demangled : name ? name : plain);
     free(demangled);
     free(plain);
     return kept;

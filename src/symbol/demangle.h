@@ -7,11 +7,11 @@
 #include <stdbool.h>
 
 /* Whether `linkage` looks like the mangled name of a C++, Rust or D function. */
-bool name_is_mangled(const char *linkage);
+bool demangle_is_mangled(const char *linkage);
 
 /* The name to show for a function with this linkage name (or NULL) and this source name (or NULL; without its
  * namespaces); not both NULL. Parts that a compiler split off (`f.cold`, `f.part.0`) are named like the
  * function, Rust's hashes and symbol versions are cut. Owned by the pool. */
-const char *name_for_people(struct pool *pool, const char *linkage, const char *name);
+const char *demangle_name(struct result_pool *pool, const char *linkage, const char *name);
 
 #endif

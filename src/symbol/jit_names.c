@@ -27,13 +27,13 @@ struct process_maps {
 
 struct jit_names {
     const struct model *model;
-    struct pool *pool;
+    struct result_pool *pool;
     const char *sysroot;
     struct process_maps *processes;
     const char *warning;
 };
 
-struct jit_names *jit_names_new(const struct model *model, struct pool *pool) {
+struct jit_names *jit_names_new(const struct model *model, struct result_pool *pool) {
     struct jit_names *names = xcalloc(1, sizeof *names);
     names->model = model;
     names->pool = pool;
@@ -52,7 +52,7 @@ void jit_names_free(struct jit_names *names) {
 }
 
 void jit_names_set_sysroot(struct jit_names *names, const char *sysroot) {
-    names->sysroot = pool_text(names->pool, sysroot);
+    names->sysroot = result_pool_text(names->pool, sysroot);
 }
 
 const char *jit_names_warning(struct jit_names *names) {
@@ -60,7 +60,8 @@ const char *jit_names_warning(struct jit_names *names) {
 }
 
 static void warn(struct jit_names *names, const char *sentence) {
-    names->warning = names->warning ? pool_format(names->pool, "%s\n%s", names->warning, sentence) : sentence;
+    names->warning =
+        names->warning ? result_pool_format(names->pool, "%s\n%s", names->warning, sentence) : sentence;
 }
 
 static bool has_trusted_owner(const struct stat *status, const struct model_process *process) {
@@ -112,21 +113,21 @@ static void read_map(
     size_t size = 0;
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
         if (!believed && !has_trusted_owner(&status, process))
-            warn(names, pool_format(names->pool,
+            warn(names, result_pool_format(names->pool,
                             "'%s' belongs to user %u, neither to you nor to the recording's owner: it is not "
                             "used for the names of generated code",
                             shown, status.st_uid));
         else if (which == OWN && !believed && is_older(&status, process))
-            warn(names, pool_format(names->pool,
+            warn(names, result_pool_format(names->pool,
                             "'%s' is older than process %d: it is not used for the names of generated code",
                             shown, pid));
         else if ((maps->text[which] = read_whole(fd, &size)))
             jit_map_read(&maps->map[which], maps->text[which], size);
     }
     if (maps->map[which].nonsense)
-        warn(
-            names, pool_format(names->pool, "%zu of %zu lines of '%s' make no sense: they are left out",
-                       maps->map[which].nonsense, maps->map[which].nonsense + maps->map[which].count, shown));
+        warn(names,
+            result_pool_format(names->pool, "%zu of %zu lines of '%s' make no sense: they are left out",
+                maps->map[which].nonsense, maps->map[which].nonsense + maps->map[which].count, shown));
     if (fd >= 0) close(fd);
     free(shown);
     free(path);
@@ -144,8 +145,8 @@ const struct symbol *jit_names_find(struct jit_names *names, uint32_t number, ui
         name = jit_map_find(&maps->map[which], address);
     }
     if (!name) return NULL;
-    struct symbol *symbol = pool_allocate(names->pool, sizeof *symbol);
-    symbol->function =
-        name_is_mangled(name) ? name_for_people(names->pool, name, NULL) : pool_text(names->pool, name);
+    struct symbol *symbol = result_pool_allocate(names->pool, sizeof *symbol);
+    symbol->function = demangle_is_mangled(name) ? demangle_name(names->pool, name, NULL)
+                                                 : result_pool_text(names->pool, name);
     return symbol;
 }

@@ -12,7 +12,7 @@
 struct jit_names;
 
 /* The results live in `pool`. */
-struct jit_names *jit_names_new(const struct model *model, struct pool *pool);
+struct jit_names *jit_names_new(const struct model *model, struct result_pool *pool);
 void jit_names_free(struct jit_names *names);
 
 /* Looks for maps in the /tmp below this folder first; a map there is believed. NULL = nowhere else. */

@@ -3,26 +3,27 @@
 #include <libiberty/libiberty.h>
 #include <stdlib.h>
 
-void lookup_batch_add(struct batch *batch, uint64_t address, struct symbol_list *result) {
+void lookup_batch_add(struct lookup_batch *batch, uint64_t address, struct symbol_list *result) {
     if (batch->count == batch->room) {
         batch->room = 2 * batch->room + 64;
         batch->list = xrealloc(batch->list, batch->room * sizeof *batch->list);
     }
-    batch->list[batch->count++] = (struct wanted){address, result};
+    batch->list[batch->count++] = (struct lookup_request){address, result};
 }
 
 static int compare_addresses(const void *left, const void *right) {
-    uint64_t a = ((const struct wanted *)left)->address, b = ((const struct wanted *)right)->address;
+    uint64_t a = ((const struct lookup_request *)left)->address,
+             b = ((const struct lookup_request *)right)->address;
     return (a > b) - (a < b);
 }
 
 /* Fills in what the cache knows, and lists the other addresses, each once. Returns their number. */
-static size_t take_from_cache(
-    const struct batch *batch, const struct symbol_cache *cache, struct pool *pool, struct lookup *missing) {
+static size_t take_from_cache(const struct lookup_batch *batch, const struct symbol_cache *cache,
+    struct result_pool *pool, struct lookup *missing) {
     struct lookup known = {.address = 0};
     size_t missing_count = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        const struct wanted *wanted = &batch->list[i];
+        const struct lookup_request *wanted = &batch->list[i];
         if (i == 0 || wanted->address != known.address) {
             known = (struct lookup){.address = wanted->address};
             if (cache) known.frames = symbol_cache_find(cache, known.address, pool, &known.count);
@@ -34,9 +35,9 @@ static size_t take_from_cache(
     return missing_count;
 }
 
-static void fill_in(const struct batch *batch, const struct lookup *found) {
+static void fill_in(const struct lookup_batch *batch, const struct lookup *found) {
     for (size_t i = 0; i < batch->count; i++) {
-        const struct wanted *wanted = &batch->list[i];
+        const struct lookup_request *wanted = &batch->list[i];
         if (wanted->result->frames) continue;
         while (found->address != wanted->address) found++; /* both are in order */
         wanted->result->frames = found->frames;
@@ -44,20 +45,20 @@ static void fill_in(const struct batch *batch, const struct lookup *found) {
     }
 }
 
-void lookup_batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache,
-    struct pool *pool, struct pools *pools, find_progress progress, void *context) {
+void lookup_batch_resolve(struct lookup_batch *batch, struct symbol_file *file, struct symbol_cache *cache,
+    struct result_pool *pool, struct result_pool_list *pools, lookup_progress progress, void *context) {
     if (!batch->count) return;
     qsort(batch->list, batch->count, sizeof *batch->list, compare_addresses);
     struct lookup *missing = xmalloc(batch->count * sizeof *missing);
     size_t count = take_from_cache(batch, cache, pool, missing);
     if (count) {
-        parallel_lookup(object, missing, count, pools, progress, context);
+        parallel_lookup(file, missing, count, pools, progress, context);
         fill_in(batch, missing);
         for (size_t i = 0; cache && i < count; i++)
             symbol_cache_add(cache, missing[i].address, missing[i].frames, missing[i].count);
-        if (cache) symbol_cache_save(cache, object);
+        if (cache) symbol_cache_save(cache, file);
     }
     free(missing);
     free(batch->list);
-    *batch = (struct batch){0};
+    *batch = (struct lookup_batch){0};
 }

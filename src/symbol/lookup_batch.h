@@ -1,4 +1,4 @@
-/* The addresses of one object that are wanted, looked up all at once: in the cache first, then in the object.
+/* The addresses of one file that are wanted, looked up all at once: in the cache first, then in the file.
  */
 #ifndef MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
 #define MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
@@ -6,22 +6,22 @@
 #include "symbol/parallel_lookup.h"
 #include "symbol/symbol_cache.h"
 
-struct wanted {
+struct lookup_request {
     uint64_t address;           /* as linked */
     struct symbol_list *result; /* gets the frames */
 };
 
 /* All zero is empty. */
-struct batch {
-    struct wanted *list;
+struct lookup_batch {
+    struct lookup_request *list;
     size_t count, room;
 };
 
-void lookup_batch_add(struct batch *batch, uint64_t address, struct symbol_list *result);
+void lookup_batch_add(struct lookup_batch *batch, uint64_t address, struct symbol_list *result);
 
 /* Looks up all and empties the batch. `cache` may be NULL; it must outlive the results, as `pool` and `pools`
  * in which they are made. */
-void lookup_batch_resolve(struct batch *batch, struct object *object, struct symbol_cache *cache,
-    struct pool *pool, struct pools *pools, find_progress progress, void *context);
+void lookup_batch_resolve(struct lookup_batch *batch, struct symbol_file *file, struct symbol_cache *cache,
+    struct result_pool *pool, struct result_pool_list *pools, lookup_progress progress, void *context);
 
 #endif

@@ -24,23 +24,23 @@ struct crew {
 
 struct helper {
     struct crew *crew;
-    struct object *object;
+    struct symbol_file *file;
     size_t number;
     pthread_t thread;
     bool started;
-    find_progress progress; /* called by the first one alone */
+    lookup_progress progress; /* called by the first one alone */
     void *context;
 };
 
-void pools_free(struct pools *pools) {
-    for (size_t i = 0; i < pools->count; i++) pool_free(pools->list[i]);
+void result_pool_list_free(struct result_pool_list *pools) {
+    for (size_t i = 0; i < pools->count; i++) result_pool_free(pools->list[i]);
     free(pools->list);
-    *pools = (struct pools){0};
+    *pools = (struct result_pool_list){0};
 }
 
-static struct pool *pools_add(struct pools *pools) {
+static struct result_pool *result_pool_list_add(struct result_pool_list *pools) {
     pools->list = xrealloc(pools->list, (pools->count + 1) * sizeof *pools->list);
-    return pools->list[pools->count++] = pool_new();
+    return pools->list[pools->count++] = result_pool_new();
 }
 
 /* The farther half of the longest stretch that is left becomes the helper's own. */
@@ -74,28 +74,28 @@ static size_t found_by_now(struct crew *crew) {
     return found;
 }
 
-static void find_block(struct object *object, struct lookup *lookups, struct stretch block) {
+static void find_block(struct symbol_file *file, struct lookup *lookups, struct stretch block) {
     for (size_t i = block.next; i < block.end; i++)
-        lookups[i].frames = object_find(object, lookups[i].address, &lookups[i].count);
+        lookups[i].frames = symbol_file_find(file, lookups[i].address, &lookups[i].count);
 }
 
 static void *help(void *argument) {
     struct helper *helper = argument;
     struct crew *crew = helper->crew;
-    object_read_second(helper->object);
+    symbol_file_read_second(helper->file);
     struct stretch block = {0};
     while (block = next_block(crew, helper->number, block.end - block.next), block.next < block.end) {
-        find_block(helper->object, crew->lookups, block);
+        find_block(helper->file, crew->lookups, block);
         if (helper->progress) helper->progress(helper->context, found_by_now(crew));
     }
     return NULL;
 }
 
 static void find_alone(
-    struct object *object, struct lookup *lookups, size_t count, find_progress progress, void *context) {
+    struct symbol_file *file, struct lookup *lookups, size_t count, lookup_progress progress, void *context) {
     for (size_t at = 0; at < count; at += BLOCK) {
         struct stretch block = {at, count - at > BLOCK ? at + BLOCK : count};
-        find_block(object, lookups, block);
+        find_block(file, lookups, block);
         if (progress) progress(context, block.end);
     }
 }
@@ -109,24 +109,25 @@ static size_t helpers_for(size_t count) {
 }
 
 /* As many as make sense and can be had; less than two are none. */
-static void make_crew(struct crew *crew, struct helper *helpers, struct object *object, struct pools *pools) {
+static void make_crew(
+    struct crew *crew, struct helper *helpers, struct symbol_file *file, struct result_pool_list *pools) {
     for (size_t i = 0; i < crew->size; i++) {
-        struct object *second = object_open_second(object, pools_add(pools));
+        struct symbol_file *second = symbol_file_open_second(file, result_pool_list_add(pools));
         if (!second) crew->size = i;
-        helpers[i] = (struct helper){.crew = crew, .object = second, .number = i};
+        helpers[i] = (struct helper){.crew = crew, .file = second, .number = i};
     }
     if (crew->size >= 2) return;
-    object_close(helpers[0].object);
+    symbol_file_close(helpers[0].file);
     crew->size = 0;
 }
 
-void parallel_lookup(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
-    find_progress progress, void *context) {
+void parallel_lookup(struct symbol_file *file, struct lookup *lookups, size_t count,
+    struct result_pool_list *pools, lookup_progress progress, void *context) {
     struct crew crew = {.lookups = lookups, .lock = PTHREAD_MUTEX_INITIALIZER, .size = helpers_for(count)};
     struct helper helpers[HELPERS_MAX] = {0};
-    if (crew.size > 1) make_crew(&crew, helpers, object, pools);
+    if (crew.size > 1) make_crew(&crew, helpers, file, pools);
     if (crew.size < 2) {
-        find_alone(object, lookups, count, progress, context);
+        find_alone(file, lookups, count, progress, context);
         return;
     }
     for (size_t i = 0; i < crew.size; i++)
@@ -139,7 +140,7 @@ void parallel_lookup(struct object *object, struct lookup *lookups, size_t count
     for (size_t i = 1; i < crew.size; i++)
         if (helpers[i].started) pthread_join(helpers[i].thread, NULL);
     /* Of a thread that could not be started the others leave what is too little to be taken over. */
-    for (size_t i = 0; i < crew.size; i++) find_block(helpers[0].object, lookups, crew.stretches[i]);
-    for (size_t i = 0; i < crew.size; i++) object_close(helpers[i].object);
+    for (size_t i = 0; i < crew.size; i++) find_block(helpers[0].file, lookups, crew.stretches[i]);
+    for (size_t i = 0; i < crew.size; i++) symbol_file_close(helpers[i].file);
     pthread_mutex_destroy(&crew.lock);
 }

@@ -1,4 +1,4 @@
-/* Looking up many addresses of one object, on all processors.
+/* Looking up many addresses of one file, on all processors.
  *
  * Each helper reads the debug info on its own, so that nothing is shared and nothing waits. What is expensive
  * is to read a unit, and units lie one after the other: a helper works through neighbouring addresses, and
@@ -15,19 +15,19 @@ struct lookup {
 };
 
 /* Memory of helpers: what they found lives in it. */
-struct pools {
-    struct pool **list;
+struct result_pool_list {
+    struct result_pool **list;
     size_t count;
 };
 
-void pools_free(struct pools *pools);
+void result_pool_list_free(struct result_pool_list *pools);
 
 /* Called now and then with the number of addresses that have been looked up. */
-typedef void (*find_progress)(void *context, size_t found);
+typedef void (*lookup_progress)(void *context, size_t found);
 
-/* `lookups` are sorted by address. What is found lives in the object's pool or in one that is added to
+/* `lookups` are sorted by address. What is found lives in the file's pool or in one that is added to
  * `pools`. */
-void parallel_lookup(struct object *object, struct lookup *lookups, size_t count, struct pools *pools,
-    find_progress progress, void *context);
+void parallel_lookup(struct symbol_file *file, struct lookup *lookups, size_t count,
+    struct result_pool_list *pools, lookup_progress progress, void *context);
 
 #endif

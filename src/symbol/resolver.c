@@ -19,14 +19,14 @@ struct known_word {
     struct symbol_list list; /* with count 0 until it is resolved */
 };
 
-/* An object serves all modules that were mapped from the same file, in any process. */
-struct known_object {
+/* A file serves all modules that were mapped from the same file, in any process. */
+struct known_file {
     const struct model_module *module; /* the first of them */
-    struct object *object;
+    struct symbol_file *file;
     struct symbol_cache *cache; /* or NULL */
-    struct batch batch;
-    bool is_needed;            /* nothing else could name an address in it */
-    struct known_object *next; /* in the order in which they became known */
+    struct lookup_batch batch;
+    bool is_needed;          /* nothing else could name an address in it */
+    struct known_file *next; /* in the order in which they became known */
 };
 
 /* Stacks share most of their frames with others: those met lately are found without the table. */
@@ -36,15 +36,15 @@ struct resolver {
     const struct model *model;
     const char *sysroot;
     char *cache_folder; /* NULL: nothing is kept */
-    struct pool *pool;
-    struct pools pools; /* with results too */
+    struct result_pool *pool;
+    struct result_pool_list pools; /* with results too */
     struct jit_names *jit_names;
     struct archived_names *archived;
     htab_t words;  /* struct known_word */
     htab_t labels; /* struct symbol */
     struct known_word *recent[RECENT_WORDS];
-    htab_t objects; /* struct known_object */
-    struct known_object *first_object, **last_object;
+    htab_t files; /* struct known_file */
+    struct known_file *first_file, **last_file;
 };
 
 static hashval_t hash_word(const void *entry) {
@@ -66,44 +66,44 @@ static int same_label(const void *left, const void *right) {
     return ((const struct symbol *)left)->function == ((const struct symbol *)right)->function;
 }
 
-static hashval_t hash_object(const void *entry) {
-    const struct model_module *module = ((const struct known_object *)entry)->module;
+static hashval_t hash_file(const void *entry) {
+    const struct model_module *module = ((const struct known_file *)entry)->module;
     return iterative_hash(module->build_id, module->build_id_size, htab_hash_string(module->path));
 }
 
 /* Without a build-id a path may mean another file in another process. */
-static int same_object(const void *left, const void *right) {
-    const struct model_module *a = ((const struct known_object *)left)->module;
-    const struct model_module *b = ((const struct known_object *)right)->module;
+static int same_file(const void *left, const void *right) {
+    const struct model_module *a = ((const struct known_file *)left)->module;
+    const struct model_module *b = ((const struct known_file *)right)->module;
     if (strcmp(a->path, b->path) != 0 || a->build_id_size != b->build_id_size) return false;
     if (!a->build_id_size)
         return a->process == b->process && a->deleted == b->deleted && a->inode == b->inode;
     return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
 }
 
-static void forget_object(void *entry) {
-    struct known_object *known = entry;
+static void forget_file(void *entry) {
+    struct known_file *known = entry;
     symbol_cache_close(known->cache);
-    object_close(known->object);
+    symbol_file_close(known->file);
     free(known);
 }
 
 int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem) {
     struct resolver *resolver = xcalloc(1, sizeof *resolver);
     resolver->model = model;
-    resolver->pool = pool_new();
+    resolver->pool = result_pool_new();
     resolver->jit_names = jit_names_new(model, resolver->pool);
     resolver->words = htab_create(1024, hash_word, same_word, NULL);
     resolver->labels = htab_create(64, hash_label, same_label, NULL);
-    resolver->objects = htab_create(64, hash_object, same_object, forget_object);
-    resolver->last_object = &resolver->first_object;
+    resolver->files = htab_create(64, hash_file, same_file, forget_file);
+    resolver->last_file = &resolver->first_file;
     resolver->archived = archived_names_new(model, resolver->pool);
     *ret_resolver = resolver;
     return 0;
 }
 
 void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
-    resolver->sysroot = pool_text(resolver->pool, folder);
+    resolver->sysroot = result_pool_text(resolver->pool, folder);
     jit_names_set_sysroot(resolver->jit_names, folder);
 }
 
@@ -116,11 +116,11 @@ void resolver_free(struct resolver *resolver) {
     if (!resolver) return;
     htab_delete(resolver->words);
     htab_delete(resolver->labels);
-    htab_delete(resolver->objects);
+    htab_delete(resolver->files);
     jit_names_free(resolver->jit_names);
     archived_names_free(resolver->archived);
-    pools_free(&resolver->pools);
-    pool_free(resolver->pool);
+    result_pool_list_free(&resolver->pools);
+    result_pool_free(resolver->pool);
     free(resolver->cache_folder);
     free(resolver);
 }
@@ -151,9 +151,9 @@ static bool is_later_reading(const struct resolver *resolver, const struct model
         former->processes[0].pid != model->processes[0].pid ||
         former->processes[0].start_realtime != model->processes[0].start_realtime)
         return false;
-    for (const struct known_object *known = resolver->first_object; known; known = known->next) {
-        const struct known_object key = {.module = same_module(model, known->module)};
-        if (!key.module || !same_object(known, &key)) return false;
+    for (const struct known_file *known = resolver->first_file; known; known = known->next) {
+        const struct known_file key = {.module = same_module(model, known->module)};
+        if (!key.module || !same_file(known, &key)) return false;
     }
     return true;
 }
@@ -161,7 +161,7 @@ static bool is_later_reading(const struct resolver *resolver, const struct model
 bool resolver_follow(struct resolver *resolver, const struct model *model) {
     if (!is_later_reading(resolver, model)) return false;
     htab_traverse_noresize(resolver->words, follow_word, (void *)model);
-    for (struct known_object *known = resolver->first_object; known; known = known->next)
+    for (struct known_file *known = resolver->first_file; known; known = known->next)
         known->module = same_module(model, known->module);
     /* The maps of generated code may have grown. */
     jit_names_free(resolver->jit_names);
@@ -173,37 +173,37 @@ bool resolver_follow(struct resolver *resolver, const struct model *model) {
     return true;
 }
 
-static struct known_object *object_of(struct resolver *resolver, const struct model_module *module) {
-    struct known_object key = {.module = module};
-    void **slot = htab_find_slot(resolver->objects, &key, INSERT);
+static struct known_file *file_of(struct resolver *resolver, const struct model_module *module) {
+    struct known_file key = {.module = module};
+    void **slot = htab_find_slot(resolver->files, &key, INSERT);
     if (!*slot) {
         const struct model *model = resolver->model;
-        struct search search = {.sysroot = resolver->sysroot};
-        if (module->process < model->process_count) search.process = &model->processes[module->process];
-        struct known_object *known = xmalloc(sizeof *known);
+        struct symbol_file_roots roots = {.sysroot = resolver->sysroot};
+        if (module->process < model->process_count) roots.process = &model->processes[module->process];
+        struct known_file *known = xmalloc(sizeof *known);
         *known =
-            (struct known_object){.module = module, .object = object_open(resolver->pool, module, &search)};
+            (struct known_file){.module = module, .file = symbol_file_open(resolver->pool, module, &roots)};
         if (resolver->cache_folder)
-            known->cache = symbol_cache_open(resolver->cache_folder, module, known->object);
-        *slot = *resolver->last_object = known;
-        resolver->last_object = &known->next;
+            known->cache = symbol_cache_open(resolver->cache_folder, module, known->file);
+        *slot = *resolver->last_file = known;
+        resolver->last_file = &known->next;
     }
     return *slot;
 }
 
 static struct symbol_list list_of_text(struct resolver *resolver, uint64_t address, const char *text) {
-    struct symbol *frame = pool_allocate(resolver->pool, sizeof *frame);
+    struct symbol *frame = result_pool_allocate(resolver->pool, sizeof *frame);
     frame->function = text;
     return (struct symbol_list){.frames = frame, .count = 1, .module_address = address};
 }
 
 const struct symbol *resolver_label(struct resolver *resolver, const char *what, const char *name) {
-    struct symbol key = {.function = pool_format(resolver->pool, "[%s %s]", what, name)};
+    struct symbol key = {.function = result_pool_format(resolver->pool, "[%s %s]", what, name)};
     void **slot = htab_find_slot(resolver->labels, &key, INSERT);
     if (!*slot) {
-        struct symbol *label = pool_allocate(resolver->pool, sizeof *label);
+        struct symbol *label = result_pool_allocate(resolver->pool, sizeof *label);
         label->function = key.function;
-        label->given = pool_text(resolver->pool, name);
+        label->given = result_pool_text(resolver->pool, name);
         *slot = label;
     }
     return *slot;
@@ -222,9 +222,9 @@ static struct symbol_list list_of_label(struct resolver *resolver, const struct 
         .frames = resolver_label(resolver, what, name ? name : LABEL_LOST), .count = 1};
 }
 
-static bool has_debug_info(struct known_object *known) {
+static bool has_debug_info(struct known_file *known) {
     struct debug_info info;
-    return object_debug_info(known->object, &info);
+    return symbol_file_debug_info(known->file, &info);
 }
 
 /* What the archive says that the recording came from. It was made where the program ran, and there may have
@@ -235,15 +235,15 @@ static bool take_from_archive(
     if (!archived_names_find(resolver->archived, known->process, known->word, &archived)) return false;
     archived.module = model_find_place(resolver->model, known->process, known->word).module;
     if (!archived.frames[0].line && archived.module && archived.module->build_id_size &&
-        has_debug_info(object_of(resolver, archived.module)))
+        has_debug_info(file_of(resolver, archived.module)))
         return false;
     *list = archived;
     return true;
 }
 
-/* Resolves a word, but for the frames that an object has to be asked for: then that object is returned, and
+/* Resolves a word, but for the frames that a file has to be asked for: then that file is returned, and
  * `list->module_address` says where. */
-static struct known_object *begin_word(struct resolver *resolver, struct known_word *word) {
+static struct known_file *begin_word(struct resolver *resolver, struct known_word *word) {
     struct symbol_list *list = &word->list;
     uint64_t kind = word->word >> FRAME_KIND_SHIFT, value = word->word & FRAME_VALUE_MASK;
     if (is_label(word->word)) {
@@ -255,9 +255,9 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
     const struct model_code *code =
         kind == FRAME_PYTHON ? model_find_code(resolver->model, word->process, word->word) : NULL;
     if (code) {
-        *list = list_of_text(resolver, 0, pool_text(resolver->pool, code->name));
+        *list = list_of_text(resolver, 0, result_pool_text(resolver->pool, code->name));
         struct symbol *frame = (struct symbol *)list->frames;
-        frame->file = code->file ? pool_text(resolver->pool, code->file) : NULL;
+        frame->file = code->file ? result_pool_text(resolver->pool, code->file) : NULL;
         frame->line = (int)(word->word & FRAME_LINE_MASK);
         frame->function_line = (int)code->first_line;
         frame->interpreted = true;
@@ -265,23 +265,23 @@ static struct known_object *begin_word(struct resolver *resolver, struct known_w
     }
     if (kind != FRAME_NATIVE && !place.address) {
         *list = list_of_text(resolver, 0,
-            kind == FRAME_CUT
-                ? "[cut]"
-                : pool_format(resolver->pool, "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
+            kind == FRAME_CUT ? "[cut]"
+                              : result_pool_format(resolver->pool,
+                                    "[frame of kind %" PRIu64 ": 0x%" PRIx64 "]", kind, value));
         return NULL;
     }
     uint64_t address = place.address ? place.address - 1 : 0;
     const struct model_module *module = place.module;
-    struct known_object *known = module ? object_of(resolver, module) : NULL;
+    struct known_file *known = module ? file_of(resolver, module) : NULL;
     if (known) known->is_needed = true;
     *list = (struct symbol_list){.module = module,
-        .module_address = known ? object_link_address(known->object, module, address) : address};
-    if (known && object_is_found(known->object)) return known;
+        .module_address = known ? symbol_file_link_address(known->file, module, address) : address};
+    if (known && symbol_file_is_found(known->file)) return known;
     list->frames = jit_names_find(resolver->jit_names, word->process, address);
     list->count = 1;
     if (list->frames) return NULL;
     if (known) return known;
-    *list = list_of_text(resolver, address, pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
+    *list = list_of_text(resolver, address, result_pool_format(resolver->pool, "[0x%" PRIx64 "]", address));
     return NULL;
 }
 
@@ -292,7 +292,7 @@ static struct known_word *note_word(struct resolver *resolver, uint32_t process,
     struct known_word key = {.word = word, .process = process};
     void **slot = htab_find_slot(resolver->words, &key, INSERT);
     if (!*slot) {
-        struct known_word *known = pool_allocate(resolver->pool, sizeof *known);
+        struct known_word *known = result_pool_allocate(resolver->pool, sizeof *known);
         *known = key;
         *slot = known;
     }
@@ -304,8 +304,8 @@ struct symbol_list resolver_look_up(
     struct known_word *known = note_word(resolver, stack->process, stack->frames[index]);
     struct symbol_list *list = &known->list;
     if (list->count) return *list;
-    struct known_object *asked = begin_word(resolver, known);
-    if (asked) list->frames = object_find(asked->object, list->module_address, &list->count);
+    struct known_file *asked = begin_word(resolver, known);
+    if (asked) list->frames = symbol_file_find(asked->file, list->module_address, &list->count);
     return *list;
 }
 
@@ -324,7 +324,7 @@ static int begin_all(void **slot, void *context) {
     struct known_word *known = *slot;
     struct resolver *resolver = context;
     if (known->list.count) return 1;
-    struct known_object *asked = begin_word(resolver, known);
+    struct known_file *asked = begin_word(resolver, known);
     if (asked) lookup_batch_add(&asked->batch, known->list.module_address, &known->list);
     return 1;
 }
@@ -353,10 +353,10 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
     note_all_words(resolver);
     htab_traverse_noresize(resolver->words, begin_all, resolver);
     struct telling telling = {progress, context, .all = htab_elements(resolver->words)};
-    for (struct known_object *known = resolver->first_object; known; known = known->next) {
+    for (struct known_file *known = resolver->first_file; known; known = known->next) {
         size_t count = known->batch.count;
         lookup_batch_resolve(
-            &known->batch, known->object, known->cache, resolver->pool, &resolver->pools, tell, &telling);
+            &known->batch, known->file, known->cache, resolver->pool, &resolver->pools, tell, &telling);
         telling.done += count;
     }
     if (progress) progress(context, telling.all, telling.all);
@@ -364,7 +364,7 @@ void resolver_resolve_all(struct resolver *resolver, symbol_progress progress, v
 
 struct packing {
     struct resolver *resolver;
-    struct store_writer *writer;
+    struct symbol_store_writer *writer;
     size_t count;
 };
 
@@ -374,85 +374,86 @@ static int pack_word(void **slot, void *context) {
     const struct symbol_list *list = &known->list;
     struct packing *packing = context;
     if (!list->count || is_label(known->word)) return 1;
-    struct known_object key = {.module = list->module};
-    const struct known_object *object = list->module ? htab_find(packing->resolver->objects, &key) : NULL;
+    struct known_file key = {.module = list->module};
+    const struct known_file *file = list->module ? htab_find(packing->resolver->files, &key) : NULL;
     bool is_named = list->frames[0].function[0] != '[';
-    if (object && !object_is_found(object->object) && !is_named) return 1;
-    store_writer_add(
+    if (file && !symbol_file_is_found(file->file) && !is_named) return 1;
+    symbol_store_writer_add(
         packing->writer, known->process, known->word, list->module_address, list->frames, list->count);
     packing->count++;
     return 1;
 }
 
 void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_count) {
-    struct packing packing = {resolver, store_writer_new(), 0};
+    struct packing packing = {resolver, symbol_store_writer_new(), 0};
     htab_traverse_noresize(resolver->words, pack_word, &packing);
-    void *bytes = store_writer_finish(packing.writer, ret_size);
-    store_writer_free(packing.writer);
+    void *bytes = symbol_store_writer_finish(packing.writer, ret_size);
+    symbol_store_writer_free(packing.writer);
     if (bytes) *ret_count = packing.count;
     return bytes;
 }
 
 struct names {
-    enum object_trouble trouble;
+    enum symbol_file_trouble trouble;
     const char *text; /* "liba.so, libb.so", or NULL */
     size_t count;
-    struct pool *pool;
+    struct result_pool *pool;
 };
 
 static int collect_name(void **slot, void *context) {
-    const struct known_object *known = *slot;
-    const struct object *object = known->object;
+    const struct known_file *known = *slot;
+    const struct symbol_file *file = known->file;
     struct names *names = context;
-    if (!known->is_needed || object_trouble(object) != names->trouble) return 1;
-    const char *name = object_name(object);
-    names->text = names->text ? pool_format(names->pool, "%s, %s", names->text, name) : name;
+    if (!known->is_needed || symbol_file_trouble(file) != names->trouble) return 1;
+    const char *name = symbol_file_name(file);
+    names->text = names->text ? result_pool_format(names->pool, "%s, %s", names->text, name) : name;
     names->count++;
     return 1;
 }
 
 const char *resolver_describe(struct resolver *resolver, const struct model_module *module) {
-    struct known_object *known = object_of(resolver, module);
+    struct known_file *known = file_of(resolver, module);
     const char *archive = archived_names_of(resolver->archived, module);
-    if (archive && !has_debug_info(known)) return pool_format(resolver->pool, "the names in %s", archive);
-    return object_describe(known->object);
+    if (archive && !has_debug_info(known))
+        return result_pool_format(resolver->pool, "the names in %s", archive);
+    return symbol_file_describe(known->file);
 }
 
-static size_t count_trouble(struct resolver *resolver, enum object_trouble trouble) {
+static size_t count_trouble(struct resolver *resolver, enum symbol_file_trouble trouble) {
     struct names names = {.trouble = trouble, .pool = resolver->pool};
-    htab_traverse_noresize(resolver->objects, collect_name, &names);
+    htab_traverse_noresize(resolver->files, collect_name, &names);
     return names.count;
 }
 
 bool resolver_lacks_files(struct resolver *resolver) {
-    return count_trouble(resolver, OBJECT_MISSING) || count_trouble(resolver, OBJECT_CHANGED);
+    return count_trouble(resolver, SYMBOL_FILE_MISSING) || count_trouble(resolver, SYMBOL_FILE_CHANGED);
 }
 
 const char *resolver_warning(struct resolver *resolver) {
     static const struct {
-        enum object_trouble trouble;
+        enum symbol_file_trouble trouble;
         const char *one, *several;
     } sentences[] = {
-        {OBJECT_CHANGED, "has changed since the recording", "have changed since the recording"},
-        {OBJECT_MISSING, "does not exist here", "do not exist here"},
-        {OBJECT_FORBIDDEN, "may not be read", "may not be read"},
-        {OBJECT_UNREADABLE, "cannot be read as an ELF file", "cannot be read as ELF files"},
+        {SYMBOL_FILE_CHANGED, "has changed since the recording", "have changed since the recording"},
+        {SYMBOL_FILE_MISSING, "does not exist here", "do not exist here"},
+        {SYMBOL_FILE_FORBIDDEN, "may not be read", "may not be read"},
+        {SYMBOL_FILE_UNREADABLE, "cannot be read as an ELF file", "cannot be read as ELF files"},
     };
     const char *text = archived_names_warning(resolver->archived);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         struct names names = {.trouble = sentences[i].trouble, .pool = resolver->pool};
-        htab_traverse_noresize(resolver->objects, collect_name, &names);
+        htab_traverse_noresize(resolver->files, collect_name, &names);
         if (!names.count) continue;
         bool one = names.count == 1;
-        text = pool_format(resolver->pool, "%s%s%s %s: %s functions are shown as addresses", text ? text : "",
-            text ? "\n" : "", names.text, one ? sentences[i].one : sentences[i].several,
+        text = result_pool_format(resolver->pool, "%s%s%s %s: %s functions are shown as addresses",
+            text ? text : "", text ? "\n" : "", names.text, one ? sentences[i].one : sentences[i].several,
             one ? "its" : "their");
     }
-    if (object_search_gave_up_server())
-        text = pool_format(resolver->pool,
+    if (symbol_file_search_gave_up_server())
+        text = result_pool_format(resolver->pool,
             "%s%sno answer from the servers in DEBUGINFOD_URLS: some functions may lack file and line",
             text ? text : "", text ? "\n" : "");
     const char *generated = jit_names_warning(resolver->jit_names);
-    if (generated) text = text ? pool_format(resolver->pool, "%s\n%s", text, generated) : generated;
+    if (generated) text = text ? result_pool_format(resolver->pool, "%s\n%s", text, generated) : generated;
     return text;
 }

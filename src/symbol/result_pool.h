@@ -7,16 +7,17 @@
 
 #include <stddef.h>
 
-struct pool;
+struct result_pool;
 
-struct pool *pool_new(void);
-void pool_free(struct pool *pool);
+struct result_pool *result_pool_new(void);
+void result_pool_free(struct result_pool *pool);
 
 /* Zeroed memory, aligned for anything that holds pointers and 64-bit integers. */
-void *pool_allocate(struct pool *pool, size_t size);
+void *result_pool_allocate(struct result_pool *pool, size_t size);
 
 /* The pool's copy of `text`; NULL stays NULL. */
-const char *pool_text(struct pool *pool, const char *text);
-const char *pool_format(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *result_pool_text(struct result_pool *pool, const char *text);
+const char *result_pool_format(struct result_pool *pool, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -28,8 +28,8 @@ struct cache_head {
     uint32_t version;
     uint32_t build_id_size;
     uint8_t build_id[32];
-    struct file_version tool, object;
-    struct file_version debug_file; /* all zero: the debug info is in the object */
+    struct file_version tool, file;
+    struct file_version debug_file; /* all zero: the debug info is in the file */
     char debug_path[PATH_MAX];
     uint64_t size, packed_size; /* of the store */
 };
@@ -45,7 +45,7 @@ struct symbol_cache {
     char *path;
     struct cache_head head;
     struct contents contents;
-    struct store_writer *additions;
+    struct symbol_store_writer *additions;
     size_t addition_count;
 };
 
@@ -139,7 +139,7 @@ static char *path_of(const char *folder, const struct cache_head *head) {
     char id[2 * sizeof head->build_id + 1];
     for (uint32_t i = 0; i < head->build_id_size; i++) sprintf(id + 2 * i, "%02x", head->build_id[i]);
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), &head->tool, sizeof head->tool);
-    hash = mix(hash, &head->object, sizeof head->object);
+    hash = mix(hash, &head->file, sizeof head->file);
     return xasprintf("%s/%s-%016" PRIx64 SUFFIX, folder, id, hash);
 }
 
@@ -190,24 +190,24 @@ static void read_file(const struct symbol_cache *cache, struct contents *content
 }
 
 struct symbol_cache *symbol_cache_open(
-    const char *folder, const struct model_module *module, const struct object *object) {
+    const char *folder, const struct model_module *module, const struct symbol_file *file) {
     struct cache_head head = {.magic = CACHE_MAGIC,
         .version = CACHE_VERSION,
         .build_id_size = module->build_id_size,
         .tool = file_version_at("/proc/self/exe"),
-        .object = object_version(object)};
-    if (!module->build_id_size || !head.object.size || !head.tool.size) return NULL;
+        .file = symbol_file_version(file)};
+    if (!module->build_id_size || !head.file.size || !head.tool.size) return NULL;
     memcpy(head.build_id, module->build_id, module->build_id_size);
     struct symbol_cache *cache = xcalloc(1, sizeof *cache);
     cache->head = head;
     cache->path = path_of(folder, &head);
-    cache->additions = store_writer_new();
+    cache->additions = symbol_store_writer_new();
     read_file(cache, &cache->contents);
     return cache;
 }
 
 const struct symbol *symbol_cache_find(
-    const struct symbol_cache *cache, uint64_t address, struct pool *pool, size_t *ret_count) {
+    const struct symbol_cache *cache, uint64_t address, struct result_pool *pool, size_t *ret_count) {
     const struct symbol_store *store = &cache->contents.store;
     const struct store_entry *entry = symbol_store_find(store, 0, address);
     if (!entry) return NULL;
@@ -217,7 +217,7 @@ const struct symbol *symbol_cache_find(
 
 void symbol_cache_add(
     struct symbol_cache *cache, uint64_t address, const struct symbol *frames, size_t count) {
-    store_writer_add(cache->additions, 0, address, address, frames, count);
+    symbol_store_writer_add(cache->additions, 0, address, address, frames, count);
     cache->addition_count++;
 }
 
@@ -243,30 +243,31 @@ static void replace_file(const struct symbol_cache *cache, struct cache_head *he
     free(temporary);
 }
 
-static void add_all(struct store_writer *writer, const struct symbol_store *store, struct pool *pool) {
+static void add_all(
+    struct symbol_store_writer *writer, const struct symbol_store *store, struct result_pool *pool) {
     for (size_t i = 0; i < store->entry_count; i++) {
         const struct store_entry *entry = &store->entries[i];
-        store_writer_add(writer, 0, entry->key, entry->module_address,
+        symbol_store_writer_add(writer, 0, entry->key, entry->module_address,
             symbol_store_frames(store, entry, pool), entry->frame_count);
     }
 }
 
-void symbol_cache_save(struct symbol_cache *cache, struct object *object) {
+void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file) {
     struct debug_info info;
-    if (!cache->addition_count || !object_debug_info(object, &info) || !info.is_whole) return;
+    if (!cache->addition_count || !symbol_file_debug_info(file, &info) || !info.is_whole) return;
     struct cache_head head = cache->head;
     if (info.path) {
         if (strlen(info.path) >= sizeof head.debug_path) return;
         strcpy(head.debug_path, info.path);
         head.debug_file = file_version_at(info.path);
     }
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     add_all(cache->additions, &cache->contents.store, pool);
     struct stat status;
     struct contents others = {0}; /* have been added by another process meanwhile */
     if (lstat(cache->path, &status) == 0 && status.st_ino != cache->contents.inode) read_file(cache, &others);
     add_all(cache->additions, &others.store, pool);
-    void *store = store_writer_finish(cache->additions, &head.size);
+    void *store = symbol_store_writer_finish(cache->additions, &head.size);
     if (store && head.size <= SYMBOL_CACHE_SIZE_MAX) {
         replace_file(cache, &head, store);
         char *folder = xstrdup(cache->path);
@@ -276,12 +277,12 @@ void symbol_cache_save(struct symbol_cache *cache, struct object *object) {
     }
     free(store);
     free(others.bytes);
-    pool_free(pool);
+    result_pool_free(pool);
 }
 
 void symbol_cache_close(struct symbol_cache *cache) {
     if (!cache) return;
-    store_writer_free(cache->additions);
+    symbol_store_writer_free(cache->additions);
     free(cache->contents.bytes);
     free(cache->path);
     free(cache);

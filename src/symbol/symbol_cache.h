@@ -21,22 +21,22 @@ struct symbol_cache;
 /* The user's folder for it, made if need be, or NULL if there can be none. The caller frees it. */
 char *symbol_cache_folder(void);
 
-/* What is known about `object`, which is mapped as `module`, or nothing yet. NULL if it cannot be kept:
+/* What is known about `file`, which is mapped as `module`, or nothing yet. NULL if it cannot be kept:
  * without a build-id. */
 struct symbol_cache *symbol_cache_open(
-    const char *folder, const struct model_module *module, const struct object *object);
+    const char *folder, const struct model_module *module, const struct symbol_file *file);
 
 /* What is kept for a link-time address, made in `pool`, or NULL. Good until the cache is closed. */
 const struct symbol *symbol_cache_find(
-    const struct symbol_cache *cache, uint64_t address, struct pool *pool, size_t *ret_count);
+    const struct symbol_cache *cache, uint64_t address, struct result_pool *pool, size_t *ret_count);
 
-/* Keeps more: what was found in the object itself at `address`. It must stay where it is until
+/* Keeps more: what was found in the file itself at `address`. It must stay where it is until
  * symbol_cache_save. */
 void symbol_cache_add(
     struct symbol_cache *cache, uint64_t address, const struct symbol *frames, size_t count);
 
 /* Writes what was added, if it came from debug info. */
-void symbol_cache_save(struct symbol_cache *cache, struct object *object);
+void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file);
 void symbol_cache_close(struct symbol_cache *cache);
 
 /* Removes the files of a cache folder that were not used for longest, until the rest is no larger than

@@ -23,17 +23,17 @@ struct segment {
 /* A file name as libdw has it for a unit, and as it is shown. */
 struct known_path {
     const struct dwarf_unit *unit;
-    const char *file, *path;
+    const char *source, *path;
 };
 
 #define KNOWN_PATHS 256
 
-struct object {
-    struct pool *pool;
+struct symbol_file {
+    struct result_pool *pool;
     const char *name;
-    enum object_trouble trouble;
-    struct found_object found; /* dwfl is NULL if nothing was found */
-    Elf *elf;                  /* its main file, owned by it */
+    enum symbol_file_trouble trouble;
+    struct found_file found; /* dwfl is NULL if nothing was found */
+    Elf *handle;             /* its main file, owned by it */
     struct segment *segments;
     size_t segment_count;
     bool loaded;           /* what follows has been read */
@@ -56,31 +56,31 @@ struct place {
     size_t count;
 };
 
-bool object_is_found(const struct object *object) {
-    return object->found.dwfl != NULL;
+bool symbol_file_is_found(const struct symbol_file *file) {
+    return file->found.dwfl != NULL;
 }
 
-enum object_trouble object_trouble(const struct object *object) {
-    return object->trouble;
+enum symbol_file_trouble symbol_file_trouble(const struct symbol_file *file) {
+    return file->trouble;
 }
 
-const char *object_name(const struct object *object) {
-    return object->name;
+const char *symbol_file_name(const struct symbol_file *file) {
+    return file->name;
 }
 
 static const char SIGNAL_FRAME[] = "[signal handler called]";
 
 /* Whether signal handlers return to the instruction at `address`. */
-static bool is_trampoline(const struct object *object, uint64_t address) {
+static bool is_trampoline(const struct symbol_file *file, uint64_t address) {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libelf notes what it has read in the Elf */
-    for (size_t i = 0; i < object->segment_count && !object->found.is_debug_file; i++) {
-        const struct segment *segment = &object->segments[i];
+    for (size_t i = 0; i < file->segment_count && !file->found.is_debug_file; i++) {
+        const struct segment *segment = &file->segments[i];
         uint64_t place = address - segment->address;
         if (place >= segment->file_size || segment->file_size - place < sizeof code) continue;
         pthread_mutex_lock(&lock);
         Elf_Data *data = elf_getdata_rawchunk(
-            object->elf, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
+            file->handle, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
         bool is_same = data && memcmp(data->d_buf, code, sizeof code) == 0;
         pthread_mutex_unlock(&lock);
         return is_same;
@@ -88,32 +88,32 @@ static bool is_trampoline(const struct object *object, uint64_t address) {
     return false;
 }
 
-static const struct symbol *unknown_frame(struct object *object, uint64_t address) {
-    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
-    if (object->found.dwfl && is_trampoline(object, address))
+static const struct symbol *unknown_frame(struct symbol_file *file, uint64_t address) {
+    struct symbol *frame = result_pool_allocate(file->pool, sizeof *frame);
+    if (file->found.dwfl && is_trampoline(file, address))
         frame->function = SIGNAL_FRAME;
-    else if (object->name[0] == '[')
-        frame->function = object->name; /* [vdso] and the like are no files */
+    else if (file->name[0] == '[')
+        frame->function = file->name; /* [vdso] and the like are no files */
     else
-        frame->function = pool_format(object->pool, "[%s+0x%" PRIx64 "]", object->name, address);
+        frame->function = result_pool_format(file->pool, "[%s+0x%" PRIx64 "]", file->name, address);
     return frame;
 }
 
 static const struct symbol *frame_from_table(
-    struct object *object, const struct table_symbol *entry, const char *path, int line) {
-    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
+    struct symbol_file *file, const struct table_symbol *entry, const char *path, int line) {
+    struct symbol *frame = result_pool_allocate(file->pool, sizeof *frame);
     bool is_signal = strcmp(entry->name, "__restore_rt") == 0;
-    frame->function = is_signal ? SIGNAL_FRAME : name_for_people(object->pool, entry->name, NULL);
-    frame->linkage = pool_text(object->pool, entry->name);
+    frame->function = is_signal ? SIGNAL_FRAME : demangle_name(file->pool, entry->name, NULL);
+    frame->linkage = result_pool_text(file->pool, entry->name);
     frame->file = path;
     frame->line = line;
     return frame;
 }
 
-static const struct symbol *frame_from_plt(struct object *object, const char *name) {
-    struct symbol *frame = pool_allocate(object->pool, sizeof *frame);
-    frame->function = pool_format(object->pool, "%s@plt", name_for_people(object->pool, name, NULL));
-    frame->linkage = pool_format(object->pool, "%s@plt", name);
+static const struct symbol *frame_from_plt(struct symbol_file *file, const char *name) {
+    struct symbol *frame = result_pool_allocate(file->pool, sizeof *frame);
+    frame->function = result_pool_format(file->pool, "%s@plt", demangle_name(file->pool, name, NULL));
+    frame->linkage = result_pool_format(file->pool, "%s@plt", name);
     return frame;
 }
 
@@ -136,127 +136,127 @@ static const char *fold_dots(char *path) {
     return path;
 }
 
-static const char *make_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
-    bool relative = file[0] != '/';
-    if (relative && (!unit->folder || unit->folder[0] != '/')) return pool_text(object->pool, file);
-    char *path = concat(relative ? unit->folder : "", relative ? "/" : "", file, NULL);
-    const char *kept = pool_text(object->pool, fold_dots(path));
+static const char *make_path(struct symbol_file *file, const struct dwarf_unit *unit, const char *source) {
+    bool relative = source[0] != '/';
+    if (relative && (!unit->folder || unit->folder[0] != '/')) return result_pool_text(file->pool, source);
+    char *path = concat(relative ? unit->folder : "", relative ? "/" : "", source, NULL);
+    const char *kept = result_pool_text(file->pool, fold_dots(path));
     free(path);
     return kept;
 }
 
-static const char *full_path(struct object *object, const struct dwarf_unit *unit, const char *file) {
-    if (!file) return NULL;
-    struct known_path *known = &object->known_paths[((uintptr_t)file >> 3) % KNOWN_PATHS];
-    if (known->file != file || known->unit != unit)
-        *known = (struct known_path){unit, file, make_path(object, unit, file)};
+static const char *full_path(struct symbol_file *file, const struct dwarf_unit *unit, const char *source) {
+    if (!source) return NULL;
+    struct known_path *known = &file->known_paths[((uintptr_t)source >> 3) % KNOWN_PATHS];
+    if (known->source != source || known->unit != unit)
+        *known = (struct known_path){unit, source, make_path(file, unit, source)};
     return known->path;
 }
 
 static const char *mangled(const struct table_symbol *entry) {
-    return entry && name_is_mangled(entry->name) ? entry->name : NULL;
+    return entry && demangle_is_mangled(entry->name) ? entry->name : NULL;
 }
 
 /* The linkage name in the symbol table of a function that was not inlined, one address of which has the
  * symbol `entry`. Parts of a function have names of their own (f.cold): the one where it is entered is best,
  * if there is one. */
-static const char *linkage_in_table(const struct object *object, const struct dwarf_unit *unit,
+static const char *linkage_in_table(const struct symbol_file *file, const struct dwarf_unit *unit,
     const struct dwarf_scope *scope, const struct table_symbol *entry) {
     Dwarf_Die die = {.addr = scope->die, .cu = unit->code_die.cu};
     Dwarf_Addr start;
     const char *name = NULL;
     if (dwarf_entrypc(&die, &start) == 0)
-        name = mangled(symbol_table_find(&object->symbols, start - object->dwarf_bias));
+        name = mangled(symbol_table_find(&file->symbols, start - file->dwarf_bias));
     return name ? name : mangled(entry);
 }
 
 /* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
  * and of lambdas, which have one in the symbol table unless they were inlined. */
-static void name_scope(struct object *object, const struct dwarf_unit *unit, const struct dwarf_scope *scope,
-    const struct table_symbol *entry) {
+static void name_scope(struct symbol_file *file, const struct dwarf_unit *unit,
+    const struct dwarf_scope *scope, const struct table_symbol *entry) {
     struct dwarf_name *name = scope->name;
     if (name->shown) return;
     bool is_function = scope->caller == SCOPE_NONE;
-    if (!name->linkage && is_function) name->linkage = linkage_in_table(object, unit, scope, entry);
+    if (!name->linkage && is_function) name->linkage = linkage_in_table(file, unit, scope, entry);
     if (!name->linkage && is_function) name->linkage = name->name;
-    name->linkage = pool_text(object->pool, name->linkage);
+    name->linkage = result_pool_text(file->pool, name->linkage);
     if (name->linkage || name->name)
-        name->shown = name_for_people(object->pool, name->linkage, name->name);
+        name->shown = demangle_name(file->pool, name->linkage, name->name);
     else
         name->shown = "[unnamed function]";
 }
 
-static const struct symbol *frames_from_dwarf(struct object *object, struct dwarf_unit *unit,
-    struct dwarf_scope *innermost, const struct table_symbol *entry, const char *file, int line,
+static const struct symbol *frames_from_dwarf(struct symbol_file *file, struct dwarf_unit *unit,
+    struct dwarf_scope *innermost, const struct table_symbol *entry, const char *source, int line,
     size_t *ret_count) {
     size_t count = 1;
     for (struct dwarf_scope *scope = innermost; scope->caller != SCOPE_NONE;
          scope = &unit->scopes[scope->caller])
         count++;
-    struct symbol *frames = pool_allocate(object->pool, count * sizeof *frames);
+    struct symbol *frames = result_pool_allocate(file->pool, count * sizeof *frames);
     struct dwarf_scope *scope = innermost;
     for (size_t i = 0;; i++, scope = &unit->scopes[scope->caller]) {
         dwarf_unit_describe(unit, scope);
-        name_scope(object, unit, scope, entry);
+        name_scope(file, unit, scope, entry);
         frames[i] = (struct symbol){
             .function = scope->name->shown,
             .linkage = scope->name->linkage,
-            .file = full_path(object, unit, file),
+            .file = full_path(file, unit, source),
             .line = line,
             .function_line = scope->name->line,
             .inlined = scope->caller != SCOPE_NONE,
         };
         if (scope->caller == SCOPE_NONE) break;
-        file = scope->call_file; /* the caller stands where it made this call */
+        source = scope->call_file; /* the caller stands where it made this call */
         line = scope->call_line;
     }
     *ret_count = count;
     return frames;
 }
 
-static void find_frames(struct object *object, struct place *place) {
-    const char *stub = plt_find(&object->plt, place->address);
+static void find_frames(struct symbol_file *file, struct place *place) {
+    const char *stub = plt_find(&file->plt, place->address);
     if (stub) {
         place->count = 1;
-        place->frames = frame_from_plt(object, stub);
+        place->frames = frame_from_plt(file, stub);
         return;
     }
-    const struct table_symbol *entry = symbol_table_find(&object->symbols, place->address);
-    uint64_t dwarf_address = place->address + object->dwarf_bias;
-    struct dwarf_unit *unit = dwarf_units_find(&object->units, dwarf_address);
+    const struct table_symbol *entry = symbol_table_find(&file->symbols, place->address);
+    uint64_t dwarf_address = place->address + file->dwarf_bias;
+    struct dwarf_unit *unit = dwarf_units_find(&file->units, dwarf_address);
     struct dwarf_scope *scope = unit ? dwarf_unit_find_scope(unit, dwarf_address) : NULL;
-    const char *file = NULL;
+    const char *source = NULL;
     int line = 0;
-    if (unit) dwarf_unit_find_line(unit, dwarf_address, &file, &line);
+    if (unit) dwarf_unit_find_line(unit, dwarf_address, &source, &line);
     place->count = 1;
     if (scope)
-        place->frames = frames_from_dwarf(object, unit, scope, entry, file, line, &place->count);
+        place->frames = frames_from_dwarf(file, unit, scope, entry, source, line, &place->count);
     else if (entry)
-        place->frames = frame_from_table(object, entry, unit ? full_path(object, unit, file) : NULL, line);
+        place->frames = frame_from_table(file, entry, unit ? full_path(file, unit, source) : NULL, line);
     else
-        place->frames = unknown_frame(object, place->address);
+        place->frames = unknown_frame(file, place->address);
 }
 
-static void load(struct object *object);
+static void load(struct symbol_file *file);
 
-const char *object_describe(struct object *object) {
+const char *symbol_file_describe(struct symbol_file *file) {
     static const char *const troubles[] = {
-        [OBJECT_FINE] = "no names: not a file",
-        [OBJECT_MISSING] = "no names: the file does not exist here",
-        [OBJECT_FORBIDDEN] = "no names: the file may not be read",
-        [OBJECT_UNREADABLE] = "no names: what is there is not an ELF file",
-        [OBJECT_CHANGED] = "no names: the file has changed since the recording",
+        [SYMBOL_FILE_FINE] = "no names: not a file",
+        [SYMBOL_FILE_MISSING] = "no names: the file does not exist here",
+        [SYMBOL_FILE_FORBIDDEN] = "no names: the file may not be read",
+        [SYMBOL_FILE_UNREADABLE] = "no names: what is there is not an ELF file",
+        [SYMBOL_FILE_CHANGED] = "no names: the file has changed since the recording",
     };
-    if (strcmp(object->name, MODULE_ANONYMOUS) == 0)
+    if (strcmp(file->name, MODULE_ANONYMOUS) == 0)
         return "no file: what /tmp/perf-PID.map says, if a JIT compiler wrote it";
-    if (!object->elf) return troubles[object->trouble];
-    load(object);
-    const char *file = NULL, *debug_file = NULL;
-    dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, &file, &debug_file);
-    if (object->units.count)
-        return pool_format(object->pool, "functions and lines: %s", debug_file ? debug_file : file);
-    if (object->symbols.count) return pool_format(object->pool, "functions only: %s", file);
-    return pool_format(object->pool, "no names: %s is stripped", file);
+    if (!file->handle) return troubles[file->trouble];
+    load(file);
+    const char *main_file = NULL, *debug_file = NULL;
+    dwfl_module_info(file->found.module, NULL, NULL, NULL, NULL, NULL, &main_file, &debug_file);
+    if (file->units.count)
+        return result_pool_format(file->pool, "functions and lines: %s", debug_file ? debug_file : main_file);
+    if (file->symbols.count) return result_pool_format(file->pool, "functions only: %s", main_file);
+    return result_pool_format(file->pool, "no names: %s is stripped", main_file);
 }
 
 static hashval_t hash_place(const void *place) {
@@ -267,14 +267,14 @@ static int same_place(const void *left, const void *right) {
     return ((const struct place *)left)->address == ((const struct place *)right)->address;
 }
 
-const struct symbol *object_find(struct object *object, uint64_t link_address, size_t *ret_count) {
-    load(object);
+const struct symbol *symbol_file_find(struct symbol_file *file, uint64_t link_address, size_t *ret_count) {
+    load(file);
     struct place key = {.address = link_address};
-    void **slot = htab_find_slot(object->places, &key, INSERT);
+    void **slot = htab_find_slot(file->places, &key, INSERT);
     if (!*slot) {
-        struct place *place = pool_allocate(object->pool, sizeof *place);
+        struct place *place = result_pool_allocate(file->pool, sizeof *place);
         place->address = link_address;
-        find_frames(object, place);
+        find_frames(file, place);
         *slot = place;
     }
     const struct place *place = *slot;
@@ -289,12 +289,12 @@ static bool segment_is_mapping(const struct segment *segment, const struct model
            ((segment->address + segment->memory_size + page - 1) & -page) - low;
 }
 
-uint64_t object_link_address(
-    const struct object *object, const struct model_module *module, uint64_t address) {
+uint64_t symbol_file_link_address(
+    const struct symbol_file *file, const struct model_module *module, uint64_t address) {
     uint64_t offset = address - module->start + module->file_offset;
-    for (size_t i = 0; i < object->segment_count; i++) {
-        const struct segment *segment = &object->segments[i];
-        if (object->found.is_debug_file) {
+    for (size_t i = 0; i < file->segment_count; i++) {
+        const struct segment *segment = &file->segments[i];
+        if (file->found.is_debug_file) {
             if (segment_is_mapping(segment, module))
                 return (segment->address & -(uint64_t)4096) + (address - module->start);
         } else if (offset - segment->file_offset < segment->file_size) {
@@ -304,15 +304,15 @@ uint64_t object_link_address(
     return offset;
 }
 
-static void read_segments(struct object *object, Elf *elf) {
+static void read_segments(struct symbol_file *file, Elf *elf) {
     size_t count;
     if (elf_getphdrnum(elf, &count) != 0) return;
-    object->segments = xcalloc(count ? count : 1, sizeof *object->segments);
+    file->segments = xcalloc(count ? count : 1, sizeof *file->segments);
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
         if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD || !(header.p_flags & PF_X))
             continue;
-        object->segments[object->segment_count++] = (struct segment){
+        file->segments[file->segment_count++] = (struct segment){
             .file_offset = header.p_offset,
             .file_size = header.p_filesz,
             .address = header.p_vaddr,
@@ -321,14 +321,14 @@ static void read_segments(struct object *object, Elf *elf) {
     }
 }
 
-static void read_units(struct object *object) {
+static void read_units(struct symbol_file *file) {
     uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < object->segment_count; i++) {
-        const struct segment *segment = &object->segments[i];
+    for (size_t i = 0; i < file->segment_count; i++) {
+        const struct segment *segment = &file->segments[i];
         if (segment->address < low) low = segment->address;
         if (segment->address + segment->memory_size > high) high = segment->address + segment->memory_size;
     }
-    dwarf_units_read(&object->units, object->dwarf, low + object->dwarf_bias, high + object->dwarf_bias);
+    dwarf_units_read(&file->units, file->dwarf, low + file->dwarf_bias, high + file->dwarf_bias);
 }
 
 /* Whether the debug info refers to a file of common parts that is not here (dwz). */
@@ -338,48 +338,48 @@ static bool lacks_common_file(Dwarf *dwarf) {
     return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id) > 0 && !dwarf_getalt(dwarf);
 }
 
-static void load(struct object *object) {
-    if (object->loaded) return;
-    object->loaded = true;
-    if (!object->elf) return;
+static void load(struct symbol_file *file) {
+    if (file->loaded) return;
+    file->loaded = true;
+    if (!file->handle) return;
     GElf_Addr elf_bias, dwarf_bias;
-    dwfl_module_getelf(object->found.module, &elf_bias);
-    object->dwarf = dwfl_module_getdwarf(object->found.module, &dwarf_bias);
-    if (object->dwarf) {
-        object->dwarf_bias = elf_bias - dwarf_bias;
-        read_units(object);
-        object->lacks_debug_info = object->units.lacks_parts || lacks_common_file(object->dwarf);
+    dwfl_module_getelf(file->found.module, &elf_bias);
+    file->dwarf = dwfl_module_getdwarf(file->found.module, &dwarf_bias);
+    if (file->dwarf) {
+        file->dwarf_bias = elf_bias - dwarf_bias;
+        read_units(file);
+        file->lacks_debug_info = file->units.lacks_parts || lacks_common_file(file->dwarf);
     }
-    symbol_table_read(&object->symbols, object->found.module);
-    plt_read(&object->plt, object->elf, &object->symbols);
+    symbol_table_read(&file->symbols, file->found.module);
+    plt_read(&file->plt, file->handle, &file->symbols);
 }
 
-struct object *object_open(
-    struct pool *pool, const struct model_module *module, const struct search *search) {
-    struct object *object = xcalloc(1, sizeof *object);
-    object->pool = pool;
-    object->places = htab_create(64, hash_place, same_place, NULL);
+struct symbol_file *symbol_file_open(
+    struct result_pool *pool, const struct model_module *module, const struct symbol_file_roots *roots) {
+    struct symbol_file *file = xcalloc(1, sizeof *file);
+    file->pool = pool;
+    file->places = htab_create(64, hash_place, same_place, NULL);
     bool is_file = module->path[0] != '[';
-    object->name = pool_text(pool, is_file ? lbasename(module->path) : module->path);
-    object->trouble = object_search(module, search, &object->found);
-    if (!object->found.dwfl) return object;
+    file->name = result_pool_text(pool, is_file ? lbasename(module->path) : module->path);
+    file->trouble = symbol_file_search(module, roots, &file->found);
+    if (!file->found.dwfl) return file;
     GElf_Addr bias;
-    object->elf = dwfl_module_getelf(object->found.module, &bias);
-    if (object->elf)
-        read_segments(object, object->elf);
+    file->handle = dwfl_module_getelf(file->found.module, &bias);
+    if (file->handle)
+        read_segments(file, file->handle);
     else
-        object->trouble = OBJECT_UNREADABLE;
-    return object;
+        file->trouble = SYMBOL_FILE_UNREADABLE;
+    return file;
 }
 
 /* libdw is not made for threads that share a Dwarf. Two of them over one Elf share what was read of the file,
  * which libdw does not change any more, and nothing else. */
-struct object *object_open_second(struct object *object, struct pool *pool) {
-    load(object);
-    Dwarf *dwarf = object->dwarf ? dwarf_begin_elf(dwarf_getelf(object->dwarf), DWARF_C_READ, NULL) : NULL;
+struct symbol_file *symbol_file_open_second(struct symbol_file *file, struct result_pool *pool) {
+    load(file);
+    Dwarf *dwarf = file->dwarf ? dwarf_begin_elf(dwarf_getelf(file->dwarf), DWARF_C_READ, NULL) : NULL;
     if (!dwarf) return NULL;
-    struct object *second = xmalloc(sizeof *second);
-    *second = *object;
+    struct symbol_file *second = xmalloc(sizeof *second);
+    *second = *file;
     second->is_second = true;
     second->pool = pool;
     second->places = htab_create(64, hash_place, same_place, NULL);
@@ -389,34 +389,34 @@ struct object *object_open_second(struct object *object, struct pool *pool) {
     return second;
 }
 
-void object_read_second(struct object *second) {
+void symbol_file_read_second(struct symbol_file *second) {
     read_units(second);
 }
 
-bool object_debug_info(struct object *object, struct debug_info *ret_info) {
-    load(object);
+bool symbol_file_debug_info(struct symbol_file *file, struct debug_info *ret_info) {
+    load(file);
     const char *debug_file = NULL;
-    if (!object->dwarf) return false;
-    dwfl_module_info(object->found.module, NULL, NULL, NULL, NULL, NULL, NULL, &debug_file);
-    *ret_info = (struct debug_info){.path = debug_file, .is_whole = !object->lacks_debug_info};
+    if (!file->dwarf) return false;
+    dwfl_module_info(file->found.module, NULL, NULL, NULL, NULL, NULL, NULL, &debug_file);
+    *ret_info = (struct debug_info){.path = debug_file, .is_whole = !file->lacks_debug_info};
     return true;
 }
 
-struct file_version object_version(const struct object *object) {
-    return object->found.version;
+struct file_version symbol_file_version(const struct symbol_file *file) {
+    return file->found.version;
 }
 
-void object_close(struct object *object) {
-    if (!object) return;
-    dwarf_units_clear(&object->units);
-    htab_delete(object->places);
-    if (object->is_second) {
-        dwarf_end(object->dwarf);
+void symbol_file_close(struct symbol_file *file) {
+    if (!file) return;
+    dwarf_units_clear(&file->units);
+    htab_delete(file->places);
+    if (file->is_second) {
+        dwarf_end(file->dwarf);
     } else {
-        plt_clear(&object->plt);
-        symbol_table_clear(&object->symbols);
-        free(object->segments);
-        found_object_end(&object->found);
+        plt_clear(&file->plt);
+        symbol_table_clear(&file->symbols);
+        free(file->segments);
+        symbol_file_search_end(&file->found);
     }
-    free(object);
+    free(file);
 }

@@ -20,7 +20,7 @@
 
 static bool server_given_up;
 
-bool object_search_gave_up_server(void) {
+bool symbol_file_search_gave_up_server(void) {
     return server_given_up;
 }
 
@@ -57,12 +57,12 @@ struct debug_folders {
 };
 
 /* With the folders of other roots first. */
-static struct debug_folders *folders_new(const struct search *search) {
+static struct debug_folders *folders_new(const struct symbol_file_roots *roots) {
     struct debug_folders *folders = xmalloc(sizeof *folders);
-    int running = search->process ? search->process->running_pid : 0;
+    int running = roots->process ? roots->process->running_pid : 0;
     char *of_process = running ? xasprintf("/proc/%d/root/usr/lib/debug:", running) : xstrdup("");
-    folders->list = concat(":.debug:", search->sysroot ? search->sysroot : "",
-        search->sysroot ? "/usr/lib/debug:" : "", of_process, "/usr/lib/debug", NULL);
+    folders->list = concat(":.debug:", roots->sysroot ? roots->sysroot : "",
+        roots->sysroot ? "/usr/lib/debug:" : "", of_process, "/usr/lib/debug", NULL);
     free(of_process);
     folders->callbacks = (Dwfl_Callbacks){
         .find_elf = dwfl_build_id_find_elf,
@@ -73,11 +73,11 @@ static struct debug_folders *folders_new(const struct search *search) {
     return folders;
 }
 
-void found_object_end(struct found_object *found) {
+void symbol_file_search_end(struct found_file *found) {
     if (found->dwfl) dwfl_end(found->dwfl);
     if (found->folders) free(found->folders->list);
     free(found->folders);
-    *found = (struct found_object){0};
+    *found = (struct found_file){0};
 }
 
 static bool build_id_fits(Dwfl_Module *found, const struct model_module *module) {
@@ -97,15 +97,15 @@ static bool written_since(
 
 /* Hands the file to libdwfl at its link-time addresses. Takes over `fd`. */
 static bool report_file(
-    const char *path, int fd, const struct search *search, struct found_object *ret_found) {
-    struct found_object found = {.folders = folders_new(search), .version = file_version_of(fd)};
+    const char *path, int fd, const struct symbol_file_roots *roots, struct found_file *ret_found) {
+    struct found_file found = {.folders = folders_new(roots), .version = file_version_of(fd)};
     found.dwfl = dwfl_begin(&found.folders->callbacks);
     dwfl_report_begin(found.dwfl);
     found.module = dwfl_report_elf(found.dwfl, lbasename(path), path, fd, 0, true);
     if (!found.module) close(fd);
     dwfl_report_end(found.dwfl, NULL, NULL);
     if (!found.module) {
-        found_object_end(&found);
+        symbol_file_search_end(&found);
         return false;
     }
     *ret_found = found;
@@ -126,40 +126,40 @@ struct place {
     enum trust trust;
 };
 
-static enum object_trouble try_place(const struct place *place, const struct model_module *module,
-    const struct search *search, struct found_object *ret_found) {
+static enum symbol_file_trouble try_place(const struct place *place, const struct model_module *module,
+    const struct symbol_file_roots *roots, struct found_file *ret_found) {
     int fd = place->root ? open_in_root(place->root, place->path, 0)
                          : open(place->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int error = place->root ? -fd : errno;
-    if (fd < 0) return error == EACCES || error == EPERM ? OBJECT_FORBIDDEN : OBJECT_MISSING;
+    if (fd < 0) return error == EACCES || error == EPERM ? SYMBOL_FILE_FORBIDDEN : SYMBOL_FILE_MISSING;
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);
-        return OBJECT_UNREADABLE;
+        return SYMBOL_FILE_UNREADABLE;
     }
     char *shown = concat(place->root ? place->root : "", place->path, NULL);
-    struct found_object found;
-    bool is_elf = report_file(shown, fd, search, &found);
+    struct found_file found;
+    bool is_elf = report_file(shown, fd, roots, &found);
     free(shown);
-    if (!is_elf) return OBJECT_UNREADABLE;
+    if (!is_elf) return SYMBOL_FILE_UNREADABLE;
     bool fits = build_id_fits(found.module, module);
     if (!module->build_id_size && place->trust == TRUST_IF_OLD &&
-        (module->deleted || written_since(&status, module, search->process)))
+        (module->deleted || written_since(&status, module, roots->process)))
         fits = false;
     if (!fits) {
-        found_object_end(&found);
-        return OBJECT_CHANGED;
+        symbol_file_search_end(&found);
+        return SYMBOL_FILE_CHANGED;
     }
     *ret_found = found;
-    return OBJECT_FINE;
+    return SYMBOL_FILE_FINE;
 }
 
 /* By build-id alone: the file itself, or else its debug info, from the folders that debuggers look into or
  * from a debuginfod server. */
 static bool search_by_build_id(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
+    const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found) {
     if (!module->build_id_size) return false;
-    struct found_object seeker = {.folders = folders_new(search)};
+    struct found_file seeker = {.folders = folders_new(roots)};
     seeker.dwfl = dwfl_begin(&seeker.folders->callbacks);
     dwfl_report_begin(seeker.dwfl);
     Dwfl_Module *wanted = dwfl_report_module(seeker.dwfl, "", 0x1000, 0x2000); /* any range will do */
@@ -176,13 +176,13 @@ static bool search_by_build_id(
         give_up_server_after(begin);
         fd = find_debuginfo(wanted, NULL, "", 0, NULL, NULL, 0, &path);
     }
-    bool found = fd >= 0 && report_file(path ? path : "", fd, search, ret_found);
+    bool found = fd >= 0 && report_file(path ? path : "", fd, roots, ret_found);
     if (elf) elf_end(elf);
     free(path);
-    found_object_end(&seeker);
+    symbol_file_search_end(&seeker);
     if (!found) return false;
     if (!build_id_fits(ret_found->module, module)) {
-        found_object_end(ret_found);
+        symbol_file_search_end(ret_found);
         return false;
     }
     ret_found->is_debug_file = is_debug_file;
@@ -191,11 +191,11 @@ static bool search_by_build_id(
 
 /* The kernel's own library, if the recording was made under the kernel that runs here. */
 static bool find_vdso(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
+    const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found) {
     int fd = module->build_id_size ? vdso_open() : -1;
-    if (fd < 0 || !report_file(module->path, fd, search, ret_found)) return false;
+    if (fd < 0 || !report_file(module->path, fd, roots, ret_found)) return false;
     if (build_id_fits(ret_found->module, module)) return true;
-    found_object_end(ret_found);
+    symbol_file_search_end(ret_found);
     return false;
 }
 
@@ -203,14 +203,14 @@ static bool find_vdso(
 
 /* Lists where the file may lie, best first. With a build-id the cheapest way that leads to it will do.
  * Without, what a process has mapped is better than a name. */
-static size_t list_places(
-    const struct model_module *module, const struct search *search, struct place places[PLACES_MAX]) {
-    const struct model_process *process = search->process;
+static size_t list_places(const struct model_module *module, const struct symbol_file_roots *roots,
+    struct place places[PLACES_MAX]) {
+    const struct model_process *process = roots->process;
     size_t count = 0;
-    if (search->sysroot)
-        places[count++] = (struct place){xstrdup(search->sysroot), xstrdup(module->path), TRUST_USER};
+    if (roots->sysroot)
+        places[count++] = (struct place){xstrdup(roots->sysroot), xstrdup(module->path), TRUST_USER};
     /* The files of another machine have other files' names here. */
-    if (!search->sysroot || module->build_id_size)
+    if (!roots->sysroot || module->build_id_size)
         places[count++] = (struct place){NULL, xstrdup(module->path), TRUST_IF_OLD};
     if (!process || !process->running_pid) return count;
 
@@ -237,29 +237,30 @@ static bool is_memory(const struct model_module *module) {
     return false;
 }
 
-enum object_trouble object_search(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
-    struct found_object found;
+enum symbol_file_trouble symbol_file_search(
+    const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found) {
+    struct found_file found;
     if (module->path[0] == '[') {
         bool is_vdso = strcmp(module->path, "[vdso]") == 0;
-        if (is_vdso && (find_vdso(module, search, &found) || search_by_build_id(module, search, &found)))
+        if (is_vdso && (find_vdso(module, roots, &found) || search_by_build_id(module, roots, &found)))
             *ret_found = found;
-        return OBJECT_FINE;
+        return SYMBOL_FILE_FINE;
     }
     struct place places[PLACES_MAX];
-    size_t count = list_places(module, search, places);
-    enum object_trouble worst = OBJECT_MISSING;
+    size_t count = list_places(module, roots, places);
+    enum symbol_file_trouble worst = SYMBOL_FILE_MISSING;
     bool done = false;
     for (size_t i = 0; i < count; i++) {
         if (!done) {
-            enum object_trouble trouble = try_place(&places[i], module, search, &found);
-            done = trouble == OBJECT_FINE;
+            enum symbol_file_trouble trouble = try_place(&places[i], module, roots, &found);
+            done = trouble == SYMBOL_FILE_FINE;
             if (places[i].trust != TRUST_KERNEL && trouble > worst) worst = trouble;
         }
         free(places[i].root);
         free(places[i].path);
     }
-    if (!done && !search_by_build_id(module, search, &found)) return is_memory(module) ? OBJECT_FINE : worst;
+    if (!done && !search_by_build_id(module, roots, &found))
+        return is_memory(module) ? SYMBOL_FILE_FINE : worst;
     *ret_found = found;
-    return OBJECT_FINE;
+    return SYMBOL_FILE_FINE;
 }

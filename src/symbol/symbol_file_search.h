@@ -15,16 +15,16 @@
 #include <stdbool.h>
 
 /* Why a module has no names, worst last: of several places that were tried the worst is told. */
-enum object_trouble {
-    OBJECT_FINE,
-    OBJECT_MISSING,
-    OBJECT_FORBIDDEN,
-    OBJECT_UNREADABLE,
-    OBJECT_CHANGED,
+enum symbol_file_trouble {
+    SYMBOL_FILE_FINE,
+    SYMBOL_FILE_MISSING,
+    SYMBOL_FILE_FORBIDDEN,
+    SYMBOL_FILE_UNREADABLE,
+    SYMBOL_FILE_CHANGED,
 };
 
 /* All zero: nothing was found. */
-struct found_object {
+struct found_file {
     Dwfl *dwfl;
     Dwfl_Module *module;
     struct debug_folders *folders; /* where libdwfl looks for debug info, now and later */
@@ -33,17 +33,17 @@ struct found_object {
 };
 
 /* Where to look. */
-struct search {
+struct symbol_file_roots {
     const struct model_process *process; /* that had it mapped, or NULL */
     const char *sysroot; /* folder that holds the files of the recorded machine and comes first, or NULL */
 };
 
-/* Fills `*ret_found` only if it returns OBJECT_FINE, and then not for memory that is no file's. */
-enum object_trouble object_search(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found);
-void found_object_end(struct found_object *found);
+/* Fills `*ret_found` only if it returns SYMBOL_FILE_FINE, and then not for memory that is no file's. */
+enum symbol_file_trouble symbol_file_search(
+    const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found);
+void symbol_file_search_end(struct found_file *found);
 
 /* Whether a debuginfod server kept silent for so long that it is asked no more. */
-bool object_search_gave_up_server(void);
+bool symbol_file_search_gave_up_server(void);
 
 #endif

@@ -112,8 +112,8 @@ static const char *text_at(const struct symbol_store *store, uint32_t offset) {
 }
 
 const struct symbol *symbol_store_frames(
-    const struct symbol_store *store, const struct store_entry *entry, struct pool *pool) {
-    struct symbol *symbols = pool_allocate(pool, entry->frame_count * sizeof *symbols);
+    const struct symbol_store *store, const struct store_entry *entry, struct result_pool *pool) {
+    struct symbol *symbols = result_pool_allocate(pool, entry->frame_count * sizeof *symbols);
     for (uint32_t i = 0; i < entry->frame_count; i++) {
         const struct store_frame *frame = &store->frames[entry->first_frame + i];
         symbols[i] = (struct symbol){
@@ -150,13 +150,13 @@ struct addition {
     const struct symbol *frames;
 };
 
-struct store_writer {
+struct symbol_store_writer {
     struct bytes additions; /* struct addition */
     struct bytes entries, frames, texts;
     htab_t places; /* struct written: texts and frames by where they are */
     htab_t texts_by_content;
     struct written recent[RECENT]; /* texts, by where they are: neighbours have the same ones */
-    struct pool *pool;
+    struct result_pool *pool;
     bool too_large;
 };
 
@@ -185,20 +185,20 @@ static int same_text(const void *left, const void *right) {
     return strcmp(((const struct written *)left)->what, ((const struct written *)right)->what) == 0;
 }
 
-struct store_writer *store_writer_new(void) {
-    struct store_writer *writer = xcalloc(1, sizeof *writer);
-    writer->pool = pool_new();
+struct symbol_store_writer *symbol_store_writer_new(void) {
+    struct symbol_store_writer *writer = xcalloc(1, sizeof *writer);
+    writer->pool = result_pool_new();
     writer->places = htab_create(4096, hash_place, same_place, NULL);
     writer->texts_by_content = htab_create(4096, hash_text, same_text, NULL);
     bytes_add(&writer->texts, "", 1); /* offset 0 means "none" */
     return writer;
 }
 
-void store_writer_free(struct store_writer *writer) {
+void symbol_store_writer_free(struct symbol_store_writer *writer) {
     if (!writer) return;
     htab_delete(writer->places);
     htab_delete(writer->texts_by_content);
-    pool_free(writer->pool);
+    result_pool_free(writer->pool);
     free(writer->additions.bytes);
     free(writer->entries.bytes);
     free(writer->frames.bytes);
@@ -207,17 +207,17 @@ void store_writer_free(struct store_writer *writer) {
 }
 
 /* The note about `what` in `table`; a new one says UINT32_MAX. */
-static struct written *note(struct store_writer *writer, htab_t table, const void *what) {
+static struct written *note(struct symbol_store_writer *writer, htab_t table, const void *what) {
     struct written key = {what, UINT32_MAX};
     void **slot = htab_find_slot(table, &key, INSERT);
     if (!*slot) {
-        *slot = pool_allocate(writer->pool, sizeof key);
+        *slot = result_pool_allocate(writer->pool, sizeof key);
         *(struct written *)*slot = key;
     }
     return *slot;
 }
 
-static uint32_t find_text(struct store_writer *writer, const char *text) {
+static uint32_t find_text(struct symbol_store_writer *writer, const char *text) {
     struct written *here = note(writer, writer->places, text);
     if (here->where != UINT32_MAX) return here->where;
     struct written *same = note(writer, writer->texts_by_content, text);
@@ -233,13 +233,13 @@ static uint32_t find_text(struct store_writer *writer, const char *text) {
     return here->where = same->where;
 }
 
-static uint32_t write_text(struct store_writer *writer, const char *text) {
+static uint32_t write_text(struct symbol_store_writer *writer, const char *text) {
     struct written *recent = &writer->recent[((uintptr_t)text >> 3) % RECENT];
     if (text && recent->what != text) *recent = (struct written){text, find_text(writer, text)};
     return text ? recent->where : 0;
 }
 
-static uint32_t write_frames(struct store_writer *writer, const struct symbol *frames, size_t count) {
+static uint32_t write_frames(struct symbol_store_writer *writer, const struct symbol *frames, size_t count) {
     struct written *here = note(writer, writer->places, frames);
     if (here->where != UINT32_MAX) return here->where;
     size_t first = writer->frames.size / sizeof(struct store_frame);
@@ -258,8 +258,8 @@ static uint32_t write_frames(struct store_writer *writer, const struct symbol *f
     return here->where = (uint32_t)first;
 }
 
-void store_writer_add(struct store_writer *writer, uint32_t space, uint64_t key, uint64_t module_address,
-    const struct symbol *frames, size_t count) {
+void symbol_store_writer_add(struct symbol_store_writer *writer, uint32_t space, uint64_t key,
+    uint64_t module_address, const struct symbol *frames, size_t count) {
     struct addition addition = {.frames = frames};
     addition.entry = (struct store_entry){
         .key = key, .module_address = module_address, .space = space, .frame_count = (uint32_t)count};
@@ -274,7 +274,7 @@ static int compare_additions(const void *left, const void *right) {
 }
 
 /* In order, so that the frames of neighbours, which resemble each other, are neighbours. */
-static void write_additions(struct store_writer *writer) {
+static void write_additions(struct symbol_store_writer *writer) {
     struct addition *additions = (void *)writer->additions.bytes;
     size_t count = writer->additions.size / sizeof *additions;
     if (count >= UINT32_MAX) writer->too_large = true;
@@ -287,7 +287,7 @@ static void write_additions(struct store_writer *writer) {
     }
 }
 
-void *store_writer_finish(struct store_writer *writer, size_t *ret_size) {
+void *symbol_store_writer_finish(struct symbol_store_writer *writer, size_t *ret_size) {
     write_additions(writer);
     if (writer->too_large) return NULL;
     struct store_entry *entries = (void *)writer->entries.bytes;

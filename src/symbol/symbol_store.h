@@ -46,20 +46,20 @@ const struct store_entry *symbol_store_next(const struct symbol_store *store, ui
 
 /* The frames of an entry, made in `pool`; their texts are those of the store. */
 const struct symbol *symbol_store_frames(
-    const struct symbol_store *store, const struct store_entry *entry, struct pool *pool);
+    const struct symbol_store *store, const struct store_entry *entry, struct result_pool *pool);
 
-struct store_writer;
+struct symbol_store_writer;
 
-struct store_writer *store_writer_new(void);
-void store_writer_free(struct store_writer *writer);
+struct symbol_store_writer *symbol_store_writer_new(void);
+void symbol_store_writer_free(struct symbol_store_writer *writer);
 
 /* The frames must stay until the end: they are written then, and those that are the same are recognised by
  * where they are. */
-void store_writer_add(struct store_writer *writer, uint32_t space, uint64_t key, uint64_t module_address,
-    const struct symbol *frames, size_t count);
+void symbol_store_writer_add(struct symbol_store_writer *writer, uint32_t space, uint64_t key,
+    uint64_t module_address, const struct symbol *frames, size_t count);
 
 /* The store of all that was added; of a key that was added twice, one. The caller frees it. NULL if it would
  * be larger than the format allows. */
-void *store_writer_finish(struct store_writer *writer, size_t *ret_size);
+void *symbol_store_writer_finish(struct symbol_store_writer *writer, size_t *ret_size);
 
 #endif

@@ -24,7 +24,7 @@ static void read_map(const uint8_t *bytes, size_t size) {
 static void read_store(const uint8_t *bytes, size_t size) {
     char *copy = input_text(bytes, size); /* aligned, as malloc's blocks are */
     struct symbol_store store;
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     for (int times = 0; times < 2; times++) { /* the bytes are to open again */
         if (!symbol_store_open(&store, copy, size)) {
             REQUIRE(times == 0);
@@ -40,16 +40,16 @@ static void read_store(const uint8_t *bytes, size_t size) {
         }
         symbol_store_next(&store, 0, total);
     }
-    pool_free(pool);
+    result_pool_free(pool);
     free(copy);
 }
 
 static void demangle(const uint8_t *bytes, size_t size) {
     char *text = input_text(bytes, size), *rest = text;
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     for (char *line; (line = strsep(&rest, "\n"));)
-        if (name_is_mangled(line)) REQUIRE(name_for_people(pool, line, NULL));
-    pool_free(pool);
+        if (demangle_is_mangled(line)) REQUIRE(demangle_name(pool, line, NULL));
+    result_pool_free(pool);
     free(text);
 }
 

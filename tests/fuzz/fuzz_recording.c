@@ -6,7 +6,7 @@
  *
  *     "UNPACKED" │ part head │ bytes │ part head │ bytes │ …      packed here before they are read
  *
- * Files that a recording names are not looked for: object_search is replaced by the linker (--wrap). They are
+ * Files that a recording names are not looked for: symbol_file_search is replaced by the linker (--wrap). They are
  * fuzz_symbols' part, and would be this machine's here. */
 #include "fuzz.h"
 
@@ -116,13 +116,13 @@ static void run_command(size_t choice) {
     REQUIRE(code == 0 || code == PROBLEM_DAMAGED || code == PROBLEM_USAGE);
 }
 
-enum object_trouble __wrap_object_search(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found);
+enum symbol_file_trouble __wrap_symbol_file_search(
+    const struct model_module *module, const struct symbol_file_roots *search, struct found_file *ret_found);
 
-enum object_trouble __wrap_object_search(
-    const struct model_module *module, const struct search *search, struct found_object *ret_found) {
+enum symbol_file_trouble __wrap_symbol_file_search(
+    const struct model_module *module, const struct symbol_file_roots *search, struct found_file *ret_found) {
     (void)module, (void)search, (void)ret_found;
-    return OBJECT_MISSING;
+    return SYMBOL_FILE_MISSING;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

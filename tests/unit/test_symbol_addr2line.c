@@ -137,12 +137,12 @@ static bool same_function(const struct symbol *frame, const char *function) {
 static const struct range *functions;
 static size_t function_count;
 static bool is_another_name(const struct symbol *frame, uint64_t address, const char *function) {
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     bool found = false;
     for (size_t i = 0; i < function_count && !frame->file && !found; i++)
         found = address - functions[i].address < functions[i].size &&
-                strcmp(name_for_people(pool, functions[i].name, NULL), function) == 0;
-    pool_free(pool);
+                strcmp(demangle_name(pool, functions[i].name, NULL), function) == 0;
+    result_pool_free(pool);
     return found;
 }
 

@@ -140,24 +140,24 @@ static void names_are_made_for_people(void) {
         {NULL, "plain", "plain"},
         {"renamed_by_asm", "source_name", "source_name"},
     };
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CHECK_TEXT(name_for_people(pool, cases[i].linkage, cases[i].name), cases[i].shown);
-    pool_free(pool);
+        CHECK_TEXT(demangle_name(pool, cases[i].linkage, cases[i].name), cases[i].shown);
+    result_pool_free(pool);
 }
 
 static void a_pool_keeps_equal_texts_once(void) {
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     char text[] = "some/file.c";
-    const char *kept = pool_text(pool, text);
-    CHECK(kept != text && kept == pool_format(pool, "%s/%s", "some", "file.c"));
-    CHECK(pool_text(pool, NULL) == NULL);
+    const char *kept = result_pool_text(pool, text);
+    CHECK(kept != text && kept == result_pool_format(pool, "%s/%s", "some", "file.c"));
+    CHECK(result_pool_text(pool, NULL) == NULL);
     text[0] = 'S';
     CHECK_TEXT(kept, "some/file.c");
-    for (int i = 0; i < 100000; i++) pool_format(pool, "text number %d", i);
-    CHECK_TEXT(pool_format(pool, "text number %d", 77), "text number 77");
-    CHECK(kept == pool_text(pool, "some/file.c"));
-    pool_free(pool);
+    for (int i = 0; i < 100000; i++) result_pool_format(pool, "text number %d", i);
+    CHECK_TEXT(result_pool_format(pool, "text number %d", 77), "text number 77");
+    CHECK(kept == result_pool_text(pool, "some/file.c"));
+    result_pool_free(pool);
 }
 
 int main(void) {

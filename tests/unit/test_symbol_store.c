@@ -11,13 +11,13 @@ static const struct symbol inlined_frames[] = {
 static const struct symbol plain_frame = {.function = "[libx.so+0x12]"};
 
 static void *make_store(size_t *ret_size) {
-    struct store_writer *writer = store_writer_new();
-    store_writer_add(writer, 1, 50, 0x1050, &plain_frame, 1);
-    store_writer_add(writer, 0, 70, 0x1070, inlined_frames, 2);
-    store_writer_add(writer, 0, 50, 0x2050, inlined_frames, 2);
-    store_writer_add(writer, 0, 70, 0x9999, &plain_frame, 1); /* twice */
-    void *bytes = store_writer_finish(writer, ret_size);
-    store_writer_free(writer);
+    struct symbol_store_writer *writer = symbol_store_writer_new();
+    symbol_store_writer_add(writer, 1, 50, 0x1050, &plain_frame, 1);
+    symbol_store_writer_add(writer, 0, 70, 0x1070, inlined_frames, 2);
+    symbol_store_writer_add(writer, 0, 50, 0x2050, inlined_frames, 2);
+    symbol_store_writer_add(writer, 0, 70, 0x9999, &plain_frame, 1); /* twice */
+    void *bytes = symbol_store_writer_finish(writer, ret_size);
+    symbol_store_writer_free(writer);
     return bytes;
 }
 
@@ -38,7 +38,7 @@ static void what_is_put_in_comes_out(void) {
     size_t size;
     void *bytes = make_store(&size);
     struct symbol_store store;
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     if (!CHECK(symbol_store_open(&store, bytes, size))) return;
     CHECK_EQUAL(store.entry_count, 3);
     const struct store_entry *entry = symbol_store_find(&store, 0, 50);
@@ -53,32 +53,32 @@ static void what_is_put_in_comes_out(void) {
     CHECK(symbol_store_find(&store, 1, 70) == NULL);
     CHECK(symbol_store_find(&store, 2, 50) == NULL);
     CHECK(symbol_store_find(&store, 0, 60) == NULL);
-    pool_free(pool);
+    result_pool_free(pool);
     free(bytes);
 }
 
 static void a_store_may_be_empty(void) {
-    struct store_writer *writer = store_writer_new();
+    struct symbol_store_writer *writer = symbol_store_writer_new();
     size_t size;
-    void *bytes = store_writer_finish(writer, &size);
+    void *bytes = symbol_store_writer_finish(writer, &size);
     struct symbol_store store;
     CHECK(symbol_store_open(&store, bytes, size) && !symbol_store_find(&store, 0, 0));
-    store_writer_free(writer);
+    symbol_store_writer_free(writer);
     free(bytes);
 }
 
 static void many_are_found(void) {
     enum { COUNT = 20000 };
-    struct pool *pool = pool_new();
-    struct store_writer *writer = store_writer_new();
+    struct result_pool *pool = result_pool_new();
+    struct symbol_store_writer *writer = symbol_store_writer_new();
     for (uint64_t i = 0; i < COUNT; i++) {
         uint64_t key = i * 7919 % COUNT * 3;
-        struct symbol *frame = pool_allocate(pool, sizeof *frame);
-        frame->function = pool_format(pool, "function_%llu", (unsigned long long)key);
-        store_writer_add(writer, 0, key, key, frame, 1);
+        struct symbol *frame = result_pool_allocate(pool, sizeof *frame);
+        frame->function = result_pool_format(pool, "function_%llu", (unsigned long long)key);
+        symbol_store_writer_add(writer, 0, key, key, frame, 1);
     }
     size_t size;
-    void *bytes = store_writer_finish(writer, &size);
+    void *bytes = symbol_store_writer_finish(writer, &size);
     struct symbol_store store;
     if (!CHECK(symbol_store_open(&store, bytes, size))) return;
     size_t wrong = 0;
@@ -91,14 +91,14 @@ static void many_are_found(void) {
             wrong++;
     }
     CHECK_EQUAL(wrong, 0);
-    store_writer_free(writer);
-    pool_free(pool);
+    symbol_store_writer_free(writer);
+    result_pool_free(pool);
     free(bytes);
 }
 
 /* Reads everything: under the sanitizer what lies outside is found out. */
 static size_t read_all(const struct symbol_store *store) {
-    struct pool *pool = pool_new();
+    struct result_pool *pool = result_pool_new();
     size_t length = 0;
     for (size_t i = 0; i < store->entry_count; i++) {
         const struct symbol *frames = symbol_store_frames(store, &store->entries[i], pool);
@@ -106,7 +106,7 @@ static size_t read_all(const struct symbol_store *store) {
             length += strlen(frames[k].function) + (frames[k].file ? strlen(frames[k].file) : 0) +
                       (frames[k].linkage ? strlen(frames[k].linkage) : 0);
     }
-    pool_free(pool);
+    result_pool_free(pool);
     return length;
 }
 
