@@ -7,7 +7,7 @@
 #ifndef MALLOSCOPE_SYMBOL_JIT_MAP_H
 #define MALLOSCOPE_SYMBOL_JIT_MAP_H
 
-#include "symbol/interval_map.h"
+#include "base/interval_map.h"
 
 #include <stddef.h>
 #include <stdint.h>

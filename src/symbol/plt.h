@@ -9,7 +9,7 @@
 #ifndef MALLOSCOPE_SYMBOL_PLT_H
 #define MALLOSCOPE_SYMBOL_PLT_H
 
-#include "symbol/interval_map.h"
+#include "base/interval_map.h"
 #include "symbol/symbol_table.h"
 
 #include <gelf.h>

@@ -1,7 +1,7 @@
 #include "symbol/symbol_file.h"
 
+#include "base/elf/dwarf_units.h"
 #include "symbol/demangle.h"
-#include "symbol/dwarf_units.h"
 #include "symbol/plt.h"
 #include "symbol/symbol_table.h"
 

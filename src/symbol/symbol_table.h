@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_TABLE_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_TABLE_H
 
-#include "symbol/interval_map.h"
+#include "base/interval_map.h"
 
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* The small parts of src/symbol: maps of intervals, maps of generated code, names for people. */
+#include "base/interval_map.h"
 #include "check.h"
 #include "symbol/demangle.h"
-#include "symbol/interval_map.h"
 #include "symbol/jit_map.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef MALLOSCOPE_ATTACH_BPF_ELF_CODE_H
 #define MALLOSCOPE_ATTACH_BPF_ELF_CODE_H
 
+#include "base/elf/dwarf_units.h"
 #include "base/problem.h"
-#include "symbol/dwarf_units.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "symbol/die_reader.h"
+#include "base/elf/die_reader.h"
 
 #include <dwarf.h>
 #include <gelf.h>

@@ -1,4 +1,4 @@
-#include "symbol/dwarf_units.h"
+#include "base/elf/dwarf_units.h"
 
 #include <dwarf.h>
 #include <libiberty/libiberty.h>

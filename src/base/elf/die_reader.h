@@ -4,8 +4,8 @@
  * parameters and variables that only have to be passed; so here an abbreviation is taken apart once, and a
  * DIE whose attributes all have a fixed size is passed by one addition. What a value stands for is left to
  * libdw. */
-#ifndef MALLOSCOPE_SYMBOL_DIE_READER_H
-#define MALLOSCOPE_SYMBOL_DIE_READER_H
+#ifndef MALLOSCOPE_BASE_ELF_DIE_READER_H
+#define MALLOSCOPE_BASE_ELF_DIE_READER_H
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  *                2            ├───┤                          a call inlined into that
  *     sealed     0 ──────1────2───1─────0──────────── none   disjoint pieces, found by bisection
  */
-#ifndef MALLOSCOPE_SYMBOL_INTERVAL_MAP_H
-#define MALLOSCOPE_SYMBOL_INTERVAL_MAP_H
+#ifndef MALLOSCOPE_BASE_INTERVAL_MAP_H
+#define MALLOSCOPE_BASE_INTERVAL_MAP_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "symbol/interval_map.h"
+#include "base/interval_map.h"
 
 #include <libiberty/libiberty.h>
 #include <stdlib.h>

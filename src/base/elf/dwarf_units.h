@@ -6,11 +6,11 @@
  *
  *     address ──► unit ──► function ──► innermost scope ──► scope it was inlined into ──► … ──► the function
  */
-#ifndef MALLOSCOPE_SYMBOL_DWARF_UNITS_H
-#define MALLOSCOPE_SYMBOL_DWARF_UNITS_H
+#ifndef MALLOSCOPE_BASE_ELF_DWARF_UNITS_H
+#define MALLOSCOPE_BASE_ELF_DWARF_UNITS_H
 
-#include "symbol/die_reader.h"
-#include "symbol/interval_map.h"
+#include "base/elf/die_reader.h"
+#include "base/interval_map.h"
 
 #include <elfutils/libdw.h>
 #include <libiberty/hashtab.h>
