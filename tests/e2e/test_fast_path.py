@@ -43,7 +43,7 @@ def documented():
     return [[normal(line) for line in block.strip().splitlines()] for block in re.findall(r"```\n(.*?)```", text, re.S)]
 
 
-@pytest.mark.parametrize("name, block", [("malloc", 0), ("free", 1), ("hook_free_filtered", 2)])
+@pytest.mark.parametrize("name, block", [("malloc", 0), ("free", 1), ("entry_free_filtered", 2)])
 def test_listing(listing, name, block):
     expected = documented()[block]
     assert listing(name, len(expected)) == expected

@@ -23,13 +23,13 @@ static void blocks_are_their_owners_alone(void) {
         sizes[i] = 100 + (size_t)i % 300;
         blocks[i] = bootstrap_heap_allocate(alignment, sizes[i]);
         if (!CHECK(blocks[i] != NULL)) return;
-        CHECK((uintptr_t)blocks[i] % alignment == 0 && !begins_page(blocks[i]));
+        CHECK((uintptr_t)blocks[i] % alignment == 0 && !mark_begins_page(blocks[i]));
         CHECK(is_zeroed(blocks[i], sizes[i]));
         memset(blocks[i], i % 255 + 1, sizes[i]);
     }
     for (int i = 0; i < BLOCKS; i++) {
         CHECK(blocks[i][0] == (char)(i % 255 + 1) && blocks[i][sizes[i] - 1] == (char)(i % 255 + 1));
-        CHECK_EQUAL(mark_distance(blocks[i]), DISTANCE_EARLY);
+        CHECK_EQUAL(mark_distance(blocks[i]), DISTANCE_BOOTSTRAP);
         CHECK_EQUAL(bootstrap_heap_size(blocks[i]), sizes[i]);
     }
 }

@@ -53,13 +53,14 @@ static mscope_result type_block(void *block, uint32_t type) {
     uint64_t distance = mark_distance(block);
     if (!may_be_sampled(block, distance)) return MSCOPE_OK;
     struct sample sample = {.slot = LIVE_NONE};
-    if (distance > DISTANCE_EARLY)
+    if (distance > DISTANCE_BOOTSTRAP)
         sample = mark_sample(block, clock_now());
     else
-        sample.slot = address_index_find(&recorder.index, (uintptr_t)without_tag(block));
-    if (sample.slot == LIVE_NONE || !block_types_set(without_tag(block), sample.slot, 0, type, &sample.stack))
+        sample.slot = address_index_find(&recorder.index, (uintptr_t)mark_without_tag(block));
+    if (sample.slot == LIVE_NONE ||
+        !block_types_set(mark_without_tag(block), sample.slot, 0, type, &sample.stack))
         return not_found();
-    if (distance > DISTANCE_EARLY) mark_set(block, distance, &sample);
+    if (distance > DISTANCE_BOOTSTRAP) mark_set(block, distance, &sample);
     return MSCOPE_OK;
 }
 
@@ -88,12 +89,12 @@ EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, si
     if (!recorder_is_recording()) return MSCOPE_OK;
     uint64_t distance = mark_distance(block);
     struct forgotten forgotten;
-    if (distance == DISTANCE_EARLY || !may_be_sampled(block, distance)) return MSCOPE_OK;
+    if (distance == DISTANCE_BOOTSTRAP || !may_be_sampled(block, distance)) return MSCOPE_OK;
     /* To be asked first: what is forgotten without being known counts as a free of something unknown. */
-    if (!distance && address_index_find(&recorder.index, (uintptr_t)without_tag(block)) == INDEX_NONE)
+    if (!distance && address_index_find(&recorder.index, (uintptr_t)mark_without_tag(block)) == INDEX_NONE)
         return not_found();
     bool known = distance ? recorder_forget(block, &forgotten)
-                          : recorder_forget_unmarked(without_tag(block), &forgotten);
+                          : recorder_forget_unmarked(mark_without_tag(block), &forgotten);
     if (!known) return not_found();
     events_withdraw(&recorder.recording, &forgotten.sample);
     live_table_give(&recorder.recording, recorder_thread, forgotten.sample.slot);

@@ -85,7 +85,7 @@ EXPORT mscope_result mscope_init(const struct mscope_options *given) {
     if (!options_read(&options)) return MSCOPE_BAD_STATE;
     if (!take_options(&options, given)) return MSCOPE_BAD_ARGUMENT;
     options.is_root = true;
-    int r = start_recording_by(&options);
+    int r = start_by_program(&options);
     if (r == 0) return MSCOPE_OK;
     if (r == -EALREADY) return MSCOPE_BAD_STATE;
     errno = -r;
@@ -127,7 +127,7 @@ EXPORT mscope_result mscope_shutdown(void) {
     scopes_switch(false);
     got_takeover_end();
     python_end();
-    recorder_finish();
+    finish_recording();
     /* In this order, and released: who finds that the process has no owner finds the stage that says why. */
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);

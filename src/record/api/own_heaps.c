@@ -161,7 +161,7 @@ static void region_step(uint64_t key, uint16_t step) {
     }
 }
 
-static _Atomic uint8_t filter[1 << 16]; /* as hook_filter */
+static _Atomic uint8_t filter[1 << 16]; /* as address_filter_counts */
 
 static _Atomic uint8_t *filter_of(uint64_t key) {
     return &filter[key * UINT64_C(0x9e3779b97f4a7c15) >> 48];
@@ -214,7 +214,7 @@ static mscope_result record(struct own_heap *own, uint64_t key, size_t size, siz
         return MSCOPE_FULL;
     }
     expect(own, key);
-    note_private_bytes();
+    recorder_note_private_bytes();
     recorder_count(&sample);
     return MSCOPE_OK;
 }

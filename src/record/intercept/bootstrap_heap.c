@@ -27,7 +27,7 @@ void *bootstrap_heap_allocate(size_t alignment, size_t size) {
     }
     char *block =
         mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);
-    mark_set(block, DISTANCE_EARLY, &(struct sample){.size = size});
+    mark_set(block, DISTANCE_BOOTSTRAP, &(struct sample){.size = size});
     return block;
 
 no_memory:

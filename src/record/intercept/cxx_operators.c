@@ -11,23 +11,24 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-void *hook_new_by_malloc(size_t size);
-void *hook_new_by_program(size_t size);
-void *hook_new_array_by_program(size_t size);
-void hook_delete_by_free(void *block);
-void *hook_new_failed(size_t size);
-void *hook_new(size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form);
+void *entry_new_by_malloc(size_t size);
+void *entry_new_by_program(size_t size);
+void *entry_new_array_by_program(size_t size);
+void entry_delete_by_free(void *block);
+void *cxx_operators_new_failed(size_t size);
+void *cxx_operators_new(
+    size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form);
 
 /* What allocates in the first two forms, once the countdown has been charged. */
-void *(*hook_new_plain[2])(size_t) = {hook_new_by_malloc, hook_new_by_malloc};
+void *(*cxx_operators_next_new[2])(size_t) = {entry_new_by_malloc, entry_new_by_malloc};
 
-#define BY_FREE(form, name) hook_delete_by_free,
-void (*hook_delete[DELETE_FORMS])(void *) = {OPERATORS_DELETE(BY_FREE)};
+#define BY_FREE(form, name) entry_delete_by_free,
+void (*cxx_operators_next_delete[DELETE_FORMS])(void *) = {OPERATORS_DELETE(BY_FREE)};
 #undef BY_FREE
 
 typedef void *(*new_function)(size_t, size_t, size_t); /* the forms take one to three of these */
 
-new_function hook_next_new[NEW_FORMS];
+new_function cxx_operators_program_new[NEW_FORMS];
 static enum operators whose_they_are;
 
 #define NAME(form, name) #name,
@@ -35,20 +36,20 @@ static const char *const new_name[] = {OPERATORS_NEW(NAME)};
 static const char *const delete_name[] = {OPERATORS_DELETE(NAME)};
 #undef NAME
 
-#define DECLARE(form, name) extern char ours_##name[]; /* entry_*.S */
+#define DECLARE(form, name) extern char entry_##name[]; /* entry_*.S */
 OPERATORS_NEW(DECLARE)
 OPERATORS_DELETE(DECLARE)
 #undef DECLARE
-#define ADDRESS(form, name) ours_##name,
+#define ADDRESS(form, name) entry_##name,
 static char *const our_new[] = {OPERATORS_NEW(ADDRESS)};
 static char *const our_delete[] = {OPERATORS_DELETE(ADDRESS)};
 #undef ADDRESS
 
-bool operators_are_replaced(void) {
+bool cxx_operators_are_replaced(void) {
     for (unsigned form = 0; form < NEW_FORMS; form++)
-        if (is_defined_earlier(new_name[form])) return true;
+        if (search_order_is_before(new_name[form])) return true;
     for (unsigned form = 0; form < DELETE_FORMS; form++)
-        if (is_defined_earlier(delete_name[form])) return true;
+        if (search_order_is_before(delete_name[form])) return true;
     return false;
 }
 
@@ -76,7 +77,7 @@ static void withdraw(void) {
     mprotect((void *)low, high - low, PROT_READ);
 }
 
-void operators_are(enum operators whose) {
+void cxx_operators_set(enum operators whose) {
     whose_they_are = whose;
     switch (whose) {
     case BY_MALLOC:
@@ -86,11 +87,11 @@ void operators_are(enum operators whose) {
         break;
     case BY_PROGRAM:
         for (unsigned form = 0; form < NEW_FORMS; form++)
-            *(void **)&hook_next_new[form] = real_allocator_next(new_name[form]);
+            *(void **)&cxx_operators_program_new[form] = real_allocator_next(new_name[form]);
         for (unsigned form = 0; form < DELETE_FORMS; form++)
-            *(void **)&hook_delete[form] = real_allocator_next(delete_name[form]);
-        hook_new_plain[0] = hook_new_by_program;
-        hook_new_plain[1] = hook_new_array_by_program;
+            *(void **)&cxx_operators_next_delete[form] = real_allocator_next(delete_name[form]);
+        cxx_operators_next_new[0] = entry_new_by_program;
+        cxx_operators_next_new[1] = entry_new_array_by_program;
         break;
     }
 }
@@ -105,13 +106,14 @@ static void *fail(unsigned form, size_t size, size_t second, size_t third) {
     abort();                   /* an older C++ library without this form: there is nobody to throw */
 }
 
-void *hook_new_failed(size_t size) {
+void *cxx_operators_new_failed(size_t size) {
     return fail(0, size, 0, 0);
 }
 
-void *hook_new(size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form) {
+void *cxx_operators_new(
+    size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form) {
     if (real_allocator_ready() && whose_they_are == BY_PROGRAM)
-        return hook_next_new[form](size, second, third);
-    void *block = form < 4 ? hook_malloc(size, at) : hooks_allocate_aligned(second, size, at);
+        return cxx_operators_program_new[form](size, second, third);
+    void *block = form < 4 ? hooks_malloc(size, at) : hooks_allocate_aligned(second, size, at);
     return block ? block : fail(form, size, second, third);
 }

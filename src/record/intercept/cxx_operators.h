@@ -52,10 +52,10 @@
 enum operators { BY_MALLOC, BY_PROGRAM, WITHDRAWN };
 
 /* Says whose they are. */
-void operators_are(enum operators whose);
+void cxx_operators_set(enum operators whose);
 
 /* Would the program, by any form's name, find another function than ours? */
-bool operators_are_replaced(void);
+bool cxx_operators_are_replaced(void);
 
 #endif
 #endif

@@ -14,15 +14,15 @@
 #include <stdint.h>
 
 EXPORT int dlclose(void *library);
-void hook_before_dlopen(const char *path, int mode);
+void dl_hooks_before_dlopen(const char *path, int mode);
 
 /* Where the entry code goes on. */
-void *(*hook_dlopen)(const char *, int);
+void *(*dl_hooks_next_dlopen)(const char *, int);
 
-void hook_before_dlopen(const char *path, int mode) {
+void dl_hooks_before_dlopen(const char *path, int mode) {
     (void)path;
     if (mode & RTLD_DEEPBIND) hooks_stop_marking();
-    if (!hook_dlopen) *(void **)&hook_dlopen = dlsym(RTLD_NEXT, "dlopen");
+    if (!dl_hooks_next_dlopen) *(void **)&dl_hooks_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
 /* Not the program's own, if it has one: that may not tell the truth. */
@@ -43,7 +43,7 @@ static uint64_t unloads_so_far(void) {
     return unloads;
 }
 
-int ours_dlclose(void *library) {
+int dl_hooks_dlclose(void *library) {
     if (!next.dl_iterate_phdr) {
         *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
         *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
@@ -57,5 +57,5 @@ int ours_dlclose(void *library) {
 }
 
 int dlclose(void *library) {
-    return ours_dlclose(library);
+    return dl_hooks_dlclose(library);
 }

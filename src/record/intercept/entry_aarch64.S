@@ -35,14 +35,14 @@
 
 	.text
 
-/* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
+/* entry_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
 .macro function name
-	.globl	\name, ours_\name
-	.hidden	ours_\name
+	.globl	\name, entry_\name
+	.hidden	entry_\name
 	.type	\name, %function
 	.p2align 4
 \name:
-ours_\name:
+entry_\name:
 	.cfi_startproc
 #if defined(__ARM_FEATURE_BTI_DEFAULT)
 	hint	#34			/* bti c: an indirect call may arrive here */
@@ -52,6 +52,24 @@ ours_\name:
 .macro end_function name
 	.cfi_endproc
 	.size	\name, . - \name
+.endm
+
+/* A function that only our own code calls: entry_NAME. */
+.macro inner name
+	.globl	entry_\name
+	.hidden	entry_\name
+	.type	entry_\name, %function
+	.p2align 4
+entry_\name:
+	.cfi_startproc
+#if defined(__ARM_FEATURE_BTI_DEFAULT)
+	hint	#34			/* bti c */
+#endif
+.endm
+
+.macro end_inner name
+	.cfi_endproc
+	.size	entry_\name, . - entry_\name
 .endm
 
 /* A frame of \size bytes that begins with the frame record. */
@@ -146,17 +164,17 @@ ours_\name:
 	function malloc
 malloc_here:
 	charge	x0, 1f
-	jump_through real + REAL_MALLOC
-1:	cold_call hook_malloc, x1
+	jump_through real_allocator+REAL_MALLOC
+1:	cold_call hooks_malloc, x1
 	end_function malloc
 
 	function free
 free_here:
 	branch_if_unmarkable x0, 1f
 	branch_if_marked x0, 2f
-	jump_through hook_free_plain
-1:	jump_through hook_free_page
-2:	b	hook_free
+	jump_through hooks_next_free
+1:	jump_through hooks_next_free_page
+2:	b	hooks_free
 	end_function free
 
 	function calloc
@@ -164,90 +182,86 @@ free_here:
 	cbnz	x12, 1f
 	mul	x12, x0, x1
 	charge	x12, 1f
-	jump_through real + REAL_CALLOC
-1:	cold_call hook_calloc, x2
+	jump_through real_allocator+REAL_CALLOC
+1:	cold_call hooks_calloc, x2
 	end_function calloc
 
 	function realloc
 	branch_if_unmarkable x0, 2f
 	branch_if_marked x0, 1f
 	charge	x1, 1f
-	jump_through hook_realloc_plain
-1:	cold_call hook_realloc, x2
+	jump_through hooks_next_realloc
+1:	cold_call hooks_realloc, x2
 2:	cbnz	x0, 1b
 	mov	x0, x1
 	b	malloc_here
 	end_function realloc
 
 	function malloc_usable_size
-	jump_through hook_usable_size
+	jump_through hooks_next_usable_size
 	end_function malloc_usable_size
 
-	.hidden	hook_usable_size_marked
-	function hook_usable_size_marked
+	inner usable_size_marked
 	branch_if_unmarkable x0, 1f
 	branch_if_marked x0, 1f
-	jump_through real + REAL_USABLE_SIZE
-1:	b	hook_malloc_usable_size
-	end_function hook_usable_size_marked
+	jump_through real_allocator+REAL_USABLE_SIZE
+1:	b	hooks_malloc_usable_size
+	end_inner usable_size_marked
 
-/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (address_filter.h)
+/* Behind hooks_next_free, hooks_next_free_page and hooks_next_realloc where blocks are left as they are: what the filter (address_filter.h)
  * does not know was not sampled. */
 .macro branch_if_filtered block target
 	mov	w9, #(FILTER_FACTOR & 0xffff)
 	movk	w9, #(FILTER_FACTOR >> 16), lsl #16
 	mul	w9, w\block, w9
 	lsr	w9, w9, #FILTER_SHIFT
-	adrp	x10, hook_filter
-	add	x10, x10, #:lo12:hook_filter
+	adrp	x10, address_filter_counts
+	add	x10, x10, #:lo12:address_filter_counts
 	ldrb	w10, [x10, x9]
 	cbnz	w10, \target
 .endm
 
-	.hidden	hook_free_filtered
-	function hook_free_filtered
+	inner free_filtered
 	branch_if_filtered 0, 1f
-	jump_through real + REAL_FREE
-1:	b	hook_free
-	end_function hook_free_filtered
+	jump_through real_allocator+REAL_FREE
+1:	b	hooks_free
+	end_inner free_filtered
 
-	.hidden	hook_realloc_filtered
-	function hook_realloc_filtered
+	inner realloc_filtered
 	branch_if_filtered 0, realloc_always_here
-	jump_through real + REAL_REALLOC
-	end_function hook_realloc_filtered
+	jump_through real_allocator+REAL_REALLOC
+	end_inner realloc_filtered
 
-/* Behind hook_realloc_plain where every block has to be looked up. The countdown has been charged. */
-	.hidden	hook_realloc_always
-	function hook_realloc_always
+/* Behind hooks_next_realloc where every block has to be looked up. The countdown has been charged. */
+	inner realloc_always
 realloc_always_here:
 	refund	x1
-	cold_call hook_realloc, x2
-	end_function hook_realloc_always
+	cold_call hooks_realloc, x2
+	end_inner realloc_always
 
 	function reallocarray
-	cold_call hook_reallocarray, x3
+	cold_call hooks_reallocarray, x3
 	end_function reallocarray
 
 /* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
 .macro aligned name hook real_offset size at
 	function \name
 	charge	\size, 1f
-	jump_through real + \real_offset
+	jump_through real_allocator+\real_offset
 1:	cold_call \hook, \at
 	end_function \name
 .endm
 
-	aligned posix_memalign, hook_posix_memalign, REAL_POSIX_MEMALIGN, x2, x3
-	aligned aligned_alloc, hook_aligned_alloc, REAL_ALIGNED_ALLOC, x1, x2
-	aligned memalign, hook_memalign, REAL_MEMALIGN, x1, x2
+	aligned posix_memalign, hooks_posix_memalign, REAL_POSIX_MEMALIGN, x2, x3
+	aligned aligned_alloc, hooks_aligned_alloc, REAL_ALIGNED_ALLOC, x1, x2
+	aligned memalign, hooks_memalign, REAL_MEMALIGN, x1, x2
 
 	function valloc
-	cold_call hook_valloc, x1
+	cold_call hooks_valloc, x1
 	end_function valloc
 
 	function pvalloc
-	cold_call hook_pvalloc, x1
+	cold_call hooks_pvalloc, x1
 	end_function pvalloc
 
 /* The program's own heaps (own_heaps.c). */
@@ -288,25 +302,22 @@ realloc_always_here:
 
 #ifndef MALLOSCOPE_STATIC
 /* Python's objects, of which one may be due (python_objects.c). */
-	.hidden	hook_object_malloc_due
-	function hook_object_malloc_due
+	inner object_malloc_due
 	cold_call hook_object_malloc, x2
-	end_function hook_object_malloc_due
+	end_inner object_malloc_due
 
-	.hidden	hook_object_calloc_due
-	function hook_object_calloc_due
+	inner object_calloc_due
 	cold_call hook_object_calloc, x3
-	end_function hook_object_calloc_due
+	end_inner object_calloc_due
 
-	.hidden	hook_object_realloc_due
-	function hook_object_realloc_due
+	inner object_realloc_due
 	cold_call hook_object_realloc, x3
-	end_function hook_object_realloc_due
+	end_inner object_realloc_due
 
 /* libc's other names for some of them (libc_names.c). */
 .macro libc_name name
 	function __libc_\name
-	jump_through hook_libc_\name
+	jump_through libc_names_\name
 	end_function __libc_\name
 .endm
 
@@ -318,49 +329,47 @@ realloc_always_here:
 	libc_name valloc
 	libc_name pvalloc
 
-/* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
+/* The two forms of operator new that count. cxx_operators_next_new holds, for each, what allocates. */
 .macro operator_new form name
 	function \name
 	charge	x0, 1f
-	jump_through hook_new_plain + 8 * \form
+	jump_through cxx_operators_next_new + 8 * \form
 1:	mov	w4, #\form
-	cold_call hook_new, x3
+	cold_call cxx_operators_new, x3
 	end_function \name
 .endm
 
 	operator_new 0 _Znwm
 	operator_new 1 _Znam
 
-	.hidden	hook_new_by_malloc
-	function hook_new_by_malloc
+	inner new_by_malloc
 	enter	32
 	str	x0, [sp, #16]
-	load	x16, real + REAL_MALLOC
+	load	x16, real_allocator+REAL_MALLOC
 	blr	x16
 	ldr	x9, [sp, #16]
 	leave	32
 	cbz	x0, 1f
 	ret
 1:	mov	x0, x9
-	b	hook_new_failed
-	end_function hook_new_by_malloc
+	b	cxx_operators_new_failed
+	end_inner new_by_malloc
 
 /* The program's own: they charge the countdown themselves when they call malloc. */
 .macro new_by_program form name
-	.hidden	\name
-	function \name
+	inner \name
 	refund	x0
-	jump_through hook_next_new + 8 * \form
-	end_function \name
+	jump_through cxx_operators_program_new + 8 * \form
+	end_inner \name
 .endm
 
-	new_by_program 0 hook_new_by_program
-	new_by_program 1 hook_new_array_by_program
+	new_by_program 0 new_by_program
+	new_by_program 1 new_array_by_program
 
 .macro operator_new_rare form name
 	function \name
 	mov	w4, #\form
-	cold_call hook_new, x3
+	cold_call cxx_operators_new, x3
 	end_function \name
 .endm
 
@@ -374,13 +383,13 @@ realloc_always_here:
 /* Every form of operator delete is free, unless the program has its own. */
 #define OPERATOR_DELETE(form, name) \
 	function name; \
-	jump_through hook_delete + 8 * form; \
+	jump_through cxx_operators_next_delete + 8 * form; \
 	end_function name;
 OPERATORS_DELETE(OPERATOR_DELETE)
 
-	.globl	hook_delete_by_free
-	.hidden	hook_delete_by_free
-	.set	hook_delete_by_free, free
+	.globl	entry_delete_by_free
+	.hidden	entry_delete_by_free
+	.set	entry_delete_by_free, free
 
 /* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
  * the caller's address, by which dlopen chooses where to search. */
@@ -388,50 +397,49 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 
 	function dlopen
 	tbnz	w1, #RTLD_DEEPBIND_LOG2, 1f
-	load	x16, hook_dlopen
+	load	x16, dl_hooks_next_dlopen
 	cbz	x16, 1f
 	br	x16
 1:	enter	32
 	stp	x0, x1, [sp, #16]
-	bl	hook_before_dlopen
+	bl	dl_hooks_before_dlopen
 	ldp	x0, x1, [sp, #16]
 	leave	32
-	jump_through hook_dlopen
+	jump_through dl_hooks_next_dlopen
 	end_function dlopen
 
 /* For got_takeover.c alone. dlsym, too, chooses by its caller's address. */
-	.hidden	taken_dlsym
-	function taken_dlsym
+	inner dlsym
 	enter	32
 	stp	x0, x1, [sp, #16]
-	bl	hook_before_dlsym
+	bl	got_takeover_before_dlsym
 	ldp	x0, x1, [sp, #16]
 	leave	32
-	jump_through hook_dlsym
-	end_function taken_dlsym
+	jump_through got_takeover_next_dlsym
+	end_inner dlsym
 #endif
 
 #ifndef MALLOSCOPE_STATIC
 	function syscall
 	cmp	x0, #SYS_seccomp
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_prctl
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_landlock_restrict_self
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_pivot_root
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_unshare
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_setns
-	b.eq	hook_sandbox
+	b.eq	sandbox_system_call
 	cmp	x0, #SYS_clone
 	b.ne	1f
 	cbnz	x2, 1f			/* its stack */
 	tst	w1, #CLONE_VM
 	b.ne	1f
 	tst	w1, #CLONE_SETTLS
-	b.eq	hook_bare_fork
+	b.eq	bare_forks_system_call
 1:	mov	x8, x0
 	mov	x0, x1
 	mov	x1, x2
@@ -441,7 +449,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	mov	x5, x6
 	svc	#0
 	cmn	x0, #4095
-	b.cs	hook_system_result
+	b.cs	syscall_result
 	ret
 	end_function syscall
 #endif

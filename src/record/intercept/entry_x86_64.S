@@ -40,20 +40,35 @@
 
 	.text
 
-/* ours_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
+/* entry_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
 .macro function name
-	.globl	\name, ours_\name
-	.hidden	ours_\name
+	.globl	\name, entry_\name
+	.hidden	entry_\name
 	.type	\name, @function
 	.p2align 6 /* so that the path that is not sampled lies in one line of the cache */
 \name:
-ours_\name:
+entry_\name:
 	.cfi_startproc
 .endm
 
 .macro end_function name
 	.cfi_endproc
 	.size	\name, . - \name
+.endm
+
+/* A function that only our own code calls: entry_NAME. */
+.macro inner name
+	.globl	entry_\name
+	.hidden	entry_\name
+	.type	entry_\name, @function
+	.p2align 6
+entry_\name:
+	.cfi_startproc
+.endm
+
+.macro end_inner name
+	.cfi_endproc
+	.size	entry_\name, . - entry_\name
 .endm
 
 /* Calls \target with a struct unwind_registers (unwind.h) as argument \argument, and returns what it returns. */
@@ -89,9 +104,9 @@ malloc_here:
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rdi, %fs:(%rax)
 	jbe	1f
-	jmp	*real+REAL_MALLOC(%rip)
+	jmp	*real_allocator+REAL_MALLOC(%rip)
 1:	add	%rdi, %fs:(%rax)
-	cold_call hook_malloc %rsi
+	cold_call hooks_malloc %rsi
 	end_function malloc
 
 	function free
@@ -100,9 +115,9 @@ free_here:
 	je	1f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
 	je	2f
-	jmp	*hook_free_plain(%rip)
-1:	jmp	*hook_free_page(%rip)
-2:	jmp	hook_free
+	jmp	*hooks_next_free(%rip)
+1:	jmp	*hooks_next_free_page(%rip)
+2:	jmp	hooks_free
 	end_function free
 
 	function calloc
@@ -112,9 +127,9 @@ free_here:
 	mov	recorder_countdown@gottpoff(%rip), %rcx
 	sub	%rax, %fs:(%rcx)
 	jbe	1f
-	jmp	*real+REAL_CALLOC(%rip)
+	jmp	*real_allocator+REAL_CALLOC(%rip)
 1:	add	%rax, %fs:(%rcx)
-2:	cold_call hook_calloc %rdx
+2:	cold_call hooks_calloc %rdx
 	end_function calloc
 
 	function realloc
@@ -125,9 +140,9 @@ free_here:
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rsi, %fs:(%rax)
 	jbe	1f
-	jmp	*hook_realloc_plain(%rip)
+	jmp	*hooks_next_realloc(%rip)
 1:	add	%rsi, %fs:(%rax)
-2:	cold_call hook_realloc %rdx
+2:	cold_call hooks_realloc %rdx
 3:	test	%rdi, %rdi
 	jne	2b
 	mov	%rsi, %rdi
@@ -135,53 +150,49 @@ free_here:
 	end_function realloc
 
 	function malloc_usable_size
-	jmp	*hook_usable_size(%rip)
+	jmp	*hooks_next_usable_size(%rip)
 	end_function malloc_usable_size
 
-	.hidden	hook_usable_size_marked
-	function hook_usable_size_marked
+	inner usable_size_marked
 	test	$PAGE_MASK, %edi
 	je	1f
 	cmpq	$MARK_IMMEDIATE, -8(%rdi)
 	je	1f
-	jmp	*real+REAL_USABLE_SIZE(%rip)
-1:	jmp	hook_malloc_usable_size
-	end_function hook_usable_size_marked
+	jmp	*real_allocator+REAL_USABLE_SIZE(%rip)
+1:	jmp	hooks_malloc_usable_size
+	end_inner usable_size_marked
 
-/* Behind hook_free_plain, hook_free_page and hook_realloc_plain where blocks are left as they are: what the filter (address_filter.h)
+/* Behind hooks_next_free, hooks_next_free_page and hooks_next_realloc where blocks are left as they are: what the filter (address_filter.h)
  * does not know was not sampled. */
 .macro filter_test
 	imul	$FILTER_FACTOR, %rdi, %rax
-	lea	hook_filter(%rip), %rdx
+	lea	address_filter_counts(%rip), %rdx
 	shr	$FILTER_SHIFT, %eax
 	cmpb	$0, (%rdx, %rax)
 .endm
 
-	.hidden	hook_free_filtered
-	function hook_free_filtered
+	inner free_filtered
 	filter_test
 	jne	1f
-	jmp	*real+REAL_FREE(%rip)
-1:	jmp	hook_free
-	end_function hook_free_filtered
+	jmp	*real_allocator+REAL_FREE(%rip)
+1:	jmp	hooks_free
+	end_inner free_filtered
 
-	.hidden	hook_realloc_filtered
-	function hook_realloc_filtered
+	inner realloc_filtered
 	filter_test
-	jne	hook_realloc_always
-	jmp	*real+REAL_REALLOC(%rip)
-	end_function hook_realloc_filtered
+	jne	entry_realloc_always
+	jmp	*real_allocator+REAL_REALLOC(%rip)
+	end_inner realloc_filtered
 
-/* Behind hook_realloc_plain where every block has to be looked up. The countdown has been charged. */
-	.hidden	hook_realloc_always
-	function hook_realloc_always
+/* Behind hooks_next_realloc where every block has to be looked up. The countdown has been charged. */
+	inner realloc_always
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	add	%rsi, %fs:(%rax)
-	cold_call hook_realloc %rdx
-	end_function hook_realloc_always
+	cold_call hooks_realloc %rdx
+	end_inner realloc_always
 
 	function reallocarray
-	cold_call hook_reallocarray %rcx
+	cold_call hooks_reallocarray %rcx
 	end_function reallocarray
 
 /* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
@@ -190,22 +201,22 @@ free_here:
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	\size, %fs:(%rax)
 	jbe	1f
-	jmp	*real+\real_offset(%rip)
+	jmp	*real_allocator+\real_offset(%rip)
 1:	add	\size, %fs:(%rax)
 	cold_call \hook \at
 	end_function \name
 .endm
 
-	aligned posix_memalign hook_posix_memalign REAL_POSIX_MEMALIGN %rdx %rcx
-	aligned aligned_alloc hook_aligned_alloc REAL_ALIGNED_ALLOC %rsi %rdx
-	aligned memalign hook_memalign REAL_MEMALIGN %rsi %rdx
+	aligned posix_memalign hooks_posix_memalign REAL_POSIX_MEMALIGN %rdx %rcx
+	aligned aligned_alloc hooks_aligned_alloc REAL_ALIGNED_ALLOC %rsi %rdx
+	aligned memalign hooks_memalign REAL_MEMALIGN %rsi %rdx
 
 	function valloc
-	cold_call hook_valloc %rsi
+	cold_call hooks_valloc %rsi
 	end_function valloc
 
 	function pvalloc
-	cold_call hook_pvalloc %rsi
+	cold_call hooks_pvalloc %rsi
 	end_function pvalloc
 
 /* The program's own heaps (own_heaps.c). */
@@ -243,25 +254,22 @@ free_here:
 
 #ifndef MALLOSCOPE_STATIC
 /* Python's objects, of which one may be due (python_objects.c). */
-	.hidden	hook_object_malloc_due
-	function hook_object_malloc_due
+	inner object_malloc_due
 	cold_call hook_object_malloc %rdx
-	end_function hook_object_malloc_due
+	end_inner object_malloc_due
 
-	.hidden	hook_object_calloc_due
-	function hook_object_calloc_due
+	inner object_calloc_due
 	cold_call hook_object_calloc %rcx
-	end_function hook_object_calloc_due
+	end_inner object_calloc_due
 
-	.hidden	hook_object_realloc_due
-	function hook_object_realloc_due
+	inner object_realloc_due
 	cold_call hook_object_realloc %rcx
-	end_function hook_object_realloc_due
+	end_inner object_realloc_due
 
 /* libc's other names for some of them (libc_names.c). */
 .macro libc_name name
 	function __libc_\name
-	jmp	*hook_libc_\name(%rip)
+	jmp	*libc_names_\name(%rip)
 	end_function __libc_\name
 .endm
 
@@ -273,52 +281,50 @@ free_here:
 	libc_name valloc
 	libc_name pvalloc
 
-/* The two forms of operator new that count. hook_new_plain holds, for each, what allocates. */
+/* The two forms of operator new that count. cxx_operators_next_new holds, for each, what allocates. */
 .macro operator_new form name
 	function \name
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	sub	%rdi, %fs:(%rax)
 	jbe	1f
-	jmp	*hook_new_plain + 8 * \form(%rip)
+	jmp	*cxx_operators_next_new + 8 * \form(%rip)
 1:	add	%rdi, %fs:(%rax)
 	mov	$\form, %r8d
-	cold_call hook_new %rcx
+	cold_call cxx_operators_new %rcx
 	end_function \name
 .endm
 
 	operator_new 0 _Znwm
 	operator_new 1 _Znam
 
-	.hidden	hook_new_by_malloc
-	function hook_new_by_malloc
+	inner new_by_malloc
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
-	call	*real+REAL_MALLOC(%rip)
+	call	*real_allocator+REAL_MALLOC(%rip)
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
 	test	%rax, %rax
 	je	1f
 	ret
-1:	jmp	hook_new_failed
-	end_function hook_new_by_malloc
+1:	jmp	cxx_operators_new_failed
+	end_inner new_by_malloc
 
 /* The program's own: they charge the countdown themselves when they call malloc. */
 .macro new_by_program form name
-	.hidden	\name
-	function \name
+	inner \name
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	add	%rdi, %fs:(%rax)
-	jmp	*hook_next_new + 8 * \form(%rip)
-	end_function \name
+	jmp	*cxx_operators_program_new + 8 * \form(%rip)
+	end_inner \name
 .endm
 
-	new_by_program 0 hook_new_by_program
-	new_by_program 1 hook_new_array_by_program
+	new_by_program 0 new_by_program
+	new_by_program 1 new_array_by_program
 
 .macro operator_new_rare form name
 	function \name
 	mov	$\form, %r8d
-	cold_call hook_new %rcx
+	cold_call cxx_operators_new %rcx
 	end_function \name
 .endm
 
@@ -332,13 +338,13 @@ free_here:
 /* Every form of operator delete is free, unless the program has its own. */
 #define OPERATOR_DELETE(form, name) \
 	function name; \
-	jmp	*hook_delete + 8 * form(%rip); \
+	jmp	*cxx_operators_next_delete + 8 * form(%rip); \
 	end_function name;
 OPERATORS_DELETE(OPERATOR_DELETE)
 
-	.globl	hook_delete_by_free
-	.hidden	hook_delete_by_free
-	.set	hook_delete_by_free, free_here
+	.globl	entry_delete_by_free
+	.hidden	entry_delete_by_free
+	.set	entry_delete_by_free, free_here
 
 /* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
  * the caller's address, by which dlopen chooses where to search. */
@@ -347,43 +353,42 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	function dlopen
 	test	$RTLD_DEEPBIND_BIT, %esi
 	jne	1f
-	cmpq	$0, hook_dlopen(%rip)
+	cmpq	$0, dl_hooks_next_dlopen(%rip)
 	je	1f
-	jmp	*hook_dlopen(%rip)
+	jmp	*dl_hooks_next_dlopen(%rip)
 1:	push	%rdi
 	.cfi_adjust_cfa_offset 8
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	hook_before_dlopen
+	call	dl_hooks_before_dlopen
 	add	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
-	jmp	*hook_dlopen(%rip)
+	jmp	*dl_hooks_next_dlopen(%rip)
 	end_function dlopen
 
 /* For got_takeover.c alone. dlsym, too, chooses by its caller's address. */
-	.hidden	taken_dlsym
-	function taken_dlsym
+	inner dlsym
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	hook_before_dlsym
+	call	got_takeover_before_dlsym
 	add	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
-	jmp	*hook_dlsym(%rip)
-	end_function taken_dlsym
+	jmp	*got_takeover_next_dlsym(%rip)
+	end_inner dlsym
 #endif
 
 #ifndef MALLOSCOPE_STATIC
@@ -391,25 +396,25 @@ OPERATORS_DELETE(OPERATOR_DELETE)
  * through bare_forks.c. A child on another stack must find nothing of ours to return to. */
 	function syscall
 	cmp	$SYS_seccomp, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_prctl, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_landlock_restrict_self, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_pivot_root, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_unshare, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_setns, %rdi
-	je	hook_sandbox
+	je	sandbox_system_call
 	cmp	$SYS_fork, %rdi
-	je	hook_bare_fork
+	je	bare_forks_system_call
 	cmp	$SYS_clone, %rdi
 	jne	2f
 	test	%rdx, %rdx		/* its stack */
 	jne	2f
 	test	$(CLONE_VM | CLONE_SETTLS), %esi
-	je	hook_bare_fork
+	je	bare_forks_system_call
 2:	mov	%rdi, %rax
 	mov	%rsi, %rdi
 	mov	%rdx, %rsi
@@ -422,7 +427,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jae	1f
 	ret
 1:	mov	%rax, %rdi
-	jmp	hook_system_result
+	jmp	syscall_result
 	end_function syscall
 #endif
 

@@ -27,9 +27,9 @@
 #define ABSOLUTE  R_AARCH64_ABS64
 #endif
 
-#define DECLARE(type, name, parameters) extern char ours_##name[]; /* entry_*.S */
+#define DECLARE(type, name, parameters) extern char entry_##name[]; /* entry_*.S */
 REAL_FUNCTIONS(DECLARE)
-DECLARE(, taken_dlsym, )
+DECLARE(, dlsym, )
 #undef DECLARE
 
 struct hooked {
@@ -38,18 +38,18 @@ struct hooked {
 };
 
 static struct hooked hooked[] = {
-    {"free_sized", ours_free, NULL}, /* what else these two are told is not needed */
-    {"free_aligned_sized", ours_free, NULL}, {"dlsym", ours_taken_dlsym, NULL},
-    {"dlclose", ours_dlclose, NULL}, {"_exit", ours_exit, NULL}, {"_Exit", ours_exit, NULL},
-#define ENTRY(type, name, parameters) {#name, ours_##name, NULL},
+    {"free_sized", entry_free, NULL}, /* what else these two are told is not needed */
+    {"free_aligned_sized", entry_free, NULL}, {"dlsym", entry_dlsym, NULL},
+    {"dlclose", dl_hooks_dlclose, NULL}, {"_exit", exit_hook, NULL}, {"_Exit", exit_hook, NULL},
+#define ENTRY(type, name, parameters) {#name, entry_##name, NULL},
     REAL_FUNCTIONS(ENTRY)
 #undef ENTRY
 };
 #define HOOKED_COUNT (sizeof hooked / sizeof *hooked)
 
 /* Where the entry code goes on. */
-void *(*hook_dlsym)(void *, const char *);
-void hook_before_dlsym(void);
+void *(*got_takeover_next_dlsym)(void *, const char *);
+void got_takeover_before_dlsym(void);
 
 /* ---- pairs: what is remembered of slots and of modules ---- */
 
@@ -131,7 +131,8 @@ static bool read_module(const struct dl_phdr_info *info, struct module *module) 
         }
     }
     if (!dynamic || dynamic == _DYNAMIC || module->base == getauxval(AT_SYSINFO_EHDR)) return false;
-    module->relocations = relocations_of(&(struct link_map){.l_addr = module->base, .l_ld = dynamic});
+    module->relocations =
+        dynamic_section_relocations(&(struct link_map){.l_addr = module->base, .l_ld = dynamic});
     return module->relocations.symbols && module->relocations.text;
 }
 
@@ -160,7 +161,7 @@ static void each_slot(struct module *module, visit_slot *visit) {
         for (; at && at < end; at++) {
             uint32_t type = (uint32_t)ELF64_R_TYPE(at->r_info), number = (uint32_t)ELF64_R_SYM(at->r_info);
             if (type != JUMP_SLOT && type != GLOB_DAT && (type != ABSOLUTE || at->r_addend)) continue;
-            const struct hooked *found = find_hooked(relocation_name(all, at));
+            const struct hooked *found = find_hooked(dynamic_section_relocation_name(all, at));
             bool is_import = all->symbols[number].st_shndx == SHN_UNDEF;
             if (found) visit(module, (void *)(module->base + at->r_offset), type, is_import, found);
         }
@@ -223,13 +224,13 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *is_first) {
 }
 
 static void find_theirs(void) {
-    for (size_t i = 0; i < HOOKED_COUNT; i++) hooked[i].theirs = defined_earlier(hooked[i].name);
-    *(void **)&hook_dlsym = defined_earlier("dlsym");
+    for (size_t i = 0; i < HOOKED_COUNT; i++) hooked[i].theirs = search_order_before(hooked[i].name);
+    *(void **)&got_takeover_next_dlsym = search_order_before("dlsym");
 }
 
 static int note_beginning(struct dl_phdr_info *info, size_t size, void *wanted) {
     (void)info, (void)size;
-    if (!hook_dlsym) find_theirs();
+    if (!got_takeover_next_dlsym) find_theirs();
     state.is_on = wanted;
     state.pending = false;
     drop_pairs(&state.modules); /* so that slots which a thread was just binding are seen again */
@@ -254,7 +255,7 @@ static int is_news(struct dl_phdr_info *info, size_t size, void *unused) {
     return state.is_on && (state.pending || info->dlpi_adds != state.loads) ? 2 : 1;
 }
 
-void hook_before_dlsym(void) {
+void got_takeover_before_dlsym(void) {
     KEEP_CALLER_STATE;
     if (dl_iterate_phdr(is_news, NULL) == 2) take_all();
 }

@@ -21,7 +21,7 @@ void got_takeover_begin(void);
 void got_takeover_end(void);
 
 /* dlclose and _exit, by names that no other library can have (dl_hooks.c, exit.c). */
-int ours_dlclose(void *library);
-_Noreturn void ours_exit(int status);
+int dl_hooks_dlclose(void *library);
+_Noreturn void exit_hook(int status);
 
 #endif

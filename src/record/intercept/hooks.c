@@ -24,43 +24,45 @@
 
 typedef const struct unwind_registers caller;
 
-static_assert(offsetof(struct real, malloc) == REAL_MALLOC && offsetof(struct real, free) == REAL_FREE &&
-                  offsetof(struct real, calloc) == REAL_CALLOC &&
-                  offsetof(struct real, realloc) == REAL_REALLOC &&
-                  offsetof(struct real, posix_memalign) == REAL_POSIX_MEMALIGN &&
-                  offsetof(struct real, aligned_alloc) == REAL_ALIGNED_ALLOC &&
-                  offsetof(struct real, memalign) == REAL_MEMALIGN &&
-                  offsetof(struct real, malloc_usable_size) == REAL_USABLE_SIZE,
+static_assert(offsetof(struct real_allocator, malloc) == REAL_MALLOC &&
+                  offsetof(struct real_allocator, free) == REAL_FREE &&
+                  offsetof(struct real_allocator, calloc) == REAL_CALLOC &&
+                  offsetof(struct real_allocator, realloc) == REAL_REALLOC &&
+                  offsetof(struct real_allocator, posix_memalign) == REAL_POSIX_MEMALIGN &&
+                  offsetof(struct real_allocator, aligned_alloc) == REAL_ALIGNED_ALLOC &&
+                  offsetof(struct real_allocator, memalign) == REAL_MEMALIGN &&
+                  offsetof(struct real_allocator, malloc_usable_size) == REAL_USABLE_SIZE,
     "the entry code jumps through these");
 
-void *hook_calloc(size_t count, size_t size, caller *at);
-void *hook_realloc(void *block, size_t size, caller *at);
-void *hook_realloc_always(void *block, size_t size);
-void *hook_reallocarray(void *block, size_t count, size_t size, caller *at);
-int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at);
-void *hook_aligned_alloc(size_t alignment, size_t size, caller *at);
-void *hook_memalign(size_t alignment, size_t size, caller *at);
-void *hook_valloc(size_t size, caller *at);
-void *hook_pvalloc(size_t size, caller *at);
-void hook_free(void *block);
-void hook_free_filtered(void *block);
-void *hook_realloc_filtered(void *block, size_t size);
-size_t hook_malloc_usable_size(void *block);
-size_t hook_usable_size_marked(void *block);
+void *hooks_calloc(size_t count, size_t size, caller *at);
+void *hooks_realloc(void *block, size_t size, caller *at);
+void *entry_realloc_always(void *block, size_t size);
+void *hooks_reallocarray(void *block, size_t count, size_t size, caller *at);
+int hooks_posix_memalign(void **ret, size_t alignment, size_t size, caller *at);
+void *hooks_aligned_alloc(size_t alignment, size_t size, caller *at);
+void *hooks_memalign(size_t alignment, size_t size, caller *at);
+void *hooks_valloc(size_t size, caller *at);
+void *hooks_pvalloc(size_t size, caller *at);
+void hooks_free(void *block);
+void entry_free_filtered(void *block);
+void *entry_realloc_filtered(void *block, size_t size);
+size_t hooks_malloc_usable_size(void *block);
+size_t entry_usable_size_marked(void *block);
 
 /* What the entry code jumps to for blocks that carry no mark, for those that begin a page and for resizing.
  */
-void (*hook_free_plain)(void *) = hook_free;
-void (*hook_free_page)(void *) = hook_free;
-void *(*hook_realloc_plain)(void *, size_t) = hook_realloc_always;
-size_t (*hook_usable_size)(void *) = hook_malloc_usable_size;
+void (*hooks_next_free)(void *) = hooks_free;
+void (*hooks_next_free_page)(void *) = hooks_free;
+void *(*hooks_next_realloc)(void *, size_t) = entry_realloc_always;
+size_t (*hooks_next_usable_size)(void *) = hooks_malloc_usable_size;
 
 /* Which needs no look at the mark where blocks never have one. */
 void hooks_choose_usable_size(bool marks) {
-    if (real.malloc_usable_size) hook_usable_size = marks ? hook_usable_size_marked : real.malloc_usable_size;
+    if (real_allocator.malloc_usable_size)
+        hooks_next_usable_size = marks ? entry_usable_size_marked : real_allocator.malloc_usable_size;
 }
 
-_Atomic uint8_t hook_filter[1 << 16];
+_Atomic uint8_t address_filter_counts[1 << 16];
 static _Atomic(enum unmarked) treatment;
 
 /* Relaxed: written when recording begins; blocks from before it are in no table, however they are treated. */
@@ -69,11 +71,11 @@ static inline enum unmarked unmarked(void) {
 }
 
 void hooks_treat_unmarked(enum unmarked how) {
-    static void *(*const resize[])(void *, size_t) = {hook_realloc_always, hook_realloc_filtered};
-    static void (*const release[])(void *) = {hook_free, hook_free_filtered};
+    static void *(*const resize[])(void *, size_t) = {entry_realloc_always, entry_realloc_filtered};
+    static void (*const release[])(void *) = {hooks_free, entry_free_filtered};
     atomic_store_explicit(&treatment, how, memory_order_relaxed);
-    hook_realloc_plain = how == UNMARKED_IGNORE ? real.realloc : resize[how];
-    hook_free_plain = hook_free_page = how == UNMARKED_IGNORE ? real.free : release[how];
+    hooks_next_realloc = how == UNMARKED_IGNORE ? real_allocator.realloc : resize[how];
+    hooks_next_free = hooks_next_free_page = how == UNMARKED_IGNORE ? real_allocator.free : release[how];
 }
 
 /* Blocks that are marked now stay so; free knows them by their mark. */
@@ -87,15 +89,15 @@ static void note_unmarked(const void *block) {
     if (unmarked() == UNMARKED_LOOK_UP) return;
     address_filter_add(block);
     /* Relaxed: who frees the block has it from us, or from who has. */
-    if (begins_page(block) || is_tagged(block))
-        __atomic_store_n(&hook_free_page, hook_free_filtered, __ATOMIC_RELAXED);
+    if (mark_begins_page(block) || mark_is_tagged(block))
+        __atomic_store_n(&hooks_next_free_page, entry_free_filtered, __ATOMIC_RELAXED);
 }
 
 /* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor
  * one twice. */
 static __attribute__((noinline)) void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
-    enum outcome outcome = recorder_sample_unmarked(without_tag(block), size, at);
+    enum outcome outcome = recorder_sample_unmarked(mark_without_tag(block), size, at);
     if (outcome != OUTCOME_RECORDED && unmarked() != UNMARKED_LOOK_UP) address_filter_remove(block);
 }
 
@@ -107,10 +109,11 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
 /* Takes a block out of the live table if it is there. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
-    if (unmarked() == UNMARKED_LOOK_UP) return recorder_forget_unmarked(without_tag(block), ret_forgotten);
+    if (unmarked() == UNMARKED_LOOK_UP)
+        return recorder_forget_unmarked(mark_without_tag(block), ret_forgotten);
     /* Relaxed: address_filter.h says why. */
     if (!atomic_load_explicit(address_filter_place(block), memory_order_relaxed)) return false;
-    if (!recorder_forget_unmarked(without_tag(block), ret_forgotten)) return false;
+    if (!recorder_forget_unmarked(mark_without_tag(block), ret_forgotten)) return false;
     address_filter_remove(block);
     return true;
 }
@@ -122,22 +125,22 @@ enum family { MALLOC, CALLOC, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, VALLOC, P
 static inline void *plain(enum family family, size_t alignment, size_t size) {
     switch (family) {
     case MALLOC:
-        return real.malloc(size);
+        return real_allocator.malloc(size);
     case CALLOC:
-        return real.calloc(1, size);
+        return real_allocator.calloc(1, size);
     case ALIGNED_ALLOC:
-        return real.aligned_alloc(alignment, size);
+        return real_allocator.aligned_alloc(alignment, size);
     case MEMALIGN:
-        return real.memalign(alignment, size);
+        return real_allocator.memalign(alignment, size);
     case VALLOC:
-        return real.valloc(size);
+        return real_allocator.valloc(size);
     case PVALLOC:
-        return real.pvalloc(size);
+        return real_allocator.pvalloc(size);
     case POSIX_MEMALIGN:
         break;
     }
     void *block;
-    return real.posix_memalign(&block, alignment, size) == 0 ? block : NULL;
+    return real_allocator.posix_memalign(&block, alignment, size) == 0 ? block : NULL;
 }
 
 /* A block behind room for a mark: `*ret_distance` bytes, or none where there was no memory for that.
@@ -153,13 +156,13 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
         errno = error;
         return plain(family, alignment, size);
     }
-    if (begins_page(base + room)) { /* one in 128: take another one that need not */
+    if (mark_begins_page(base + room)) { /* one in 128: take another one that need not */
         char *larger = __builtin_add_overflow(total, room, &most) ? NULL : plain(family, alignment, most);
         if (!larger) {
             errno = error;
             return base;
         }
-        real.free(base);
+        real_allocator.free(base);
         base = larger;
     }
     char *block = mark_place(base, room);
@@ -169,10 +172,10 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
 
 static inline void *allocate(enum family family, size_t alignment, size_t size, caller *at) {
     if (!real_allocator_ready()) return bootstrap_heap_allocate(alignment, size);
-    if (nested_call(at) || !recorder_take(size)) return plain(family, alignment, size);
+    if (nested_calls_is_nested(at) || !recorder_take(size)) return plain(family, alignment, size);
 
     /* What is aligned to pages cannot have a mark in front. */
-    bool mark = recorder_marks() && alignment <= PAGE_MASK;
+    bool mark = recorder_uses_marks() && alignment <= PAGE_MASK;
     uint64_t distance = 0;
     void *block = mark ? behind_room(family, alignment, size, &distance) : plain(family, alignment, size);
     if (!block)
@@ -187,11 +190,11 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
 }
 
 /* In exact mode every allocation comes through here: all of it in one function. */
-__attribute__((flatten)) void *hook_malloc(size_t size, caller *at) {
+__attribute__((flatten)) void *hooks_malloc(size_t size, caller *at) {
     return allocate(MALLOC, 0, size, at);
 }
 
-void *hook_calloc(size_t count, size_t size, caller *at) {
+void *hooks_calloc(size_t count, size_t size, caller *at) {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
         errno = ENOMEM;
@@ -206,7 +209,7 @@ static bool is_power_of_two(size_t value) {
     return value && (value & (value - 1)) == 0;
 }
 
-int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
+int hooks_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
     void *block = allocate(POSIX_MEMALIGN, alignment, size, at);
     if (!block) return ENOMEM;
@@ -214,21 +217,23 @@ int hook_posix_memalign(void **ret, size_t alignment, size_t size, caller *at) {
     return 0;
 }
 
-void *hook_aligned_alloc(size_t alignment, size_t size, caller *at) {
-    if (!is_power_of_two(alignment) && real_allocator_ready()) return real.aligned_alloc(alignment, size);
+void *hooks_aligned_alloc(size_t alignment, size_t size, caller *at) {
+    if (!is_power_of_two(alignment) && real_allocator_ready())
+        return real_allocator.aligned_alloc(alignment, size);
     return allocate(ALIGNED_ALLOC, alignment, size, at);
 }
 
-void *hook_memalign(size_t alignment, size_t size, caller *at) {
-    if (!is_power_of_two(alignment) && real_allocator_ready()) return real.memalign(alignment, size);
+void *hooks_memalign(size_t alignment, size_t size, caller *at) {
+    if (!is_power_of_two(alignment) && real_allocator_ready())
+        return real_allocator.memalign(alignment, size);
     return allocate(MEMALIGN, alignment, size, at);
 }
 
-void *hook_valloc(size_t size, caller *at) {
+void *hooks_valloc(size_t size, caller *at) {
     return allocate(VALLOC, PAGE_MASK + 1, size, at);
 }
 
-void *hook_pvalloc(size_t size, caller *at) {
+void *hooks_pvalloc(size_t size, caller *at) {
     size_t rounded, page = getauxval(AT_PAGESZ);
     if (__builtin_add_overflow(size, page - 1, &rounded)) {
         errno = ENOMEM;
@@ -247,18 +252,18 @@ static __attribute__((noinline)) void free_unmarked(void *block) {
     struct forgotten forgotten;
     if (!real_allocator_ready()) return;
     if (forget(block, 0, &forgotten)) recorder_freed(&forgotten);
-    real.free(block);
+    real_allocator.free(block);
 }
 
-/* Like hook_malloc. */
-__attribute__((flatten)) void hook_free(void *block) {
+/* Like hooks_malloc. */
+__attribute__((flatten)) void hooks_free(void *block) {
     if (!block) return;
     uint64_t distance = mark_distance(block);
     if (!distance) return free_unmarked(block);
-    if (distance == DISTANCE_EARLY || !real_allocator_ready()) return;
+    if (distance == DISTANCE_BOOTSTRAP || !real_allocator_ready()) return;
     mark_clear(block);
     recorder_end(block, 0);
-    real.free((char *)block - distance);
+    real_allocator.free((char *)block - distance);
 }
 
 /* C23's forms of free carry a size that we do not need. */
@@ -267,27 +272,29 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 void free_sized(void *block, size_t size) {
     (void)size;
-    hook_free(block);
+    hooks_free(block);
 }
 
 void free_aligned_sized(void *block, size_t alignment, size_t size) {
     (void)alignment;
     (void)size;
-    hook_free(block);
+    hooks_free(block);
 }
 
-size_t hook_malloc_usable_size(void *block) {
+size_t hooks_malloc_usable_size(void *block) {
     if (!block || !real_allocator_ready()) return 0;
     uint64_t distance = mark_distance(block);
-    if (distance == DISTANCE_EARLY) return bootstrap_heap_size(block);
-    return real.malloc_usable_size ? real.malloc_usable_size((char *)block - distance) - distance : 0;
+    if (distance == DISTANCE_BOOTSTRAP) return bootstrap_heap_size(block);
+    return real_allocator.malloc_usable_size
+               ? real_allocator.malloc_usable_size((char *)block - distance) - distance
+               : 0;
 }
 
 /* ---- realloc: nothing is decided before the allocator has succeeded ---- */
 
 static void *move_early(void *block, size_t size, caller *at) {
     size_t old = bootstrap_heap_size(block);
-    void *moved = hook_malloc(size, at);
+    void *moved = hooks_malloc(size, at);
     if (moved) memcpy(moved, block, old < size ? old : size);
     return moved;
 }
@@ -302,10 +309,10 @@ static size_t with_room(size_t size, uint64_t distance) {
  * any more. */
 static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
-    size_t usable = real.malloc_usable_size(base) - distance;
-    char *resized = real.realloc(base, with_room(size, distance));
+    size_t usable = real_allocator.malloc_usable_size(base) - distance;
+    char *resized = real_allocator.realloc(base, with_room(size, distance));
     if (!resized) return NULL;
-    char *settled = recorder_marks() ? mark_place(resized, MARK_ROOM) : resized;
+    char *settled = recorder_uses_marks() ? mark_place(resized, MARK_ROOM) : resized;
     *ret_distance = (uint64_t)(settled - resized);
     if (*ret_distance != distance) memmove(settled, resized + distance, usable < size ? usable : size);
     return settled;
@@ -316,10 +323,10 @@ static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t
 static void *resize_unknown(void *block, uint64_t distance, size_t size) {
     char *base = (char *)block - distance;
     mark_clear(block);
-    char *resized = real.realloc(base, with_room(size, distance));
+    char *resized = real_allocator.realloc(base, with_room(size, distance));
     char *settled = resized ? mark_place(resized, MARK_ROOM) : NULL;
     if (!resized || (resized == base && settled == block)) {
-        mark_again(block);
+        mark_put_back(block);
         return settled;
     }
     uint64_t new_distance = (uint64_t)(settled - resized);
@@ -334,30 +341,31 @@ static void restore(void *block, uint64_t distance, const struct forgotten *old)
         bool restored = old && recorder_restore(block, old);
         mark_set(block, distance, restored ? &old->sample : &(struct sample){.slot = LIVE_NONE});
     } else if (old) {
-        recorder_restore_unmarked(without_tag(block), old);
+        recorder_restore_unmarked(mark_without_tag(block), old);
         note_unmarked(block);
     }
 }
 
-void *hook_realloc(void *block, size_t size, caller *at) {
-    if (!block) return hook_malloc(size, at);
+void *hooks_realloc(void *block, size_t size, caller *at) {
+    if (!block) return hooks_malloc(size, at);
     uint64_t distance = mark_distance(block);
-    if (distance == DISTANCE_EARLY) return move_early(block, size, at);
+    if (distance == DISTANCE_BOOTSTRAP) return move_early(block, size, at);
     if (!real_allocator_ready()) return NULL;
     if (size == 0 && distance) { /* only the C library's blocks are marked, and it frees in this case */
-        hook_free(block);
+        hooks_free(block);
         return NULL;
     }
-    bool sampled = !nested_call(at) && recorder_take(size);
-    bool mark = distance || (sampled && recorder_marks());
-    if (distance && !sampled && mark_slot(block) == LIVE_NONE && recorder_marks())
+    bool sampled = !nested_calls_is_nested(at) && recorder_take(size);
+    bool mark = distance || (sampled && recorder_uses_marks());
+    if (distance && !sampled && mark_slot(block) == LIVE_NONE && recorder_uses_marks())
         return resize_unknown(block, distance, size);
 
     struct forgotten old;
     bool known = forget(block, distance, &old);
     if (distance) mark_clear(block);
     uint64_t settled = 0;
-    void *resized = mark && size ? resize_marked(block, distance, size, &settled) : real.realloc(block, size);
+    void *resized =
+        mark && size ? resize_marked(block, distance, size, &settled) : real_allocator.realloc(block, size);
     if (!resized && size) {
         restore(block, distance, known ? &old : NULL);
         if (sampled) recorder_refund(size);
@@ -373,12 +381,13 @@ void *hook_realloc(void *block, size_t size, caller *at) {
     return resized;
 }
 
-void *hook_reallocarray(void *block, size_t count, size_t size, caller *at) {
-    if (real_allocator_ready() && real_allocator_is_shadowed()) return real.reallocarray(block, count, size);
+void *hooks_reallocarray(void *block, size_t count, size_t size, caller *at) {
+    if (real_allocator_ready() && real_allocator_is_shadowed())
+        return real_allocator.reallocarray(block, count, size);
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
         errno = ENOMEM;
         return NULL;
     }
-    return hook_realloc(block, total, at);
+    return hooks_realloc(block, total, at);
 }

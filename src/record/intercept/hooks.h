@@ -22,7 +22,7 @@ void hooks_stop_marking(void);
 
 /* What malloc does, and posix_memalign, for the code at `at`. */
 struct unwind_registers;
-void *hook_malloc(size_t size, const struct unwind_registers *at);
+void *hooks_malloc(size_t size, const struct unwind_registers *at);
 void *hooks_allocate_aligned(size_t alignment, size_t size, const struct unwind_registers *at);
 
 /* Said once: may blocks carry marks? */

@@ -6,15 +6,15 @@
 
 /* Where the entry code jumps to: our own functions at first. */
 #define POINTER(name)                                                                                        \
-    extern const char ours_##name[];                                                                         \
-    const void *hook_libc_##name = ours_##name;
+    extern const char entry_##name[];                                                                        \
+    const void *libc_names_##name = entry_##name;
 LIBC_NAMES(POINTER)
 
 void libc_names_set_apart(void) {
     const void *found;
 #define SET_APART(name)                                                                                      \
     found = real_allocator_next("__libc_" #name);                                                            \
-    if (found) hook_libc_##name = found;
+    if (found) libc_names_##name = found;
     LIBC_NAMES(SET_APART)
 #undef SET_APART
 }

@@ -11,7 +11,7 @@
 bool nested_calls_are_possible;
 
 static struct code_range allocator, ours;
-static struct real next;
+static struct real_allocator next;
 
 /* The frame of ours from which the thread entered the allocator; 0: it is not inside. */
 static __thread uint64_t entered_at;
@@ -83,8 +83,8 @@ ENTER(void *, pvalloc, (size_t size), (size))
 
 static const struct link_map *file_of_malloc(void) {
     for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next) {
-        const ElfW(Sym) *symbol = definition_in(object, "malloc");
-        if (symbol && object->l_addr + symbol->st_value == (uintptr_t)real.malloc) return object;
+        const ElfW(Sym) *symbol = dynamic_section_find(object, "malloc");
+        if (symbol && object->l_addr + symbol->st_value == (uintptr_t)real_allocator.malloc) return object;
     }
     return NULL;
 }
@@ -92,7 +92,7 @@ static const struct link_map *file_of_malloc(void) {
 /* An allocator's operator new may call its malloc by name, as jemalloc's does: that alone says nothing. */
 static bool is_for_operators(const struct link_map *object, const char *name) {
     return (strcmp(name, "malloc") == 0 || strcmp(name, "aligned_alloc") == 0) &&
-           definition_in(object, "_Znwm");
+           dynamic_section_find(object, "_Znwm");
 }
 
 static bool allocates(const char *name) {
@@ -105,11 +105,11 @@ static bool allocates(const char *name) {
 
 /* Names that the linker has bound within the file do not occur there. */
 static bool refers_to_names(const struct link_map *object) {
-    struct relocations relocations = relocations_of(object);
+    struct relocations relocations = dynamic_section_relocations(object);
     if (!relocations.symbols || !relocations.text) return false;
     for (int table = 0; table < 2; table++)
         for (size_t i = 0; relocations.tables[table] && i < relocations.counts[table]; i++) {
-            const char *name = relocation_name(&relocations, &relocations.tables[table][i]);
+            const char *name = dynamic_section_relocation_name(&relocations, &relocations.tables[table][i]);
             if (allocates(name) && !is_for_operators(object, name)) return true;
         }
     return false;
@@ -120,9 +120,9 @@ void nested_calls_expect(const struct code_range *allocators, const struct code_
     if (!object || !refers_to_names(object)) return;
     allocator = *allocators;
     ours = *our_own;
-    next = real;
+    next = real_allocator;
 #define REPLACE(name)                                                                                        \
-    if (next.name) real.name = enter_##name;
+    if (next.name) real_allocator.name = enter_##name;
     REPLACE(calloc)
     REPLACE(realloc)
     REPLACE(posix_memalign)

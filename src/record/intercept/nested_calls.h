@@ -19,14 +19,14 @@ struct code_range {
     uint64_t start, end;
 };
 
-/* Said once `real` is filled: where the allocator's code is, and ours. */
+/* Said once `real_allocator` is filled: where the allocator's code is, and ours. */
 void nested_calls_expect(const struct code_range *allocator, const struct code_range *ours);
 
 extern bool nested_calls_are_possible;
 bool nested_calls_is_inside(const struct unwind_registers *caller);
 
 /* Whether this call comes from the allocator while it serves another. */
-static inline bool nested_call(const struct unwind_registers *caller) {
+static inline bool nested_calls_is_nested(const struct unwind_registers *caller) {
     return __builtin_expect(nested_calls_are_possible, 0) && nested_calls_is_inside(caller);
 }
 

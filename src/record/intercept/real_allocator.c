@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct real real;
+struct real_allocator real_allocator;
 
 enum { UNRESOLVED, RESOLVING, RESOLVED };
 
@@ -44,7 +44,7 @@ static bool inside(const struct maps_line *line, const void *function) {
 /* Whether all of the family lies in the same code as malloc does. */
 static bool family_is_whole(const struct maps_line *line) {
     bool whole = true;
-#define REAL_COMPARE(type, name, parameters) whole &= inside(line, (void *)real.name);
+#define REAL_COMPARE(type, name, parameters) whole &= inside(line, (void *)real_allocator.name);
     REAL_FUNCTIONS(REAL_COMPARE)
 #undef REAL_COMPARE
     return whole;
@@ -67,7 +67,7 @@ static int find_module(const void *next_new, const void *next_delete) {
         int operators = inside(&line, next_new) + inside(&line, next_delete);
         if (is_cpp_library(line.path)) by_library += operators;
         if (inside(&line, (void *)find_module)) state.ours = (struct code_range){line.start, line.end};
-        if (!inside(&line, (void *)real.malloc)) continue;
+        if (!inside(&line, (void *)real_allocator.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
         state.is_whole = family_is_whole(&line);
         state.is_libc = state.is_whole && inside(&line, getpid_here);
@@ -80,28 +80,28 @@ static int find_module(const void *next_new, const void *next_delete) {
 
 /* The program has a malloc of its own that comes before ours: what is behind us is not what it uses. */
 static bool is_shadowed(void) {
-    return is_defined_earlier("malloc") || is_defined_earlier("free") || is_defined_earlier("calloc") ||
-           is_defined_earlier("realloc");
+    return search_order_is_before("malloc") || search_order_is_before("free") ||
+           search_order_is_before("calloc") || search_order_is_before("realloc");
 }
 
 /* dlsym names no version, and so passes by an allocator that has its functions under the C library's versions
  * alone: glibc's libc_malloc_debug.so, for mcheck, mtrace and MALLOC_CHECK_. The program's calls, which do,
  * would reach it. */
 static bool next_is_versioned(void) {
-    void *first = defined_later("malloc");
+    void *first = search_order_behind("malloc");
     return first && first != dlsym(RTLD_NEXT, "malloc");
 }
 
 /* RTLD_NEXT is right for those that come before the C library. What is opened late has a search of its own,
  * in which an allocator that the program was linked with or preloaded does not occur. */
 static void *find_real(const char *name) {
-    if (state.is_late) return defined_earlier(name);
-    void *versioned = state.is_versioned ? defined_later(name) : NULL;
+    if (state.is_late) return search_order_before(name);
+    void *versioned = state.is_versioned ? search_order_behind(name) : NULL;
     return versioned ? versioned : dlsym(RTLD_NEXT, name);
 }
 
 void *real_allocator_next(const char *name) {
-    return defined_later(name) ? dlsym(RTLD_NEXT, name) : NULL;
+    return search_order_behind(name) ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
 void real_allocator_forget_error(void) {
@@ -110,9 +110,9 @@ void real_allocator_forget_error(void) {
 }
 
 static void resolve(void) {
-    state.is_late = is_defined_earlier("gnu_get_libc_version"); /* which no library stands in for */
+    state.is_late = search_order_is_before("gnu_get_libc_version"); /* which no library stands in for */
     state.is_versioned = !state.is_late && next_is_versioned();
-    struct real found = {0};
+    struct real_allocator found = {0};
 #define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = find_real(#name);
     REAL_FUNCTIONS(REAL_RESOLVE)
 #undef REAL_RESOLVE
@@ -123,19 +123,19 @@ static void resolve(void) {
                                            : NULL;
     if (missing) die(missing);
 
-    real = found;
+    real_allocator = found;
     void *next_new = state.is_late ? NULL : real_allocator_next("_Znwm");
     void *next_delete = next_new ? real_allocator_next("_ZdlPv") : NULL;
     int freeable = find_module(next_new, next_delete);
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
     if (!state.is_libc) nested_calls_expect(&state.allocator, &state.ours);
     state.is_shadowed = !state.is_late && is_shadowed();
-    operators_are(!next_new || !next_delete                                       ? WITHDRAWN
-                  : state.is_shadowed || freeable < 2 || operators_are_replaced() ? BY_PROGRAM
-                                                                                  : BY_MALLOC);
+    cxx_operators_set(!next_new || !next_delete                                           ? WITHDRAWN
+                      : state.is_shadowed || freeable < 2 || cxx_operators_are_replaced() ? BY_PROGRAM
+                                                                                          : BY_MALLOC);
 }
 
-/* Acquire, in all three: who finds RESOLVED finds `real` filled, by the release below. */
+/* Acquire, in all three: who finds RESOLVED finds `real_allocator` filled, by the release below. */
 static __attribute__((noinline, cold)) bool make_ready(int stage) {
     if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,
                                   memory_order_acquire, memory_order_acquire))

@@ -36,13 +36,13 @@
     X(void *, reallocarray, (void *, size_t, size_t))
 
 /* The entry code (entry_*.S) jumps through most of them. */
-struct real {
+struct real_allocator {
 #define REAL_FIELD(type, name, parameters) type(*name) parameters;
     REAL_FUNCTIONS(REAL_FIELD)
 #undef REAL_FIELD
 };
 
-extern struct real real;
+extern struct real_allocator real_allocator;
 
 /* The next definition behind us, or NULL. dlsym would leave an error then, and to forget it dlerror looks up
  * a translation, under a lock that the program may hold: bindtextdomain allocates, and that may be the first

@@ -13,7 +13,7 @@ REAL_FUNCTIONS(DECLARE)
 extern void *__libc_malloc(size_t) __attribute__((weak));
 
 #define ADDRESS(type, name, parameters) .name = __real_##name,
-struct real real = {REAL_FUNCTIONS(ADDRESS)};
+struct real_allocator real_allocator = {REAL_FUNCTIONS(ADDRESS)};
 
 bool nested_calls_are_possible; /* the linker leaves calls alone that an object file answers itself */
 
@@ -33,7 +33,7 @@ const char *real_allocator_module(void) {
 }
 
 bool real_allocator_is_libc(void) {
-    return real.malloc == __libc_malloc;
+    return real_allocator.malloc == __libc_malloc;
 }
 
 bool real_allocator_is_late(void) {

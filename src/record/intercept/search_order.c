@@ -62,7 +62,7 @@ static const ElfW(Sym) * find_in_all(const struct symbols *symbols, const char *
     return NULL;
 }
 
-const ElfW(Sym) * definition_in(const struct link_map *object, const char *name) {
+const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name) {
     struct symbols symbols = symbols_of(object);
     if (!symbols.entry || !symbols.text) return NULL;
     return symbols.gnu_hash ? find_by_gnu_hash(&symbols, name)
@@ -70,7 +70,7 @@ const ElfW(Sym) * definition_in(const struct link_map *object, const char *name)
                             : NULL;
 }
 
-struct relocations relocations_of(const struct link_map *object) {
+struct relocations dynamic_section_relocations(const struct link_map *object) {
     struct symbols symbols = symbols_of(object);
     struct relocations found = {.symbols = symbols.entry, .text = symbols.text};
     for (const ElfW(Dyn) *part = object->l_ld; part && part->d_tag != DT_NULL; part++) {
@@ -83,25 +83,26 @@ struct relocations relocations_of(const struct link_map *object) {
     return found;
 }
 
-const char *relocation_name(const struct relocations *relocations, const ElfW(Rela) * relocation) {
+const char *dynamic_section_relocation_name(
+    const struct relocations *relocations, const ElfW(Rela) * relocation) {
     uint64_t number = ELF64_R_SYM(relocation->r_info);
     return number ? relocations->text + relocations->symbols[number].st_name : "";
 }
 
-void *defined_earlier(const char *name) {
+void *search_order_before(const char *name) {
     for (const struct link_map *object = _r_debug.r_map; object && object->l_ld != _DYNAMIC;
          object = object->l_next) {
-        const ElfW(Sym) *symbol = definition_in(object, name);
+        const ElfW(Sym) *symbol = dynamic_section_find(object, name);
         if (symbol) return (void *)(object->l_addr + symbol->st_value);
     }
     return NULL;
 }
 
-void *defined_later(const char *name) {
+void *search_order_behind(const char *name) {
     const struct link_map *object = _r_debug.r_map;
     while (object && object->l_ld != _DYNAMIC) object = object->l_next;
     while (object && (object = object->l_next)) {
-        const ElfW(Sym) *symbol = definition_in(object, name);
+        const ElfW(Sym) *symbol = dynamic_section_find(object, name);
         if (!symbol) continue;
         return ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? NULL
                                                                : (void *)(object->l_addr + symbol->st_value);
@@ -109,6 +110,6 @@ void *defined_later(const char *name) {
     return NULL;
 }
 
-bool is_defined_earlier(const char *name) {
-    return defined_earlier(name) != NULL;
+bool search_order_is_before(const char *name) {
+    return search_order_before(name) != NULL;
 }

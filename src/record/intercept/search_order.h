@@ -13,17 +13,17 @@
 
 /* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
  * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
-bool is_defined_earlier(const char *name);
+bool search_order_is_before(const char *name);
 
 /* The first definition, or NULL. */
-void *defined_earlier(const char *name);
+void *search_order_before(const char *name);
 
 /* The first definition behind us, of any version. NULL if there is none, or if it must be asked where it is
  * (an indirect function). */
-void *defined_later(const char *name);
+void *search_order_behind(const char *name);
 
 /* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
-const ElfW(Sym) * definition_in(const struct link_map *object, const char *name);
+const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name);
 
 /* What an object has the linker fill in: data and calls. */
 struct relocations {
@@ -33,9 +33,10 @@ struct relocations {
     size_t counts[2];
 };
 
-struct relocations relocations_of(const struct link_map *object);
+struct relocations dynamic_section_relocations(const struct link_map *object);
 
 /* The name that is looked up for it, or "". */
-const char *relocation_name(const struct relocations *relocations, const ElfW(Rela) * relocation);
+const char *dynamic_section_relocation_name(
+    const struct relocations *relocations, const ElfW(Rela) * relocation);
 
 #endif

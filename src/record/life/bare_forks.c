@@ -12,7 +12,7 @@
 
 EXPORT pid_t _Fork(void);
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
-long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+long bare_forks_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 
 static struct {
     pid_t (*fork)(void);
@@ -49,9 +49,9 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
 }
 
 /* By the entry of syscall(), for those whose child goes on in a copy of this very frame. */
-long hook_bare_fork(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+long bare_forks_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     fork_before();
     long pid = system_call_always(number, a, b, c, d, e, 0);
     fork_after_bare(pid == 0);
-    return hook_system_result(pid);
+    return syscall_result(pid);
 }

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-bool recorder_is_shared(void) {
+bool fork_shares_memory(void) {
     return recorder_is_recording() && system_calls_allowed() && recorder.recording.header->pid != getpid();
 }
 
@@ -27,11 +27,11 @@ static void flush_other(struct thread_record *record) {
     atomic_store_explicit(&record->interval, countdown, memory_order_relaxed);
 }
 
-void recorder_finish(void) {
+void finish_recording(void) {
     if (!recorder_is_recording()) return;
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
-    if (recorder_is_shared()) return;
+    if (fork_shares_memory()) return;
     KEEP_CALLER_STATE;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
@@ -53,7 +53,7 @@ __attribute__((constructor)) static void begin_process(void) {
     recorder_start();
 }
 __attribute__((destructor)) static void end_process(void) {
-    recorder_finish();
+    finish_recording();
 }
 
 #ifdef MALLOSCOPE_STATIC
@@ -65,16 +65,16 @@ __attribute__((destructor)) static void end_process(void) {
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 
-void ours_exit(int status) {
+void exit_hook(int status) {
     /* Which of the two this is, a child in a sandbox may not ask. */
-    if (!recorder.is_childs_sandbox) recorder_finish();
+    if (!recorder.is_childs_sandbox) finish_recording();
     for (;;) system_call_always(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }
 
 void _exit(int status) {
-    ours_exit(status);
+    exit_hook(status);
 }
 
 void _Exit(int status) {
-    ours_exit(status);
+    exit_hook(status);
 }

@@ -167,7 +167,7 @@ void fork_begin_child(void) {
 
     static struct recording parent;
     parent = recorder.recording;
-    int r = recorder.follow ? start_child_recording(parent.header) : -ECANCELED;
+    int r = recorder.follow ? start_in_child(parent.header) : -ECANCELED;
     if (r == 0 && !(module_table_inherit(&recorder.recording, &parent) &&
                       name_table_inherit(&recorder.recording, &parent) &&
                       heap_table_inherit(&recorder.recording, &parent) &&

@@ -8,26 +8,26 @@
 #include <dlfcn.h>
 #include <sys/types.h>
 
-#define AHEAD_SAMPLED (UINT64_C(16) << 20)
-#define AHEAD_EXACT   (UINT64_C(64) << 20)
-#define AHEAD_STACK   (UINT64_C(256) << 10)
-#define AHEAD_BLOCK   64 /* bytes of the recording for each address that the index has room for */
+#define RESERVE_SAMPLED (UINT64_C(16) << 20)
+#define RESERVE_EXACT   (UINT64_C(64) << 20)
+#define RESERVE_STACK   (UINT64_C(256) << 10)
+#define RESERVE_BLOCK   64 /* bytes of the recording for each address that the index has room for */
 
 /* The stack of this thread, as far down as it may come to be used. */
 static void prove_stack(void) {
     uint64_t here = (uintptr_t)__builtin_frame_address(0);
-    for (uint64_t ahead = AHEAD_STACK; ahead >= 4096; ahead /= 2)
+    for (uint64_t ahead = RESERVE_STACK; ahead >= 4096; ahead /= 2)
         if (unwind_stack_bounds(here - ahead, &recorder_thread->stack_low, &recorder_thread->stack_high)
                 .proven > here)
             return;
 }
 
-void recorder_reserve(void) {
+void reserve_space(void) {
     if (!recorder_is_recording() && !recorder_begin(false)) return;
     KEEP_CALLER_STATE;
-    uint64_t ahead = recorder.exact ? AHEAD_EXACT : AHEAD_SAMPLED;
+    uint64_t ahead = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
     arena_reserve(&recorder.recording, ahead);
-    address_index_reserve(&recorder.index, ahead / AHEAD_BLOCK);
+    address_index_reserve(&recorder.index, ahead / RESERVE_BLOCK);
     if (recorder_knows_thread()) prove_stack();
 }
 
@@ -41,7 +41,7 @@ void recorder_reserve(void) {
     }                                                                                                        \
     type name parameters {                                                                                   \
         if (!next_##name) find_##name();                                                                     \
-        recorder_reserve();                                                                                  \
+        reserve_space();                                                                                     \
         return next_##name arguments;                                                                        \
     }
 

@@ -16,7 +16,7 @@
 
 #include "malloscope.h"
 
-long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+long sandbox_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 EXPORT int prctl(int option, ...);
 EXPORT int unshare(int flags);
 EXPORT int setns(int namespace, int type);
@@ -34,7 +34,7 @@ static enum sandbox what_begins(long number, uint64_t a, uint64_t b) {
     return by_files ? FILE_SANDBOX : NO_SANDBOX;
 }
 
-long hook_system_result(long result) {
+long syscall_result(long result) {
     if (result >= 0 || result < -4095) return result;
     errno = (int)-result;
     return -1;
@@ -44,19 +44,19 @@ static void enter(enum sandbox sandbox) {
     if (sandbox == STRICT_SANDBOX)
         mscope_shutdown();
     else
-        recorder_reserve();
+        reserve_space();
     if (sandbox == FILE_SANDBOX) return;
     /* The strongest order: before the call that closes it. A thread that asked a moment ago may still be on
      * its way into one of its own. */
     atomic_store(&system_calls_are_forbidden, true);
 }
 
-long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+long sandbox_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     enum sandbox sandbox = what_begins(number, a, b);
     bool was_closed = !system_calls_allowed();
     bool closes = sandbox >= FILTER_SANDBOX && !was_closed;
     if (sandbox != NO_SANDBOX && !was_closed) {
-        bool is_childs = recorder_is_shared(); /* then it is none of ours */
+        bool is_childs = fork_shares_memory(); /* then it is none of ours */
         if (closes) recorder.is_childs_sandbox = is_childs;
         if (!is_childs) enter(sandbox);
     }
@@ -65,7 +65,7 @@ long hook_sandbox(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
     bool refused =
         result < 0 || (result > 0 && number == SYS_seccomp && !(b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
     if (refused && closes) atomic_store(&system_calls_are_forbidden, false);
-    return hook_system_result(result);
+    return syscall_result(result);
 }
 
 int prctl(int option, ...) {
@@ -74,13 +74,14 @@ int prctl(int option, ...) {
     va_start(given, option);
     for (int i = 0; i < 4; i++) argument[i] = va_arg(given, unsigned long);
     va_end(given);
-    return (int)hook_sandbox(SYS_prctl, (uint64_t)option, argument[0], argument[1], argument[2], argument[3]);
+    return (int)sandbox_system_call(
+        SYS_prctl, (uint64_t)option, argument[0], argument[1], argument[2], argument[3]);
 }
 
 int unshare(int flags) {
-    return (int)hook_sandbox(SYS_unshare, (uint64_t)flags, 0, 0, 0, 0);
+    return (int)sandbox_system_call(SYS_unshare, (uint64_t)flags, 0, 0, 0, 0);
 }
 
 int setns(int namespace, int type) {
-    return (int)hook_sandbox(SYS_setns, (uint64_t) namespace, (uint64_t)type, 0, 0, 0);
+    return (int)sandbox_system_call(SYS_setns, (uint64_t) namespace, (uint64_t)type, 0, 0, 0);
 }

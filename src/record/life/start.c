@@ -115,7 +115,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     return 0;
 }
 
-int start_child_recording(const struct recording_header *parent) {
+int start_in_child(const struct recording_header *parent) {
     static char path[RECORDING_PATH_MAX];
     struct options options = {.output = recorder.pattern, .size_max = parent->size_max};
     uint64_t start = parent->start_monotonic, realtime = parent->start_realtime;
@@ -217,7 +217,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     return r;
 }
 
-void start_recording(void) {
+void start_by_environment(void) {
     struct options options;
     int stage = NOT_STARTED;
     if (!real_allocator_ready() || !options_read(&options))
@@ -234,7 +234,7 @@ void start_recording(void) {
     if (r < 0 && options.is_root) say_why_not(path[0] ? path : options.output, -r);
 }
 
-int start_recording_by(const struct options *options) {
+int start_by_program(const struct options *options) {
     int stage = DORMANT;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
     char path[RECORDING_PATH_MAX];

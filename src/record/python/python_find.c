@@ -23,7 +23,7 @@ static const void *by_linker(const struct link_map *module, const char *name, ui
 }
 
 static const void *by_table(const struct link_map *module, const char *name, uint64_t *ret_size) {
-    const ElfW(Sym) *symbol = definition_in(module, name);
+    const ElfW(Sym) *symbol = dynamic_section_find(module, name);
     if (symbol && ret_size) *ret_size = symbol->st_size;
     return symbol ? (const void *)(module->l_addr + symbol->st_value) : NULL;
 }
@@ -57,7 +57,7 @@ static bool find_all(look_up *find, const struct link_map *module, struct interp
 static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_found) {
     static const char name[] = "_PyEval_EvalFrameDefault";
     (void)first, (void)size;
-    *(bool *)ret_found = defined_earlier(name) || defined_later(name);
+    *(bool *)ret_found = search_order_before(name) || search_order_behind(name);
     return 1;
 }
 

@@ -37,9 +37,9 @@ static mscope_heap heap;
 /* Bytes until the calling thread's next sample; 0: to be drawn, and where all are recorded. */
 static __thread uint64_t countdown;
 
-void *hook_object_malloc_due(void *context, size_t size);
-void *hook_object_calloc_due(void *context, size_t count, size_t size);
-void *hook_object_realloc_due(void *context, void *block, size_t size);
+void *entry_object_malloc_due(void *context, size_t size);
+void *entry_object_calloc_due(void *context, size_t count, size_t size);
+void *entry_object_realloc_due(void *context, void *block, size_t size);
 void *hook_object_malloc(const struct allocator *next, size_t size, caller *at);
 void *hook_object_calloc(const struct allocator *next, size_t count, size_t size, caller *at);
 void *hook_object_realloc(const struct allocator *next, void *block, size_t size, caller *at);
@@ -60,25 +60,26 @@ static inline bool is_due(size_t size) {
 
 /* What stands before a block belongs to its allocator, and can be read; but for one that begins a page. */
 __attribute__((no_sanitize("address", "thread"))) static inline bool may_be_marked(const void *block) {
-    return !begins_page(block) && !is_tagged(block) && ((const struct mark *)block - 1)->mark == MARK_OBJECT;
+    return !mark_begins_page(block) && !mark_is_tagged(block) &&
+           ((const struct mark *)block - 1)->mark == MARK_OBJECT;
 }
 
 static void *object_malloc(void *context, size_t size) {
     const struct allocator *next = context;
-    if (__builtin_expect(is_due(size), 0)) return hook_object_malloc_due(context, size);
+    if (__builtin_expect(is_due(size), 0)) return entry_object_malloc_due(context, size);
     return next->malloc(next->context, size);
 }
 
 static void *object_calloc(void *context, size_t count, size_t size) {
     const struct allocator *next = context;
-    if (__builtin_expect(is_due(count * size), 0)) return hook_object_calloc_due(context, count, size);
+    if (__builtin_expect(is_due(count * size), 0)) return entry_object_calloc_due(context, count, size);
     return next->calloc(next->context, count, size);
 }
 
 static void *object_realloc(void *context, void *block, size_t size) {
     const struct allocator *next = context;
     if (__builtin_expect(may_be_marked(block) || is_due(size), 0))
-        return hook_object_realloc_due(context, block, size);
+        return entry_object_realloc_due(context, block, size);
     return next->realloc(next->context, block, size);
 }
 
@@ -140,12 +141,13 @@ static void *behind_room(const struct allocator *next, size_t size, bool zeroed,
     if (total <= SMALL_MOST) {
         char *base = zeroed ? next->calloc(next->context, 1, total) : next->malloc(next->context, total);
         *ret_distance = MARK_ROOM;
-        if (!base || !begins_page(base + MARK_ROOM)) return base ? base + MARK_ROOM : NULL;
+        if (!base || !mark_begins_page(base + MARK_ROOM)) return base ? base + MARK_ROOM : NULL;
         next->free(next->context, base);
     }
-    char *base = zeroed ? real.calloc(1, total + MARK_ROOM) : real.malloc(total + MARK_ROOM);
-    if (!base || is_tagged(base)) {
-        real.free(base);
+    char *base =
+        zeroed ? real_allocator.calloc(1, total + MARK_ROOM) : real_allocator.malloc(total + MARK_ROOM);
+    if (!base || mark_is_tagged(base)) {
+        real_allocator.free(base);
         return NULL;
     }
     char *block = mark_place(base, MARK_ROOM);
@@ -166,7 +168,7 @@ static void forget(void *block) {
 
 static void give_back(const struct allocator *next, void *block, uint64_t distance) {
     if (distance & FROM_MALLOC)
-        real.free(base_of(block, distance));
+        real_allocator.free(base_of(block, distance));
     else
         next->free(next->context, base_of(block, distance));
 }

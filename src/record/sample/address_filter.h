@@ -15,10 +15,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-extern _Atomic uint8_t hook_filter[1 << 16];
+extern _Atomic uint8_t address_filter_counts[1 << 16];
 
 static inline _Atomic uint8_t *address_filter_place(const void *block) {
-    return &hook_filter[(uint32_t)((uintptr_t)block * FILTER_FACTOR) >> FILTER_SHIFT];
+    return &address_filter_counts[(uint32_t)((uintptr_t)block * FILTER_FACTOR) >> FILTER_SHIFT];
 }
 
 /* Relaxed throughout: who asks about a block got its address from who counted it, or from who got it there.

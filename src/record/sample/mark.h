@@ -19,7 +19,7 @@
 #define MARK_OBJECT                                                                                          \
     UINT64_C(0xffffffffa5c3e147) /* of blocks that an interpreter's allocator cut out itself */
 #define PAGE_MASK 0xfff
-#define TAG_SHIFT 56 /* see is_tagged */
+#define TAG_SHIFT 56 /* see mark_is_tagged */
 
 #ifndef __ASSEMBLER__
 
@@ -40,13 +40,13 @@ struct mark {
 
 #define BIRTH_SHIFT 4
 
-static inline bool begins_page(const void *block) {
+static inline bool mark_begins_page(const void *block) {
     return ((uintptr_t)block & PAGE_MASK) == 0;
 }
 
 /* On aarch64 a pointer's upper byte may be a tag, which the memory it points to must have too (MTE, switched
  * on by GLIBC_TUNABLES): who reads the word in front of a block by the block's pointer is stopped. */
-static inline bool is_tagged(const void *block) {
+static inline bool mark_is_tagged(const void *block) {
 #if defined(__aarch64__)
     return (uintptr_t)block >> TAG_SHIFT != 0;
 #else
@@ -54,8 +54,9 @@ static inline bool is_tagged(const void *block) {
 #endif
 }
 
-static inline const void *without_tag(const void *block) {
-    return is_tagged(block) ? (const void *)((uintptr_t)block & ((UINT64_C(1) << TAG_SHIFT) - 1)) : block;
+static inline const void *mark_without_tag(const void *block) {
+    return mark_is_tagged(block) ? (const void *)((uintptr_t)block & ((UINT64_C(1) << TAG_SHIFT) - 1))
+                                 : block;
 }
 
 /* Depends on all of the mark and on where it is. */
@@ -65,7 +66,7 @@ static inline uint64_t mark_check(const struct mark *mark) {
     return sum * UINT64_C(0x9e3779b97f4a7c15) >> 48;
 }
 
-#define DISTANCE_EARLY                                                                                       \
+#define DISTANCE_BOOTSTRAP                                                                                   \
     1u /* in place of a distance: a block of the early heap (real_allocator.h), never given back */
 
 /* Marks the block that begins `distance` bytes (32 to 65535) after its base. */
@@ -86,7 +87,7 @@ static inline void mark_set(void *block, uint64_t distance, const struct sample 
 __attribute__((no_sanitize("address", "thread"))) static inline uint64_t mark_distance_as(
     const void *block, uint64_t kind) {
     const struct mark *mark = (const struct mark *)block - 1;
-    if (begins_page(block) || is_tagged(block) || mark->mark != kind) return 0;
+    if (mark_begins_page(block) || mark_is_tagged(block) || mark->mark != kind) return 0;
     return (mark->size_and_check & 0xffff) == mark_check(mark) ? mark->birth_and_distance & 0xffff : 0;
 }
 static inline uint64_t mark_distance(const void *block) {
@@ -111,7 +112,7 @@ static inline void mark_clear(void *block) {
 }
 
 /* Undoes that: the rest of the mark is as it was. */
-static inline void mark_again(void *block) {
+static inline void mark_put_back(void *block) {
     ((struct mark *)block - 1)->mark = (uint64_t)(int64_t)MARK_IMMEDIATE;
 }
 
@@ -119,7 +120,7 @@ static inline void mark_again(void *block) {
  * `alignment` bytes further on, or twice as many. */
 static inline void *mark_place(void *base, size_t alignment) {
     char *block = (char *)base + alignment;
-    return begins_page(block) ? block + alignment : block;
+    return mark_begins_page(block) ? block + alignment : block;
 }
 
 #endif

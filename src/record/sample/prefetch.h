@@ -12,37 +12,37 @@
 #include "platform/counter.h"
 #include "record/sample/recorder_state.h"
 
-#define CACHE_LINE   64
-#define FRAMES_AHEAD 32 /* of the last stack */
+#define CACHE_LINE      64
+#define PREFETCH_FRAMES 32 /* of the last stack */
 
 /* The last stack that the thread had a sample of: often the next one's, too. */
-struct ahead {
+struct prefetch_hint {
     const struct stack_record *record;
     const uint64_t *frames;
 };
 
-static inline void ahead_of_bytes(const void *from, size_t size) {
+static inline void prefetch_bytes(const void *from, size_t size) {
     for (size_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch((const char *)from + at);
 }
 
 /* Before the walk. */
-static inline void ahead_of_sample(const struct ahead *last, struct thread_record *thread) {
+static inline void prefetch_for_sample(const struct prefetch_hint *last, struct thread_record *thread) {
     struct recording_header *header = recorder.recording.header;
     uint32_t spare = live_spare(thread);
     if (spare != LIVE_NONE) __builtin_prefetch(live_table_at(&recorder.recording, spare), 1);
     __builtin_prefetch(&header->live_bytes, 1);
     __builtin_prefetch(&header->peak_bytes);
     __builtin_prefetch(&header->stacks);
-    ahead_of_bytes(thread, sizeof *thread);
+    prefetch_bytes(thread, sizeof *thread);
     if (!last->record) return;
     __builtin_prefetch(&last->record->alloc_objects, 1);
     __builtin_prefetch(&last->record->peak_epoch);
     __builtin_prefetch(&last->record->hash);
-    ahead_of_bytes(last->frames, FRAMES_AHEAD * sizeof *last->frames);
+    prefetch_bytes(last->frames, PREFETCH_FRAMES * sizeof *last->frames);
 }
 
 /* After it, for the next one. */
-static inline void ahead_keep(struct ahead *last, uint32_t stack) {
+static inline void prefetch_note_stack(struct prefetch_hint *last, uint32_t stack) {
     last->record = stack_table_get(&recorder.recording, stack);
     last->frames = recording_at(&recorder.recording, last->record->frames);
 }

@@ -24,7 +24,7 @@
 
 __thread uint64_t recorder_countdown;
 __thread struct thread_record *recorder_thread;
-static __thread struct ahead last_stack;
+static __thread struct prefetch_hint last_stack;
 /* The heaps whose rates the interval that runs and the one before it were drawn at. */
 static __thread uint32_t drawn_heap, due_heap;
 static _Atomic uint32_t nobody;
@@ -57,7 +57,7 @@ static void publish_countdown(uint64_t countdown) {
 __attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
     /* Acquire: as in recorder_is_recording. */
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
-    if (stage == NOT_STARTED && may_start) start_recording();
+    if (stage == NOT_STARTED && may_start) start_by_environment();
     /* Asked again: it may have begun since the caller asked. A forked child sees the stage of its parent. */
     if (stage == RECORDING && !recorder_is_recording()) fork_begin_child();
     stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
@@ -121,7 +121,7 @@ void recorder_refund(size_t size) {
     if (recorder_is_recording() && recorder_thread) counter_add_own(&recorder_thread->bytes, -(uint64_t)size);
 }
 
-bool recorder_marks(void) {
+bool recorder_uses_marks(void) {
     return recorder.marks;
 }
 
@@ -133,7 +133,7 @@ bool recorder_stop_marking(void) {
 }
 
 void recorder_start(void) {
-    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_recording();
+    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_by_environment();
 }
 
 /* ---- the sample ---- */
@@ -167,7 +167,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     struct native_stack stack = {
         .frames = capture_buffers_take((uint32_t)thread->number, caller->sp, &buffer)};
     if (!stack.frames) return UINT32_MAX;
-    ahead_of_sample(&last_stack, thread);
+    prefetch_for_sample(&last_stack, thread);
     python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
     if (walk_python || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
     bool complete = true, in_handler = false;
@@ -192,7 +192,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
         .flags = (complete ? STACK_COMPLETE : 0) | (cut ? STACK_CUT : 0)};
     uint32_t number = stack_table_intern(&recorder.recording, &key);
     capture_buffers_give(buffer);
-    ahead_keep(&last_stack, number);
+    prefetch_note_stack(&last_stack, number);
     return number;
 }
 
@@ -329,7 +329,7 @@ void recorder_take_back(const struct sample *sample) {
     drop(DROP_LIVE_TABLE);
 }
 
-void note_private_bytes(void) {
+void recorder_note_private_bytes(void) {
     _Atomic uint64_t *noted = &recorder.recording.header->private_bytes;
     uint64_t bytes = counter_load(&recorder.index.bytes) + counter_load(&recorder.heap_index.bytes);
     if (counter_load(noted) != bytes) counter_store(noted, bytes);
@@ -357,7 +357,7 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
         recorder_take_back(&sample);
         return OUTCOME_DROPPED;
     }
-    note_private_bytes();
+    recorder_note_private_bytes();
     replaced |= recorder_end_former(block, former, 0, sample.birth);
     recorder_count(&sample);
     return replaced ? OUTCOME_REPLACED : OUTCOME_RECORDED;

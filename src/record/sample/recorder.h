@@ -77,10 +77,10 @@ void recorder_restore_unmarked(const void *block, const struct forgotten *forgot
 void recorder_start(void);
 
 /* The program ends: figures that live in thread-local storage go into the recording. */
-void recorder_finish(void);
+void finish_recording(void);
 
 /* Are sampled blocks marked (mark.h)? Otherwise they stay as the allocator gave them. Known once started. */
-bool recorder_marks(void);
+bool recorder_uses_marks(void);
 /* False if they were not marked anyway. */
 bool recorder_stop_marking(void);
 

@@ -62,12 +62,12 @@ bool recorder_is_active(void);
 bool recorder_begin(bool may_start);
 
 /* NOT_STARTED to RECORDING, DORMANT or OFF (start.c). */
-void start_recording(void);
+void start_by_environment(void);
 
 /* The same because the program wants it, by these options, and also from DORMANT. Returns 0, or a negative
  * errno if all is as before. -EALREADY: it was begun before. */
 struct options;
-int start_recording_by(const struct options *options);
+int start_by_program(const struct options *options);
 
 /* Makes sure that the calling thread has a record. */
 bool recorder_knows_thread(void);
@@ -92,11 +92,11 @@ bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struc
 /* The address of a block whose free was not seen is given out again: it counts as freed now. */
 bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64_t now);
 
-void note_private_bytes(void);
+void recorder_note_private_bytes(void);
 
 /* A recording for this process, which `parent`'s process has forked (start.c). Returns 0 or a negative errno.
  */
-int start_child_recording(const struct recording_header *parent);
+int start_in_child(const struct recording_header *parent);
 
 /* A child process begins: makes it a recording of its own, or ends recording in it (fork.c). */
 void fork_begin_child(void);
@@ -107,13 +107,13 @@ void fork_before(void);
 void fork_after_bare(bool in_child);
 
 /* While files can still be opened: space ahead, so that recording goes on without. */
-void recorder_reserve(void);
+void reserve_space(void);
 
 /* Whether this is a child in its parent's memory (vfork), whose end is not that of the recording. */
-bool recorder_is_shared(void);
+bool fork_shares_memory(void);
 
 /* As libc's syscall() returns it: -1 and errno for an error. */
-long hook_system_result(long result);
+long syscall_result(long result);
 
 /* Moves the calling thread's countdown into its record (recorder.c). */
 void thread_flush(struct thread_record *record);
