@@ -1,8 +1,8 @@
 /* Collapsed stacks: `root;…;leaf VALUE`, equal lines merged, lines of value zero left out. */
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/utf8.h"
 #include "format/writers.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #include <math.h>
 #include <stdlib.h>

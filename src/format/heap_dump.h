@@ -11,8 +11,8 @@
 #ifndef MALLOSCOPE_FORMAT_HEAP_DUMP_H
 #define MALLOSCOPE_FORMAT_HEAP_DUMP_H
 
-#include "format/intern.h"
-#include "view/frames.h"
+#include "format/intern_table.h"
+#include "view/source_frames.h"
 
 /* Chrome's own heap profiler leaves out what is smaller than this. */
 #define HEAP_DUMP_THRESHOLD 1024

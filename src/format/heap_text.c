@@ -11,8 +11,8 @@
  *
  * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
  * Stacks that differ in nothing else are one line. */
-#include "format/intern.h"
-#include "format/rescale.h"
+#include "format/intern_table.h"
+#include "format/heap_v2_numbers.h"
 #include "format/utf8.h"
 #include "format/writers.h"
 

@@ -4,7 +4,7 @@
  * ("0x7f…"), since they do not fit the numbers of most JSON readers. Python's frames have the `kind`
  * "python"; those that are no code but a scope or a thread have that as `kind`, and as `name` what the
  * program calls it. `samples`, if asked for, are the live blocks; `stack` is an index into `stacks`. */
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/json.h"
 #include "format/machine_output.h"
 #include "format/writers.h"

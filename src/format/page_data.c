@@ -1,6 +1,6 @@
 #include "format/page_data.h"
 
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/machine_output.h"
 #include "format/page_tree.h"
 #include "format/utf8.h"

@@ -3,7 +3,7 @@
 #define MALLOSCOPE_FORMAT_PAGE_TREE_H
 
 #include "format/format.h"
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/json.h"
 #include "view/flame.h"
 

@@ -9,7 +9,7 @@
  * that code allocates and not a scope. They are labels as well, and so are heap and type: `pprof -tags` sums
  * them up, -tagfocus and -tagroot choose by them. */
 #include "format/gzip.h"
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/profile.pb-c.h"
 #include "format/utf8.h"
 #include "format/writers.h"

@@ -2,11 +2,11 @@
  *
  * The layout is that of https://www.speedscope.app/file-format-schema.json, profiles of type "sampled": a
  * sample is a stack, root first, and its weight the figure. */
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/json.h"
 #include "format/utf8.h"
 #include "format/writers.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #include <math.h>
 #include <stdlib.h>

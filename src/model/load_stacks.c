@@ -4,7 +4,7 @@
  * live samples themselves: a sample of size s and weight w = s/p adds w(w - s) to the variance of the live
  * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
 #include "core/sampler.h"
-#include "model/load.h"
+#include "model/model_builder.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "model/model.h"
 
-#include "model/load.h"
+#include "model/model_builder.h"
 #include "model/module_map.h"
 #include "model/source.h"
 

@@ -1,5 +1,5 @@
 #include "view/diff.h"
-#include "view/names.h"
+#include "view/name_key.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "view/flame.h"
 #include "view/call_tree.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "view/frame_list.h"
-#include "view/names.h"
+#include "view/name_key.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef MALLOSCOPE_VIEW_FRAME_LIST_H
 #define MALLOSCOPE_VIEW_FRAME_LIST_H
 
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #define FRAME_NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 #include "view/leaks.h"
-#include "view/library_held.h"
+#include "view/c_library_keeps.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "model/stack_labels.h"
-#include "view/frames.h"
-#include "view/names.h"
+#include "view/source_frames.h"
+#include "view/name_key.h"
 #include "view/view.h"
 
 #include <stdio.h>

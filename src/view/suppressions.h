@@ -6,7 +6,7 @@
 #define MALLOSCOPE_VIEW_SUPPRESSIONS_H
 
 #include "base/problem.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 struct suppression {
     char *pattern;

@@ -1,5 +1,5 @@
-#include "view/frames.h"
-#include "view/names.h"
+#include "view/source_frames.h"
+#include "view/name_key.h"
 #include "view/view.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The JSON writer, and text and numbers on their way into formats. */
 #include "check.h"
-#include "format/intern.h"
+#include "format/intern_table.h"
 #include "format/json.h"
 #include "format/utf8.h"
 

@@ -4,7 +4,7 @@
 #include "no_labels.h"
 #include "view/call_tree.h"
 #include "view/flame.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 #include "view/view.h"
 
 #include <stdlib.h>

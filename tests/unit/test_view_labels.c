@@ -2,7 +2,7 @@
 #include "check.h"
 #include "labelled_recording.h"
 #include "model/stack_labels.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 #include "view/view.h"
 
 static struct labelled labelled;

@@ -1,7 +1,7 @@
 /* What is judged a leak, and what a suppression matches. */
 #include "check.h"
 #include "view/leaks.h"
-#include "view/library_held.h"
+#include "view/c_library_keeps.h"
 
 #include <stdlib.h>
 #include <unistd.h>

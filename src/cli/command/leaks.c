@@ -11,7 +11,7 @@
 #include "cli/words/site_text.h"
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #include <string.h>
 

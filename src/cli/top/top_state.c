@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "cli/terminal/text.h"
 #include "cli/words/summary.h"
-#include "view/names.h"
+#include "view/name_key.h"
 
 #include <libiberty/hashtab.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "cli/words/summary.h"
 #include "format/utf8.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "cli/terminal/text.h"
 #include "format/utf8.h"
-#include "view/frames.h"
+#include "view/source_frames.h"
 #include "view/short_name.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Models of what the user names: recordings, archives, folders, processes, and several of these. */
 #include "model/archive.h"
-#include "model/load.h"
+#include "model/model_builder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * A key is any run of bytes. Formats with shared tables (strings, frames, locations) number them with this.
  * Running out of memory is remembered in `failed` and gives 0, so that a writer checks once, at the end. */
-#ifndef MALLOSCOPE_FORMAT_INTERN_H
-#define MALLOSCOPE_FORMAT_INTERN_H
+#ifndef MALLOSCOPE_FORMAT_INTERN_TABLE_H
+#define MALLOSCOPE_FORMAT_INTERN_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "format/rescale.h"
+#include "format/heap_v2_numbers.h"
 #include "core/sampler.h"
 
 #include <math.h>

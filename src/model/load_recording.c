@@ -1,4 +1,4 @@
-#include "model/load.h"
+#include "model/model_builder.h"
 
 #include "core/heap_table.h"
 

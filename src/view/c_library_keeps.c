@@ -1,4 +1,4 @@
-#include "view/library_held.h"
+#include "view/c_library_keeps.h"
 
 #include <fnmatch.h>
 #include <string.h>

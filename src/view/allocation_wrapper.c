@@ -1,4 +1,4 @@
-#include "view/plumbing.h"
+#include "view/allocation_wrapper.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

@@ -1,4 +1,4 @@
-#include "format/intern.h"
+#include "format/intern_table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * 1 / (1 - exp(-(b/n) / rate)), which is right where all objects of a line are of one size. Our estimates
  * weigh every sample by its own size, so what is written is not what was sampled, but whole numbers that the
  * reader's formula turns into the estimate. */
-#ifndef MALLOSCOPE_FORMAT_RESCALE_H
-#define MALLOSCOPE_FORMAT_RESCALE_H
+#ifndef MALLOSCOPE_FORMAT_HEAP_V2_NUMBERS_H
+#define MALLOSCOPE_FORMAT_HEAP_V2_NUMBERS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Source frames: the frames of a stack with inlined calls expanded, leaf first, and the one that is its site.
  */
-#ifndef MALLOSCOPE_VIEW_FRAMES_H
-#define MALLOSCOPE_VIEW_FRAMES_H
+#ifndef MALLOSCOPE_VIEW_SOURCE_FRAMES_H
+#define MALLOSCOPE_VIEW_SOURCE_FRAMES_H
 
 #include "model/model.h"
 #include "symbol/symbol.h"

@@ -1,6 +1,6 @@
 /* Comparing names that may be NULL. */
-#ifndef MALLOSCOPE_VIEW_NAMES_H
-#define MALLOSCOPE_VIEW_NAMES_H
+#ifndef MALLOSCOPE_VIEW_NAME_KEY_H
+#define MALLOSCOPE_VIEW_NAME_KEY_H
 
 #include <stdbool.h>
 #include <stdint.h>

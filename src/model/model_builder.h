@@ -1,6 +1,6 @@
 /* From snapshots to a model: each recording is added to what is there. */
-#ifndef MALLOSCOPE_MODEL_LOAD_H
-#define MALLOSCOPE_MODEL_LOAD_H
+#ifndef MALLOSCOPE_MODEL_MODEL_BUILDER_H
+#define MALLOSCOPE_MODEL_MODEL_BUILDER_H
 
 #include "model/model.h"
 #include "model/snapshot.h"

@@ -1,9 +1,9 @@
 /* What the C library and the loader allocate for themselves and keep, on purpose, until the program ends:
  * buffers of stdio, the threads' storage, locales, time zones, loaded libraries. No program can free it. */
-#ifndef MALLOSCOPE_VIEW_LIBRARY_HELD_H
-#define MALLOSCOPE_VIEW_LIBRARY_HELD_H
+#ifndef MALLOSCOPE_VIEW_C_LIBRARY_KEEPS_H
+#define MALLOSCOPE_VIEW_C_LIBRARY_KEEPS_H
 
-#include "view/frames.h"
+#include "view/source_frames.h"
 
 bool library_holds(const struct source_frames *frames);
 

@@ -1,6 +1,6 @@
 /* Which functions count as allocation plumbing, and how their names are compared. */
 #include "check.h"
-#include "view/plumbing.h"
+#include "view/allocation_wrapper.h"
 
 static const char *skeleton_of(const char *function) {
     static char skeleton[512];

@@ -3,8 +3,8 @@
  *
  * Names are compared as skeletons: without template arguments, parameters and return type, and with Rust's
  * `<Type as Trait>::method` as `Type::method`. */
-#ifndef MALLOSCOPE_VIEW_PLUMBING_H
-#define MALLOSCOPE_VIEW_PLUMBING_H
+#ifndef MALLOSCOPE_VIEW_ALLOCATION_WRAPPER_H
+#define MALLOSCOPE_VIEW_ALLOCATION_WRAPPER_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-#include "view/frames.h"
+#include "view/source_frames.h"
 #include "model/stack_labels.h"
-#include "view/plumbing.h"
+#include "view/allocation_wrapper.h"
 
 #include <stdlib.h>
 #include <string.h>

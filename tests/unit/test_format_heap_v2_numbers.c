@@ -1,6 +1,6 @@
 /* What heap_v2 writes must read as the estimate, by the formula that its readers use. */
 #include "check.h"
-#include "format/rescale.h"
+#include "format/heap_v2_numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
