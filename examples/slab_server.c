@@ -105,7 +105,7 @@ static unsigned bucket_of(const char *key) {
     return hash % BUCKETS;
 }
 
-static const char *value_of(const struct item *item) {
+static const char *format_value_of(const struct item *item) {
     return item->text + strlen(item->text) + 1;
 }
 
@@ -143,7 +143,7 @@ static const char *store_get(const char *key, FILE *answer) {
     pthread_mutex_lock(&buckets[bucket].lock);
     const struct item *item = buckets[bucket].first;
     while (item && strcmp(item->text, key) != 0) item = item->next;
-    char *copy = item ? strdup(value_of(item)) : NULL;
+    char *copy = item ? strdup(format_value_of(item)) : NULL;
     pthread_mutex_unlock(&buckets[bucket].lock);
     if (!copy) return "not found";
     fprintf(answer, "value %s\n", copy);

@@ -255,14 +255,14 @@ static struct heap_amount amount_of(const struct figures *figures, bool at_peak)
 static struct chrome_heap *make_heaps(struct trace *trace, const struct moment *moment, size_t *ret_count) {
     const struct model *model = moment->input->model;
     struct chrome_heap *heaps = NULL;
-    struct intern names = {0};
+    struct intern_table names = {0};
     size_t count = 0;
 
     for (size_t i = 0; i < model->heap_count; i++)
-        if (model->heaps[i].process == moment->process) intern_text(&names, model->heaps[i].name);
+        if (model->heaps[i].process == moment->process) intern_table_add_text(&names, model->heaps[i].name);
     if (!names.failed) heaps = calloc(names.count + 1, sizeof *heaps);
     for (; heaps && count < names.count; count++) {
-        heaps[count].name = chrome_allocator_name(names.entries[count].key);
+        heaps[count].name = chrome_memory_allocator_name(names.entries[count].key);
         heap_dump_add(
             &heaps[count].dump, &trace->tree, FRAME_TREE_ROOT, FRAME_TREE_ANY_TYPE, (struct heap_amount){0});
         trace->failed |= !heaps[count].name || heaps[count].dump.failed;
@@ -270,13 +270,13 @@ static struct chrome_heap *make_heaps(struct trace *trace, const struct moment *
     for (size_t i = 0; i < model->stack_count && heaps && !trace->failed; i++) {
         const struct model_stack *stack = &model->stacks[i];
         if (stack->process != moment->process) continue;
-        struct heap_dump *dump = &heaps[intern_text(&names, model->heaps[stack->heap].name)].dump;
+        struct heap_dump *dump = &heaps[intern_table_add_text(&names, model->heaps[stack->heap].name)].dump;
         heap_dump_add(dump, &trace->tree, moment->paths->nodes[i], moment->paths->types[i],
             amount_of(&stack->figures, moment->at_peak));
         trace->failed |= dump->failed;
     }
     trace->failed |= !heaps;
-    intern_free(&names);
+    intern_table_free(&names);
     *ret_count = count;
     return heaps;
 }
@@ -296,9 +296,9 @@ static void write_dump(struct trace *trace, const struct moment *moment) {
         bool fine =
             chrome_memory_write(json, moment->input->model, moment->process, heaps, count, &trace->next_guid);
         json_key(json, trace->legacy ? "heaps" : "heaps_v2");
-        fine &= trace->legacy ? chrome_heaps_v1_write(json, heaps, count, &trace->tree, trace->threshold,
+        fine &= trace->legacy ? chrome_heaps_write_v1(json, heaps, count, &trace->tree, trace->threshold,
                                     &track->nodes, &track->types)
-                              : chrome_heaps_v2_write(json, heaps, count, &trace->tree, trace->threshold);
+                              : chrome_heaps_write_v2(json, heaps, count, &trace->tree, trace->threshold);
         json_object_end(json);
         close_event(trace);
         trace->failed |= !fine;
@@ -314,11 +314,11 @@ static void write_dump(struct trace *trace, const struct moment *moment) {
 static void write_definitions(struct trace *trace, const struct track *track) {
     open_event(trace, "M", "__metadata", "stackFrames", track->pid, 0, 0);
     json_key(&trace->json, "stackFrames");
-    chrome_stack_frames_write(&trace->json, &trace->tree, &track->nodes);
+    chrome_heaps_write_stack_frames(&trace->json, &trace->tree, &track->nodes);
     close_event(trace);
     open_event(trace, "M", "__metadata", "typeNames", track->pid, 0, 0);
     json_key(&trace->json, "typeNames");
-    chrome_type_names_write(&trace->json, &trace->tree, &track->types);
+    chrome_heaps_write_type_names(&trace->json, &trace->tree, &track->types);
     close_event(trace);
 }
 
@@ -367,13 +367,13 @@ static int write_form(const struct format_input *input, bool legacy, FILE *out, 
     free(trace.tracks);
     free(trace.moments);
     frame_tree_free(&trace.tree);
-    return trace.failed ? out_of_memory(problem) : 0;
+    return trace.failed ? format_out_of_memory(problem) : 0;
 }
 
 int chrome_write(const struct format_input *input, FILE *out, struct problem *problem) {
     return write_form(input, false, out, problem);
 }
 
-int chrome_v1_write(const struct format_input *input, FILE *out, struct problem *problem) {
+int chrome_write_v1(const struct format_input *input, FILE *out, struct problem *problem) {
     return write_form(input, true, out, problem);
 }

@@ -106,7 +106,7 @@ static void write_columns(struct json *json, const struct heap_dump *dump) {
 #undef COLUMN
 }
 
-bool chrome_heaps_v2_write(
+bool chrome_heaps_write_v2(
     struct json *json, struct chrome_heap *heaps, size_t count, struct frame_tree *tree, uint64_t threshold) {
     struct number_set nodes = {0}, types = {0};
     bool fine = true;
@@ -160,7 +160,7 @@ static void write_entry(struct json *json, const struct heap_cell *cell) {
     json_object_end(json);
 }
 
-bool chrome_heaps_v1_write(struct json *json, const struct chrome_heap *heaps, size_t count,
+bool chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, size_t count,
     const struct frame_tree *tree, uint64_t threshold, struct number_set *nodes, struct number_set *types) {
     json_object(json);
     for (size_t i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ bool chrome_heaps_v1_write(struct json *json, const struct chrome_heap *heaps, s
     return true;
 }
 
-void chrome_stack_frames_write(
+void chrome_heaps_write_stack_frames(
     struct json *json, const struct frame_tree *tree, const struct number_set *nodes) {
     char text[NUMBER_SIZE];
 
@@ -201,7 +201,7 @@ void chrome_stack_frames_write(
     json_object_end(json);
 }
 
-void chrome_type_names_write(
+void chrome_heaps_write_type_names(
     struct json *json, const struct frame_tree *tree, const struct number_set *types) {
     char text[NUMBER_SIZE];
 

@@ -30,16 +30,16 @@ struct number_set {
 void number_set_free(struct number_set *set);
 
 /* false: out of memory. */
-bool chrome_heaps_v2_write(
+bool chrome_heaps_write_v2(
     struct json *json, struct chrome_heap *heaps, size_t count, struct frame_tree *tree, uint64_t threshold);
 /* Adds the nodes that it names to `nodes`, with all above them, and the types to `types`. */
-bool chrome_heaps_v1_write(struct json *json, const struct chrome_heap *heaps, size_t count,
+bool chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, size_t count,
     const struct frame_tree *tree, uint64_t threshold, struct number_set *nodes, struct number_set *types);
 
 /* The objects that the metadata events of a process hold. */
-void chrome_stack_frames_write(
+void chrome_heaps_write_stack_frames(
     struct json *json, const struct frame_tree *tree, const struct number_set *nodes);
-void chrome_type_names_write(
+void chrome_heaps_write_type_names(
     struct json *json, const struct frame_tree *tree, const struct number_set *types);
 
 /* Numbers as the viewer reads most of them: a text of hexadecimal digits. */

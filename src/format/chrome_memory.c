@@ -15,7 +15,7 @@
 
 enum { MAPPED_SHARED = 128, MAPPED_READ = 4, MAPPED_WRITE = 2, MAPPED_EXECUTE = 1 };
 
-char *chrome_allocator_name(const char *heap) {
+char *chrome_memory_allocator_name(const char *heap) {
     bool taken = strcmp(heap, TRACING) == 0 || strcmp(heap, RECORDING) == 0;
     char *name = NULL;
     size_t size;

@@ -8,7 +8,7 @@
 
 /* A heap's name as that of an allocator: slashes would make it a part of another, and some names are taken.
  * The caller frees it; NULL without memory. */
-char *chrome_allocator_name(const char *heap);
+char *chrome_memory_allocator_name(const char *heap);
 
 /* Writes the keys `allocators`, `allocators_graph` and `process_mmaps` into the object that is open.
  * `next_guid` counts through the trace. false: out of memory. */

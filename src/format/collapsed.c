@@ -10,12 +10,12 @@
 /* A semicolon would start a new frame and a line break a new stack. */
 static void print_name(FILE *out, const char *name) {
     while (*name) {
-        size_t length = text_utf8_length(name);
+        size_t length = utf8_length(name);
         if (length == 0) {
-            fputs(TEXT_REPLACEMENT, out);
+            fputs(UTF8_REPLACEMENT, out);
         } else if (*name == ';') {
             fputc(':', out);
-        } else if (text_control_length(name)) {
+        } else if (utf8_control_length(name)) {
             fputc(' ', out);
         } else {
             fwrite(name, 1, length, out);
@@ -38,19 +38,19 @@ static bool make_line(const struct source_frames *frames, char **text, size_t *s
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem) {
     const struct model *model = input->model;
     struct source_frames frames = {0};
-    struct intern lines = {0};
+    struct intern_table lines = {0};
     double *values = calloc(model->stack_count + 1, sizeof *values); /* at most one line a stack */
     bool fine = values != NULL;
 
     for (size_t i = 0; i < model->stack_count && fine; i++) {
-        double value = value_of(&model->stacks[i].figures, input->value);
+        double value = format_value_of(&model->stacks[i].figures, input->value);
         char *text = NULL;
         size_t size;
         if (value == 0) continue;
         fine = source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]) &&
                make_line(&frames, &text, &size);
         if (fine) {
-            uint32_t line = intern_add(&lines, text, size);
+            uint32_t line = intern_table_add(&lines, text, size);
             fine = !lines.failed;
             values[line] += value;
         }
@@ -61,7 +61,7 @@ int collapsed_write(const struct format_input *input, FILE *out, struct problem 
         if (values[i] >= 0.5) fprintf(out, "%s %lld\n", lines.entries[i].key, llround(values[i]));
 
     free(values);
-    intern_free(&lines);
+    intern_table_free(&lines);
     source_frames_free(&frames);
-    return fine ? 0 : out_of_memory(problem);
+    return fine ? 0 : format_out_of_memory(problem);
 }

@@ -6,13 +6,13 @@
 
 static const struct format formats[] = {
     {"pprof", "pb.gz", "gzipped profile.proto, for pprof and compatible viewers", pprof_write, FORMAT_BINARY},
-    {"heap", "heap", "pprof's text format, values as estimated", heap_write, FORMAT_TEXT},
-    {"heap_v2", "heap", "pprof's text format, values as sampled: readers rescale them", heap_v2_write,
+    {"heap", "heap", "pprof's text format, values as estimated", heap_text_write, FORMAT_TEXT},
+    {"heap_v2", "heap", "pprof's text format, values as sampled: readers rescale them", heap_text_write_v2,
         FORMAT_TEXT},
     {"speedscope", "speedscope.json", "flame graphs in speedscope", speedscope_write, FORMAT_BULKY},
     {"chrome", "trace.json", "Chrome's trace viewer: heap dumps over time (heaps_v2)", chrome_write,
         FORMAT_TRACE},
-    {"chrome-v1", "v1.trace.json", "the same in the older form (heaps)", chrome_v1_write, FORMAT_TRACE},
+    {"chrome-v1", "v1.trace.json", "the same in the older form (heaps)", chrome_write_v1, FORMAT_TRACE},
     {"collapsed", "collapsed", "one line a stack for flame graph scripts", collapsed_write, FORMAT_TEXT},
     {"json", "json", "everything: totals, processes, modules, threads, timeline, stacks", json_dump_write,
         FORMAT_BULKY},
@@ -21,7 +21,7 @@ static const struct format formats[] = {
         FORMAT_BULKY},
 };
 
-const char *const value_kind_names[] = {
+const char *const format_value_names[] = {
     [VALUE_LIVE] = "live",
     [VALUE_PEAK] = "peak",
     [VALUE_TOTAL] = "total",
@@ -29,7 +29,7 @@ const char *const value_kind_names[] = {
     NULL,
 };
 
-const struct symbol dropped_symbol = {.function = "[dropped]"};
+const struct symbol format_dropped_symbol = {.function = "[dropped]"};
 
 const struct format *format_list(size_t *ret_count) {
     *ret_count = sizeof formats / sizeof formats[0];
@@ -53,12 +53,12 @@ int format_write(
     return 0;
 }
 
-int out_of_memory(struct problem *problem) {
+int format_out_of_memory(struct problem *problem) {
     return problem_set(problem, PROBLEM_FAILURE, "export on a machine with more memory",
         "not enough memory to put the output together");
 }
 
-double value_of(const struct figures *figures, enum value_kind value) {
+double format_value_of(const struct figures *figures, enum value_kind value) {
     switch (value) {
     case VALUE_LIVE:
         return figures->live_bytes.value;

@@ -80,7 +80,7 @@ int format_write(
     const struct format *format, const struct format_input *input, FILE *out, struct problem *problem);
 
 /* What people call them, in the order of enum value_kind; ends with NULL. */
-extern const char *const value_kind_names[];
-double value_of(const struct figures *figures, enum value_kind value);
+extern const char *const format_value_names[];
+double format_value_of(const struct figures *figures, enum value_kind value);
 
 #endif

@@ -10,8 +10,8 @@ struct cell_key {
 };
 
 uint32_t frame_tree_add(struct frame_tree *tree, uint32_t parent, const char *name) {
-    struct frame_node node = {parent, intern_text(&tree->names, name)};
-    return intern_add(&tree->nodes, &node, sizeof node) + 1;
+    struct frame_node node = {parent, intern_table_add_text(&tree->names, name)};
+    return intern_table_add(&tree->nodes, &node, sizeof node) + 1;
 }
 
 uint32_t frame_tree_add_stack(struct frame_tree *tree, const struct source_frames *frames) {
@@ -28,7 +28,7 @@ struct frame_node frame_tree_node(const struct frame_tree *tree, uint32_t node) 
 }
 
 uint32_t frame_tree_type(struct frame_tree *tree, const char *name) {
-    return intern_text(&tree->names, name);
+    return intern_table_add_text(&tree->names, name);
 }
 
 const char *frame_tree_text(const struct frame_tree *tree, uint32_t name) {
@@ -40,13 +40,13 @@ bool frame_tree_failed(const struct frame_tree *tree) {
 }
 
 void frame_tree_free(struct frame_tree *tree) {
-    intern_free(&tree->names);
-    intern_free(&tree->nodes);
+    intern_table_free(&tree->names);
+    intern_table_free(&tree->nodes);
 }
 
 static struct heap_cell *cell_of(struct heap_dump *dump, uint32_t node, uint32_t type) {
     const struct cell_key key = {node, type};
-    uint32_t number = intern_add(&dump->keys, &key, sizeof key);
+    uint32_t number = intern_table_add(&dump->keys, &key, sizeof key);
     if (dump->keys.failed) {
         dump->failed = true;
         return NULL;
@@ -119,7 +119,7 @@ void heap_dump_fold(
 }
 
 void heap_dump_free(struct heap_dump *dump) {
-    intern_free(&dump->keys);
+    intern_table_free(&dump->keys);
     free(dump->cells);
     *dump = (struct heap_dump){0};
 }

@@ -22,8 +22,8 @@
 
 /* Zeroed, it is a tree of the root alone. Nodes are numbered from 1 as they come, parents before children. */
 struct frame_tree {
-    struct intern names; /* of functions and types; a type is the number of its name */
-    struct intern nodes;
+    struct intern_table names; /* of functions and types; a type is the number of its name */
+    struct intern_table nodes;
 };
 
 struct frame_node {
@@ -53,7 +53,7 @@ struct heap_cell {
 
 /* Zeroed, it is an empty dump. */
 struct heap_dump {
-    struct intern keys;
+    struct intern_table keys;
     struct heap_cell *cells; /* the first is the root's with any type: the whole heap */
     size_t count, capacity;
     bool failed; /* out of memory */

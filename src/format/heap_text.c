@@ -11,8 +11,8 @@
  *
  * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
  * Stacks that differ in nothing else are one line. */
-#include "format/intern_table.h"
 #include "format/heap_v2_numbers.h"
+#include "format/intern_table.h"
 #include "format/utf8.h"
 #include "format/writers.h"
 
@@ -31,7 +31,7 @@ static const uint64_t cut_page = 0x800000001000, dropped_page = 0x800000002000, 
 #define PROCESSES_MAX (1u << (64 - PROCESS_SHIFT))
 
 struct line {
-    struct raw_value live, total;
+    struct heap_v2_value live, total;
 };
 
 /* The lines to be: distinct lists of addresses, and what was allocated there. */
@@ -40,7 +40,7 @@ struct amounts {
 };
 
 struct places {
-    struct intern addresses;
+    struct intern_table addresses;
     struct amounts *amounts; /* by number */
 };
 
@@ -72,23 +72,24 @@ static uint64_t *part_modules(const struct model *model) {
     return starts;
 }
 
-static struct raw_value rounded(double objects, double bytes) {
-    struct raw_value raw = {(uint64_t)llround(fmax(objects, 0)), (uint64_t)llround(fmax(bytes, 0))};
+static struct heap_v2_value rounded(double objects, double bytes) {
+    struct heap_v2_value raw = {(uint64_t)llround(fmax(objects, 0)), (uint64_t)llround(fmax(bytes, 0))};
     if (raw.bytes > 0 && raw.objects == 0) raw.objects = 1; /* pprof refuses bytes without objects */
     return raw;
 }
 
-static size_t make_lines(const struct amounts *amounts, uint64_t rate, struct line lines[RESCALE_LINES]) {
+static size_t make_lines(const struct amounts *amounts, uint64_t rate, struct line lines[HEAP_V2_LINES_MAX]) {
     if (rate == 0) { /* not rescaled */
         lines[0].live = rounded(amounts->live_objects, amounts->live_bytes);
         lines[0].total = rounded(amounts->total_objects, amounts->total_bytes);
         return lines[0].live.objects > 0 || lines[0].total.objects > 0;
     }
 
-    struct raw_value live[RESCALE_LINES] = {0}, total[RESCALE_LINES] = {0};
-    size_t live_count = rescale_lines(amounts->live_objects, amounts->live_bytes, (double)rate, live);
-    size_t total_count = rescale_lines(amounts->total_objects, amounts->total_bytes, (double)rate, total);
-    for (size_t i = 0; i < RESCALE_LINES; i++) lines[i] = (struct line){live[i], total[i]};
+    struct heap_v2_value live[HEAP_V2_LINES_MAX] = {0}, total[HEAP_V2_LINES_MAX] = {0};
+    size_t live_count = heap_v2_numbers_lines(amounts->live_objects, amounts->live_bytes, (double)rate, live);
+    size_t total_count =
+        heap_v2_numbers_lines(amounts->total_objects, amounts->total_bytes, (double)rate, total);
+    for (size_t i = 0; i < HEAP_V2_LINES_MAX; i++) lines[i] = (struct line){live[i], total[i]};
     return live_count > total_count ? live_count : total_count;
 }
 
@@ -136,7 +137,7 @@ static bool gather(const struct format_input *input, const uint64_t *starts, str
     bool fine = addresses && places->amounts;
     for (size_t i = 0; i < model->stack_count && fine; i++) {
         size_t count = list_addresses(model, starts, &model->stacks[i], addresses);
-        uint32_t place = intern_add(&places->addresses, addresses, count * sizeof *addresses);
+        uint32_t place = intern_table_add(&places->addresses, addresses, count * sizeof *addresses);
         fine = !places->addresses.failed;
         if (fine) add_amounts(&places->amounts[place], &model->stacks[i].figures, input->value == VALUE_PEAK);
     }
@@ -144,14 +145,14 @@ static bool gather(const struct format_input *input, const uint64_t *starts, str
     return fine;
 }
 
-static void write_addresses(FILE *out, const struct intern_entry *entry) {
+static void write_addresses(FILE *out, const struct intern_table_entry *entry) {
     const uint64_t *addresses = (const uint64_t *)entry->key;
     for (size_t i = 0; i < entry->size / sizeof *addresses; i++) fprintf(out, " 0x%" PRIx64, addresses[i]);
     fputc('\n', out);
 }
 
 static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
-    struct line lines[RESCALE_LINES], sum = {0};
+    struct line lines[HEAP_V2_LINES_MAX], sum = {0};
     for (uint32_t i = 0; i < places->addresses.count; i++) {
         size_t count = make_lines(&places->amounts[i], rate, lines);
         for (size_t k = 0; k < count; k++) {
@@ -180,7 +181,7 @@ static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
 /* As the kernel writes line breaks in its own maps. */
 static void write_path(FILE *out, const char *path) {
     for (size_t length; *path; path += length) {
-        size_t control = text_control_length(path);
+        size_t control = utf8_control_length(path);
         length = control ? control : 1;
         if (!control) fputc(*path, out);
         for (size_t i = 0; i < control; i++) fprintf(out, "\\%03o", (unsigned char)path[i]);
@@ -220,15 +221,15 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
     }
     free(starts);
     free(places.amounts);
-    intern_free(&places.addresses);
-    return fine ? 0 : out_of_memory(problem);
+    intern_table_free(&places.addresses);
+    return fine ? 0 : format_out_of_memory(problem);
 }
 
-int heap_write(const struct format_input *input, FILE *out, struct problem *problem) {
+int heap_text_write(const struct format_input *input, FILE *out, struct problem *problem) {
     return write_heap(input, 0, out, problem);
 }
 
-int heap_v2_write(const struct format_input *input, FILE *out, struct problem *problem) {
+int heap_text_write_v2(const struct format_input *input, FILE *out, struct problem *problem) {
     /* No heap's estimates are smaller than its own rate, so the smallest can be written for all. */
     uint64_t rate = input->model->rate;
     for (size_t i = 0; i < input->model->heap_count; i++)

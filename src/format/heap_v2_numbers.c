@@ -10,7 +10,7 @@ static const double objects_tolerance = 0.01;
  * tiny objects. */
 static const double second_share = 1.1;
 
-void rescale_read(struct raw_value raw, double rate, double *ret_objects, double *ret_bytes) {
+void heap_v2_numbers_read(struct heap_v2_value raw, double rate, double *ret_objects, double *ret_bytes) {
     double scale = 0;
     if (raw.objects > 0 && raw.bytes > 0)
         scale = rate <= 1 ? 1 : -1 / expm1(-((double)raw.bytes / (double)raw.objects) / rate);
@@ -35,12 +35,12 @@ static double solve(double y) {
 }
 
 /* `objects` samples that read as `bytes`. */
-static struct raw_value with_bytes(double objects, double bytes, double rate) {
+static struct heap_v2_value with_bytes(double objects, double bytes, double rate) {
     double raw_bytes = round(solve(bytes / (objects * rate)) * objects * rate);
-    return (struct raw_value){whole_number(objects), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
+    return (struct heap_v2_value){whole_number(objects), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
 }
 
-static struct raw_value one_line(double objects, double bytes, double rate) {
+static struct heap_v2_value one_line(double objects, double bytes, double rate) {
     double samples = round(objects * -expm1(-bytes / objects / rate));
     if (samples * rate >= bytes) samples = ceil(bytes / rate) - 1; /* each sample reads as more than `rate` */
     return with_bytes(samples < 1 ? 1 : samples, bytes, rate);
@@ -48,29 +48,30 @@ static struct raw_value one_line(double objects, double bytes, double rate) {
 
 /* `samples` small objects on the first line, one that brings the rest of the bytes on the second. Returns the
  * relative error of the objects, or INFINITY if the first line alone has too many bytes. */
-static double split_at(
-    double samples, double objects, double bytes, double rate, struct raw_value lines[RESCALE_LINES]) {
+static double split_at(double samples, double objects, double bytes, double rate,
+    struct heap_v2_value lines[HEAP_V2_LINES_MAX]) {
     double second_objects = 1, second_bytes, first_objects = 0, first_bytes;
 
     for (int i = 0; i < 4; i++) { /* the second line's objects follow from its bytes */
         double share = samples / (objects - second_objects);
         if (!(share > 0 && share < 1)) return INFINITY;
         double raw_bytes = round(samples * -rate * log1p(-share));
-        lines[0] = (struct raw_value){whole_number(samples), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
-        rescale_read(lines[0], rate, &first_objects, &first_bytes);
+        lines[0] = (struct heap_v2_value){whole_number(samples), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
+        heap_v2_numbers_read(lines[0], rate, &first_objects, &first_bytes);
         if (bytes - first_bytes < second_share * rate) return INFINITY;
         lines[1] = with_bytes(1, bytes - first_bytes, rate);
-        rescale_read(lines[1], rate, &second_objects, &second_bytes);
+        heap_v2_numbers_read(lines[1], rate, &second_objects, &second_bytes);
     }
     return fabs(first_objects + second_objects - objects) / objects;
 }
 
 /* The best of a few splits: the more samples on the first line, the finer its sizes can be told. */
-static double two_lines(double objects, double bytes, double rate, struct raw_value lines[RESCALE_LINES]) {
+static double two_lines(
+    double objects, double bytes, double rate, struct heap_v2_value lines[HEAP_V2_LINES_MAX]) {
     double best = INFINITY;
     double samples = floor(bytes / rate - second_share);
     while (samples >= 1 && best > objects_tolerance) {
-        struct raw_value split[RESCALE_LINES];
+        struct heap_v2_value split[HEAP_V2_LINES_MAX];
         double error = split_at(samples, objects, bytes, rate, split);
         if (error < best) {
             best = error;
@@ -82,17 +83,18 @@ static double two_lines(double objects, double bytes, double rate, struct raw_va
     return best;
 }
 
-size_t rescale_lines(double objects, double bytes, double rate, struct raw_value lines[RESCALE_LINES]) {
+size_t heap_v2_numbers_lines(
+    double objects, double bytes, double rate, struct heap_v2_value lines[HEAP_V2_LINES_MAX]) {
     if (!(bytes >= 0.5)) return 0;
     if (objects < 1) objects = 1;
     if (rate <= 1) {
-        lines[0] = (struct raw_value){(uint64_t)llround(objects), (uint64_t)llround(bytes)};
+        lines[0] = (struct heap_v2_value){(uint64_t)llround(objects), (uint64_t)llround(bytes)};
         return 1;
     }
 
-    struct raw_value one = one_line(objects, bytes, rate), two[RESCALE_LINES];
+    struct heap_v2_value one = one_line(objects, bytes, rate), two[HEAP_V2_LINES_MAX];
     double one_objects, one_bytes;
-    rescale_read(one, rate, &one_objects, &one_bytes);
+    heap_v2_numbers_read(one, rate, &one_objects, &one_bytes);
     double error = fabs(one_objects - objects) / objects;
     if (error > objects_tolerance && two_lines(objects, bytes, rate, two) < error) {
         lines[0] = two[0];

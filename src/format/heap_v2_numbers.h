@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct raw_value {
+struct heap_v2_value {
     uint64_t objects, bytes;
 };
 
 /* The reader's formula. */
-void rescale_read(struct raw_value raw, double rate, double *ret_objects, double *ret_bytes);
+void heap_v2_numbers_read(struct heap_v2_value raw, double rate, double *ret_objects, double *ret_bytes);
 
-#define RESCALE_LINES 2
+#define HEAP_V2_LINES_MAX 2
 
 /* Fills `lines` with what to write for an estimate and returns how many lines it takes: 0 for an estimate of
  * no bytes, 1 where a single line gives bytes and objects, 2 where the sizes are so mixed that one line
@@ -26,6 +26,7 @@ void rescale_read(struct raw_value raw, double rate, double *ret_objects, double
  *
  * An estimate that comes from samples has bytes >= rate; a smaller one cannot be written and comes out as
  * rate. */
-size_t rescale_lines(double objects, double bytes, double rate, struct raw_value lines[RESCALE_LINES]);
+size_t heap_v2_numbers_lines(
+    double objects, double bytes, double rate, struct heap_v2_value lines[HEAP_V2_LINES_MAX]);
 
 #endif

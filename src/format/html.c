@@ -41,12 +41,12 @@ int html_write(const struct format_input *input, FILE *out, struct problem *prob
     char *json = NULL, *packed = NULL;
     size_t json_size = 0, packed_size = 0;
     FILE *memory = open_memstream(&json, &json_size);
-    if (!memory) return out_of_memory(problem);
+    if (!memory) return format_out_of_memory(problem);
     const struct page_options *options = input->page ? input->page : &defaults;
     int r = options->comparison ? page_diff_write(options, memory, problem)
                                 : page_data_write(input, options, memory, problem);
-    if (fclose(memory) != 0 && r == 0) r = out_of_memory(problem);
-    if (r == 0 && !pack(json, json_size, &packed, &packed_size)) r = out_of_memory(problem);
+    if (fclose(memory) != 0 && r == 0) r = format_out_of_memory(problem);
+    if (r == 0 && !pack(json, json_size, &packed, &packed_size)) r = format_out_of_memory(problem);
     if (r == 0) {
         fwrite(page_before_data, 1, page_before_data_size, out);
         write_base64(out, (const unsigned char *)packed, packed_size);

@@ -11,19 +11,19 @@ static uint64_t hash_bytes(const unsigned char *bytes, size_t size) {
     return hash;
 }
 
-static void place(struct intern *intern, uint32_t number) {
+static void place(struct intern_table *intern, uint32_t number) {
     uint32_t slot = intern->entries[number].hash & (intern->slot_count - 1);
     while (intern->slots[slot]) slot = (slot + 1) & (intern->slot_count - 1);
     intern->slots[slot] = number + 1;
 }
 
 /* Room for one entry more, with the slots at most half full. */
-static bool make_room(struct intern *intern) {
+static bool make_room(struct intern_table *intern) {
     if (intern->count < intern->capacity) return true;
     if (intern->capacity > UINT32_MAX / 4) return false;
 
     uint32_t capacity = intern->capacity ? intern->capacity * 2 : 64;
-    struct intern_entry *entries = reallocarray(intern->entries, capacity, sizeof *entries);
+    struct intern_table_entry *entries = reallocarray(intern->entries, capacity, sizeof *entries);
     if (!entries) return false;
     intern->entries = entries;
 
@@ -37,13 +37,13 @@ static bool make_room(struct intern *intern) {
     return true;
 }
 
-uint32_t intern_add(struct intern *intern, const void *key, size_t size) {
+uint32_t intern_table_add(struct intern_table *intern, const void *key, size_t size) {
     uint64_t hash = hash_bytes(key, size);
 
     if (intern->slot_count) {
         uint32_t slot = hash & (intern->slot_count - 1);
         for (; intern->slots[slot]; slot = (slot + 1) & (intern->slot_count - 1)) {
-            const struct intern_entry *entry = &intern->entries[intern->slots[slot] - 1];
+            const struct intern_table_entry *entry = &intern->entries[intern->slots[slot] - 1];
             if (entry->hash == hash && entry->size == size && memcmp(entry->key, key, size) == 0)
                 return intern->slots[slot] - 1;
         }
@@ -57,18 +57,18 @@ uint32_t intern_add(struct intern *intern, const void *key, size_t size) {
     }
     memcpy(copy, key, size);
     copy[size] = '\0';
-    intern->entries[intern->count] = (struct intern_entry){.hash = hash, .size = size, .key = copy};
+    intern->entries[intern->count] = (struct intern_table_entry){.hash = hash, .size = size, .key = copy};
     place(intern, intern->count);
     return intern->count++;
 }
 
-uint32_t intern_text(struct intern *intern, const char *text) {
-    return intern_add(intern, text, strlen(text));
+uint32_t intern_table_add_text(struct intern_table *intern, const char *text) {
+    return intern_table_add(intern, text, strlen(text));
 }
 
-void intern_free(struct intern *intern) {
+void intern_table_free(struct intern_table *intern) {
     for (uint32_t i = 0; i < intern->count; i++) free(intern->entries[i].key);
     free(intern->entries);
     free(intern->slots);
-    *intern = (struct intern){0};
+    *intern = (struct intern_table){0};
 }

@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct intern_entry {
+struct intern_table_entry {
     uint64_t hash;
     size_t size;
     char *key; /* followed by a NUL that is not part of it */
 };
 
-struct intern {
-    struct intern_entry *entries; /* by number */
+struct intern_table {
+    struct intern_table_entry *entries; /* by number */
     uint32_t count, capacity;
     uint32_t *slots; /* number + 1 at the hash's place, open addressing, 0 = empty */
     uint32_t slot_count;
@@ -24,8 +24,8 @@ struct intern {
 };
 
 /* A zeroed struct is an empty one. */
-uint32_t intern_add(struct intern *intern, const void *key, size_t size);
-uint32_t intern_text(struct intern *intern, const char *text);
-void intern_free(struct intern *intern);
+uint32_t intern_table_add(struct intern_table *intern, const void *key, size_t size);
+uint32_t intern_table_add_text(struct intern_table *intern, const char *text);
+void intern_table_free(struct intern_table *intern);
 
 #endif

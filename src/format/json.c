@@ -43,9 +43,9 @@ static void close_bracket(struct json *json, char bracket) {
 static void write_quoted(FILE *out, const char *text) {
     fputc('"', out);
     while (*text) {
-        size_t length = text_utf8_length(text);
+        size_t length = utf8_length(text);
         if (length == 0) {
-            fputs(TEXT_REPLACEMENT, out);
+            fputs(UTF8_REPLACEMENT, out);
             text++;
             continue;
         }
@@ -56,7 +56,7 @@ static void write_quoted(FILE *out, const char *text) {
             fputs("\\n", out);
         } else if (*text == '\t') {
             fputs("\\t", out);
-        } else if (text_control_length(text)) {
+        } else if (utf8_control_length(text)) {
             fprintf(
                 out, "\\u%04x", (unsigned char)text[length - 1]); /* in two bytes, too, the last one is it */
         } else {

@@ -115,7 +115,7 @@ struct frame_range {
 };
 
 struct frame_table {
-    struct intern locations;
+    struct intern_table locations;
     struct frame_range *ranges; /* by location */
     uint32_t capacity;
     uint32_t frame_count;
@@ -123,7 +123,7 @@ struct frame_table {
 
 static uint32_t location_number(struct frame_table *table, uint32_t process, uint64_t word) {
     const uint64_t key[] = {word, process};
-    return intern_add(&table->locations, key, sizeof key);
+    return intern_table_add(&table->locations, key, sizeof key);
 }
 
 static struct frame_range *new_range(struct frame_table *table, uint32_t location) {
@@ -141,7 +141,7 @@ static struct frame_range *new_range(struct frame_table *table, uint32_t locatio
 static bool write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
     const struct model *model = input->model;
 
-    write_frame(json, &dropped_symbol, NULL, FRAME_CUT, 0);
+    write_frame(json, &format_dropped_symbol, NULL, FRAME_CUT, 0);
     table->frame_count = 1;
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
@@ -167,7 +167,7 @@ static bool write_frames(struct json *json, const struct format_input *input, st
 
 static void write_stack(struct json *json, const struct model *model, const struct model_stack *stack,
     struct frame_table *table) {
-    struct stack_labels labels = model_labels(model, stack);
+    struct stack_labels labels = stack_labels_of(model, stack);
     json_object(json);
     json_key_integer(json, "process", stack->process);
     write_flag(json, "complete", stack->flags & STACK_COMPLETE);
@@ -238,7 +238,7 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     if (model->samples) WRITE_LIST(&json, "samples", model->samples, model->sample_count, write_sample);
     json_object_end(&json);
 
-    intern_free(&table.locations);
+    intern_table_free(&table.locations);
     free(table.ranges);
-    return fine ? 0 : out_of_memory(problem);
+    return fine ? 0 : format_out_of_memory(problem);
 }

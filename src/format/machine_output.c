@@ -166,12 +166,12 @@ static void write_csv_text(FILE *out, const char *text) {
 
     if (quoted) fputc('"', out);
     while (text && *text) {
-        size_t length = text_utf8_length(text);
+        size_t length = utf8_length(text);
         if (*text == '"') fputc('"', out);
-        if (length && (*text == '\n' || !text_control_length(text))) {
+        if (length && (*text == '\n' || !utf8_control_length(text))) {
             fwrite(text, 1, length, out);
         } else {
-            fputs(TEXT_REPLACEMENT, out);
+            fputs(UTF8_REPLACEMENT, out);
         }
         text += length ? length : 1;
     }

@@ -33,8 +33,8 @@ static void write_estimate(struct page *page, struct estimate bytes, struct esti
     json_number(&page->tree.json, bytes.value * page->byte_scale);
     json_number(&page->tree.json, objects.value * page->object_scale);
     if (page->model->exact) return;
-    page_write_variance(&page->tree.json, bytes.variance);
-    page_write_variance(&page->tree.json, objects.variance);
+    page_tree_write_variance(&page->tree.json, bytes.variance);
+    page_tree_write_variance(&page->tree.json, objects.variance);
 }
 
 static void write_columns(struct page *page) {
@@ -189,17 +189,18 @@ static void write_sites(struct page *page, uint32_t count) {
 
 /* What the stacks of a site have in common. */
 static uint32_t number_of_site(
-    const struct page *page, struct intern *keys, struct intern *texts, size_t stack) {
-    struct stack_labels labels = model_labels(page->model, &page->model->stacks[stack]);
-    const uint32_t key[] = {page->tree.flame.parts[0].stack_site[stack], intern_text(texts, labels.heap),
-        labels.type ? intern_text(texts, labels.type) : FLAME_NONE};
-    return intern_add(keys, key, sizeof key);
+    const struct page *page, struct intern_table *keys, struct intern_table *texts, size_t stack) {
+    struct stack_labels labels = stack_labels_of(page->model, &page->model->stacks[stack]);
+    const uint32_t key[] = {page->tree.flame.parts[0].stack_site[stack],
+        intern_table_add_text(texts, labels.heap),
+        labels.type ? intern_table_add_text(texts, labels.type) : FLAME_NONE};
+    return intern_table_add(keys, key, sizeof key);
 }
 
 /* Which site each stack belongs to, of the first `count`. NULL: out of memory. */
 static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
     const struct model *model = page->model;
-    struct intern keys = {0}, texts = {0};
+    struct intern_table keys = {0}, texts = {0};
     uint32_t *sites = malloc((model->stack_count + 1) * sizeof *sites);
     for (uint32_t i = 0; i < count; i++) number_of_site(page, &keys, &texts, stack_of_site(page, i));
     for (size_t i = 0; sites && i < model->stack_count; i++) {
@@ -211,8 +212,8 @@ static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
         free(sites);
         sites = NULL;
     }
-    intern_free(&keys);
-    intern_free(&texts);
+    intern_table_free(&keys);
+    intern_table_free(&texts);
     return sites;
 }
 
@@ -238,11 +239,11 @@ static void write_notes(struct page *page) {
     json_key(&page->tree.json, "notes");
     json_array(&page->tree.json);
     if (page->tree.options->full)
-        page_write_lines(&page->tree.json, page->model->warning);
+        page_tree_write_lines(&page->tree.json, page->model->warning);
     else if (page->model->damaged)
         json_string(&page->tree.json,
             "the recording is damaged: figures may be missing, 'malloscope info' says which");
-    page_write_lines(&page->tree.json, page->tree.options->notes);
+    page_tree_write_lines(&page->tree.json, page->tree.options->notes);
     json_array_end(&page->tree.json);
 }
 
@@ -289,7 +290,7 @@ static void write_head(struct page *page, const struct format_input *input) {
     json_key(json, "processes");
     json_array(json);
     for (size_t i = 0; i < model->process_count; i++)
-        page_write_process(json, page->tree.options, &model->processes[i]);
+        page_tree_write_process(json, page->tree.options, &model->processes[i]);
     json_array_end(json);
     json_key(json, "totals");
     machine_output_write_totals(json, model);
@@ -340,7 +341,7 @@ int page_data_write(const struct format_input *input, const struct page_options 
         .sort = sort_of(input, options), .filter = options->filter, .raw_sites = options->raw_sites};
     int r = view_rows_query(model, input->resolver, &query, &page.sites, problem);
     if (r == 0) r = flame_make(model, input->resolver, &query, options->nodes_max, &page.tree.flame, problem);
-    if (r == 0 && !write_all(&page, input, out)) r = out_of_memory(problem);
+    if (r == 0 && !write_all(&page, input, out)) r = format_out_of_memory(problem);
     view_rows_free(&page.sites);
     page_tree_free(&page.tree);
     return r;

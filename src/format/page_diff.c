@@ -186,7 +186,7 @@ static void write_estimate(
     struct estimate estimate = diff_figure(figures, value, &side->diff);
     double scale = diff_counts_objects(value) ? page->object_scale : page->byte_scale;
     json_number(&page->tree.json, estimate.value * scale);
-    if (!page->exact) page_write_variance(&page->tree.json, estimate.variance);
+    if (!page->exact) page_tree_write_variance(&page->tree.json, estimate.variance);
 }
 
 static void write_rows(struct page *page) {
@@ -213,7 +213,7 @@ static void write_side(struct page *page, const char *key, const struct page_sid
     struct json *json = &page->tree.json;
     json_key(json, key);
     json_object(json);
-    json_key_string(json, "source", page_path(page->tree.options, side->source, 1));
+    json_key_string(json, "source", page_tree_path(page->tree.options, side->source, 1));
     json_key(json, "exact");
     json_boolean(json, side->model->exact);
     json_key(json, "at_peak");
@@ -224,7 +224,7 @@ static void write_side(struct page *page, const char *key, const struct page_sid
     json_key(json, "processes");
     json_array(json);
     for (size_t i = 0; i < side->model->process_count; i++)
-        page_write_process(json, page->tree.options, &side->model->processes[i]);
+        page_tree_write_process(json, page->tree.options, &side->model->processes[i]);
     json_array_end(json);
     json_object_end(json);
 }
@@ -260,7 +260,7 @@ static void write_head(struct page *page) {
     json_key_string(json, "filter", options->filter);
     json_key(json, "notes");
     json_array(json);
-    page_write_lines(json, options->notes);
+    page_tree_write_lines(json, options->notes);
     json_array_end(json);
     json_key_number(json, "byte_scale", page->byte_scale);
     json_key_number(json, "object_scale", page->object_scale);
@@ -294,7 +294,7 @@ int page_diff_write(const struct page_options *options, FILE *out, struct proble
         [BASE] = {comparison->base.model, comparison->base.resolver},
     };
     int r = flame_compare(sides, &query, options->nodes_max, &page.tree.flame, problem);
-    if (r == 0 && !write_all(&page, out)) r = out_of_memory(problem);
+    if (r == 0 && !write_all(&page, out)) r = format_out_of_memory(problem);
     for (int value = 0; value < DIFF_VALUES; value++) diff_free(&page.diffs[value]);
     free(page.lines);
     free(page.line_number);

@@ -9,7 +9,7 @@
 
 /* Names */
 
-const char *page_path(const struct page_options *options, const char *path, int parts) {
+const char *page_tree_path(const struct page_options *options, const char *path, int parts) {
     if (options->full) return path;
     const char *start = path + strlen(path);
     for (; start > path; start--)
@@ -18,19 +18,19 @@ const char *page_path(const struct page_options *options, const char *path, int 
 }
 
 uint32_t page_tree_text(struct page_tree *tree, const char *text) {
-    return intern_text(&tree->strings, text);
+    return intern_table_add_text(&tree->strings, text);
 }
 
 uint32_t page_tree_short_name(struct page_tree *tree, const char *function) {
-    char *name = text_to_utf8(function);
+    char *name = utf8_clean_copy(function);
     if (name) short_name(name, "…");
-    uint32_t number = intern_text(&tree->strings, name ? name : function);
+    uint32_t number = intern_table_add_text(&tree->strings, name ? name : function);
     free(name);
     return number;
 }
 
-static int64_t number_of_path(struct intern *paths, const char *path) {
-    return path ? (int64_t)intern_text(paths, path) : -1;
+static int64_t number_of_path(struct intern_table *paths, const char *path) {
+    return path ? (int64_t)intern_table_add_text(paths, path) : -1;
 }
 
 int64_t page_tree_file(struct page_tree *tree, const char *path) {
@@ -41,11 +41,12 @@ int64_t page_tree_module(struct page_tree *tree, const char *path) {
     return number_of_path(&tree->modules, path);
 }
 
-static void write_paths(struct page_tree *tree, const char *key, const struct intern *paths, int parts) {
+static void write_paths(
+    struct page_tree *tree, const char *key, const struct intern_table *paths, int parts) {
     json_key(&tree->json, key);
     json_array(&tree->json);
     for (uint32_t i = 0; i < paths->count; i++)
-        json_string(&tree->json, page_path(tree->options, paths->entries[i].key, parts));
+        json_string(&tree->json, page_tree_path(tree->options, paths->entries[i].key, parts));
     json_array_end(&tree->json);
 }
 
@@ -56,7 +57,7 @@ static void write_strings(struct page_tree *tree) {
     json_array_end(&tree->json);
 }
 
-void page_write_lines(struct json *json, const char *text) {
+void page_tree_write_lines(struct json *json, const char *text) {
     while (text && *text) {
         size_t length = strcspn(text, "\n");
         char *line = strndup(text, length);
@@ -66,7 +67,7 @@ void page_write_lines(struct json *json, const char *text) {
     }
 }
 
-void page_write_variance(struct json *json, double variance) {
+void page_tree_write_variance(struct json *json, double variance) {
     char text[JSON_NUMBER_SIZE];
     snprintf(text, sizeof text, "%.6g", variance);
     json_number(json, strtod(text, NULL));
@@ -77,7 +78,7 @@ static void write_flag(struct json *json, const char *key, bool value) {
     json_boolean(json, value);
 }
 
-void page_write_process(
+void page_tree_write_process(
     struct json *json, const struct page_options *options, const struct model_process *process) {
     json_object(json);
     json_key_string(json, "name", text_base_name(process->executable));
@@ -166,7 +167,7 @@ static bool write_sources(struct page_tree *tree, const struct model *model) {
         const struct listed_frame *frame = &tree->flame.frames[i];
         if (tree->frame_number[i] == FLAME_NONE || !frame->file || frame->line <= 0) continue;
         places[request.place_count++] =
-            (struct source_place){intern_text(&tree->files, frame->file), frame->line};
+            (struct source_place){intern_table_add_text(&tree->files, frame->file), frame->line};
     }
     if (fine) {
         json_key(&tree->json, "sources");
@@ -185,8 +186,8 @@ bool page_tree_write_sources(struct page_tree *tree, const struct model *model) 
 
 void page_tree_free(struct page_tree *tree) {
     flame_free(&tree->flame);
-    intern_free(&tree->strings);
-    intern_free(&tree->files);
-    intern_free(&tree->modules);
+    intern_table_free(&tree->strings);
+    intern_table_free(&tree->files);
+    intern_table_free(&tree->modules);
     free(tree->frame_number);
 }

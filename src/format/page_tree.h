@@ -11,8 +11,8 @@
 struct page_tree {
     const struct page_options *options;
     struct flame flame;
-    struct intern strings;
-    struct intern files, modules; /* by whole path: a page shows only its end, which others may share */
+    struct intern_table strings;
+    struct intern_table files, modules; /* by whole path: a page shows only its end, which others may share */
     uint32_t *frame_number; /* of each frame of the flame among those written, FLAME_NONE = not needed */
     struct json json;
 };
@@ -34,14 +34,14 @@ bool page_tree_write_sources(struct page_tree *tree, const struct model *model);
 void page_tree_free(struct page_tree *tree);
 
 /* One object: the program, and when and how long it ran. */
-void page_write_process(
+void page_tree_write_process(
     struct json *json, const struct page_options *options, const struct model_process *process);
 
 /* A path tells where somebody keeps things: the last `parts` of it will do, unless all was asked for. */
-const char *page_path(const struct page_options *options, const char *path, int parts);
+const char *page_tree_path(const struct page_options *options, const char *path, int parts);
 /* A string for each line that is not empty. NULL is none. */
-void page_write_lines(struct json *json, const char *text);
+void page_tree_write_lines(struct json *json, const char *text);
 /* Six digits are more than an estimate of a variance is worth. */
-void page_write_variance(struct json *json, double variance);
+void page_tree_write_variance(struct json *json, double variance);
 
 #endif

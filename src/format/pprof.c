@@ -20,10 +20,10 @@
 #include <string.h>
 
 /* Messages are numbered by these tables; message i of a kind has the id i + 1. */
-struct builder {
+struct pprof_builder {
     const struct format_input *input;
     Pprof__Profile *profile;
-    struct intern strings, functions, locations;
+    struct intern_table strings, functions, locations;
     uint64_t *mapping_ids; /* by module */
     bool *mapping_used;    /* by mapping id: some location lies in it */
     bool failed;           /* out of memory */
@@ -41,19 +41,19 @@ struct location_key {
 /* What stands for samples without a stack: no frame word has all bits set. */
 static const uint64_t dropped_word = UINT64_MAX;
 
-static int64_t string(struct builder *builder, const char *text) {
-    char *clean = text_to_utf8(text ? text : "");
+static int64_t string(struct pprof_builder *builder, const char *text) {
+    char *clean = utf8_clean_copy(text ? text : "");
     if (!clean) {
         builder->failed = true;
         return 0;
     }
-    int64_t number = intern_text(&builder->strings, clean);
+    int64_t number = intern_table_add_text(&builder->strings, clean);
     free(clean);
     return number;
 }
 
 /* Appends to a repeated field. The array doubles whenever its length is a power of two. */
-static bool append(struct builder *builder, void ***list, size_t *count, void *message) {
+static bool append(struct pprof_builder *builder, void ***list, size_t *count, void *message) {
     if ((*count & (*count - 1)) == 0) {
         void **longer = reallocarray(*list, *count ? *count * 2 : 1, sizeof *longer);
         if (!longer) {
@@ -80,7 +80,7 @@ static bool append(struct builder *builder, void ***list, size_t *count, void *m
         if (!append(builder, (void ***)&(owner)->field, &(owner)->n_##field, variable)) (variable) = NULL;   \
     } while (0)
 
-static void add_sample_type(struct builder *builder, const char *type, const char *unit) {
+static void add_sample_type(struct pprof_builder *builder, const char *type, const char *unit) {
     Pprof__ValueType *value_type;
     APPEND(builder, builder->profile, sample_type, Pprof__ValueType, PPROF__VALUE_TYPE__INIT, value_type);
     if (!value_type) return;
@@ -88,7 +88,7 @@ static void add_sample_type(struct builder *builder, const char *type, const cha
     value_type->unit = string(builder, unit);
 }
 
-static Pprof__Mapping *add_mapping(struct builder *builder, const char *path) {
+static Pprof__Mapping *add_mapping(struct pprof_builder *builder, const char *path) {
     Pprof__Mapping *mapping;
     APPEND(builder, builder->profile, mapping, Pprof__Mapping, PPROF__MAPPING__INIT, mapping);
     if (!mapping) return NULL;
@@ -97,7 +97,7 @@ static Pprof__Mapping *add_mapping(struct builder *builder, const char *path) {
     return mapping;
 }
 
-static void add_module(struct builder *builder, size_t index) {
+static void add_module(struct pprof_builder *builder, size_t index) {
     const struct model_module *module = &builder->input->model->modules[index];
     char build_id[2 * sizeof module->build_id + 1] = "";
 
@@ -112,7 +112,7 @@ static void add_module(struct builder *builder, size_t index) {
 }
 
 /* The main program goes first: pprof takes the first mapping for it. */
-static void add_mappings(struct builder *builder) {
+static void add_mappings(struct pprof_builder *builder) {
     const struct model *model = builder->input->model;
     const char *executable = model->process_count ? model->processes[0].executable : NULL;
     size_t main_module = model->module_count;
@@ -130,7 +130,7 @@ static void add_mappings(struct builder *builder) {
         if (i != main_module) add_module(builder, i);
 }
 
-static uint64_t function_id(struct builder *builder, const struct symbol *symbol) {
+static uint64_t function_id(struct pprof_builder *builder, const struct symbol *symbol) {
     struct function_key key = {
         .name = string(builder, symbol->function),
         /* pprof takes a name that equals the linker's for one that is still mangled, and Python's <module>
@@ -142,7 +142,7 @@ static uint64_t function_id(struct builder *builder, const struct symbol *symbol
         .line = symbol->function_line,
     };
     size_t before = builder->functions.count;
-    uint64_t id = (uint64_t)intern_add(&builder->functions, &key, sizeof key) + 1;
+    uint64_t id = (uint64_t)intern_table_add(&builder->functions, &key, sizeof key) + 1;
     if (builder->functions.count == before) return id;
 
     Pprof__Function *function;
@@ -156,7 +156,7 @@ static uint64_t function_id(struct builder *builder, const struct symbol *symbol
     return id;
 }
 
-static void add_line(struct builder *builder, Pprof__Location *location, const struct symbol *symbol) {
+static void add_line(struct pprof_builder *builder, Pprof__Location *location, const struct symbol *symbol) {
     uint64_t function = function_id(builder, symbol);
     Pprof__Line *line;
     APPEND(builder, location, line, Pprof__Line, PPROF__LINE__INIT, line);
@@ -171,7 +171,7 @@ static bool is_named(const struct symbol *symbol) {
 }
 
 static void note_what_is_known(
-    struct builder *builder, Pprof__Mapping *mapping, const struct symbol_list *symbols) {
+    struct pprof_builder *builder, Pprof__Mapping *mapping, const struct symbol_list *symbols) {
     if (!builder->mapping_used[mapping->id]) { /* true until a location says otherwise */
         builder->mapping_used[mapping->id] = true;
         mapping->has_functions = mapping->has_filenames = mapping->has_line_numbers = true;
@@ -185,14 +185,14 @@ static void note_what_is_known(
     mapping->has_inline_frames = mapping->has_line_numbers;
 }
 
-static uint64_t location_id(struct builder *builder, const struct model_stack *stack, uint32_t index) {
+static uint64_t location_id(struct pprof_builder *builder, const struct model_stack *stack, uint32_t index) {
     bool dropped = stack->frame_count == 0;
     uint64_t word = dropped ? dropped_word : stack->frames[index];
     uint64_t address = dropped ? 0 : model_find_place(builder->input->model, stack->process, word).address;
     bool is_common = dropped || word >> FRAME_KIND_SHIFT == FRAME_CUT;
     struct location_key key = {word, is_common ? UINT64_MAX : stack->process};
     size_t before = builder->locations.count;
-    uint64_t id = (uint64_t)intern_add(&builder->locations, &key, sizeof key) + 1;
+    uint64_t id = (uint64_t)intern_table_add(&builder->locations, &key, sizeof key) + 1;
     if (builder->locations.count == before) return id;
 
     Pprof__Location *location;
@@ -201,7 +201,7 @@ static uint64_t location_id(struct builder *builder, const struct model_stack *s
     location->id = id;
     location->address = address ? address - 1 : 0;
     if (dropped) {
-        add_line(builder, location, &dropped_symbol);
+        add_line(builder, location, &format_dropped_symbol);
         return id;
     }
 
@@ -214,7 +214,8 @@ static uint64_t location_id(struct builder *builder, const struct model_stack *s
     return id;
 }
 
-static void add_label(struct builder *builder, Pprof__Sample *sample, const char *key, const char *value) {
+static void add_label(
+    struct pprof_builder *builder, Pprof__Sample *sample, const char *key, const char *value) {
     Pprof__Label *label;
     APPEND(builder, sample, label, Pprof__Label, PPROF__LABEL__INIT, label);
     if (!label) return;
@@ -223,7 +224,7 @@ static void add_label(struct builder *builder, Pprof__Sample *sample, const char
 }
 
 static void add_process_label(
-    struct builder *builder, Pprof__Sample *sample, const struct model_process *process) {
+    struct pprof_builder *builder, Pprof__Sample *sample, const struct model_process *process) {
     char *name;
     if (asprintf(&name, "%s (%d)", process->executable ? text_base_name(process->executable) : "process",
             process->pid) < 0) {
@@ -235,9 +236,10 @@ static void add_process_label(
 }
 
 /* Samples of one stack with different labels stay apart: pprof merges equal ones alone. */
-static void add_labels(struct builder *builder, Pprof__Sample *sample, const struct model_stack *stack) {
+static void add_labels(
+    struct pprof_builder *builder, Pprof__Sample *sample, const struct model_stack *stack) {
     const struct model *model = builder->input->model;
-    struct stack_labels labels = model_labels(model, stack);
+    struct stack_labels labels = stack_labels_of(model, stack);
     if (model->process_count > 1) add_process_label(builder, sample, &model->processes[stack->process]);
     if (model_has_heaps(model)) add_label(builder, sample, "heap", labels.heap);
     if (labels.type) add_label(builder, sample, "type", labels.type);
@@ -260,7 +262,7 @@ static void put_first(uint64_t *list, size_t index) {
     list[0] = first;
 }
 
-static void add_sample(struct builder *builder, const struct model_stack *stack) {
+static void add_sample(struct pprof_builder *builder, const struct model_stack *stack) {
     const struct figures *figures = &stack->figures;
     bool at_peak = builder->input->value == VALUE_PEAK;
     const int64_t values[] = {
@@ -289,7 +291,7 @@ static void add_sample(struct builder *builder, const struct model_stack *stack)
     add_labels(builder, sample, stack);
 }
 
-static void add_comment(struct builder *builder, const char *text) {
+static void add_comment(struct pprof_builder *builder, const char *text) {
     Pprof__Profile *profile = builder->profile;
     int64_t *longer = reallocarray(profile->comment, profile->n_comment + 1, sizeof *longer);
     if (!longer) {
@@ -300,7 +302,7 @@ static void add_comment(struct builder *builder, const char *text) {
     profile->comment[profile->n_comment++] = string(builder, text);
 }
 
-static void describe(struct builder *builder) {
+static void describe(struct pprof_builder *builder) {
     static const char *const defaults[] = {
         [VALUE_LIVE] = "inuse_space",
         [VALUE_PEAK] = "inuse_space",
@@ -339,7 +341,7 @@ static void describe(struct builder *builder) {
 }
 
 /* The strings change hands: the profile frees them. */
-static void move_strings(struct builder *builder) {
+static void move_strings(struct pprof_builder *builder) {
     Pprof__Profile *profile = builder->profile;
     profile->string_table = calloc(builder->strings.count, sizeof *profile->string_table);
     if (!profile->string_table) {
@@ -353,7 +355,7 @@ static void move_strings(struct builder *builder) {
     profile->n_string_table = builder->strings.count;
 }
 
-static bool build(struct builder *builder) {
+static bool build(struct pprof_builder *builder) {
     const struct model *model = builder->input->model;
 
     builder->profile = malloc(sizeof *builder->profile);
@@ -380,7 +382,7 @@ static bool build(struct builder *builder) {
 }
 
 int pprof_write(const struct format_input *input, FILE *out, struct problem *problem) {
-    struct builder builder = {.input = input};
+    struct pprof_builder builder = {.input = input};
     bool fine = build(&builder);
     uint8_t *bytes = NULL;
 
@@ -394,8 +396,8 @@ int pprof_write(const struct format_input *input, FILE *out, struct problem *pro
     if (builder.profile) pprof__profile__free_unpacked(builder.profile, NULL);
     free(builder.mapping_ids);
     free(builder.mapping_used);
-    intern_free(&builder.strings);
-    intern_free(&builder.functions);
-    intern_free(&builder.locations);
-    return fine ? 0 : out_of_memory(problem);
+    intern_table_free(&builder.strings);
+    intern_table_free(&builder.functions);
+    intern_table_free(&builder.locations);
+    return fine ? 0 : format_out_of_memory(problem);
 }

@@ -30,7 +30,7 @@ struct path {
 
 /* Two frames are one if name, file and line are equal. The first symbol of each is kept to be written. */
 struct frame_table {
-    struct intern keys;
+    struct intern_table keys;
     const struct symbol **symbols;
     size_t capacity;
 };
@@ -41,7 +41,7 @@ static bool frame_number(struct frame_table *table, const struct symbol *symbol,
         asprintf(&key, "%s%c%s%c%d", symbol->function, 1, symbol->file ? symbol->file : "", 1, symbol->line);
     if (size < 0) return false;
     uint32_t before = table->keys.count;
-    uint32_t number = intern_add(&table->keys, key, size);
+    uint32_t number = intern_table_add(&table->keys, key, size);
     free(key);
     if (table->keys.failed) return false;
 
@@ -101,7 +101,7 @@ static void write_profile(
     json_key(json, "samples");
     json_array(json);
     for (size_t i = 0; i < model->stack_count; i++) {
-        double weight = round(value_of(&model->stacks[i].figures, profiles[which].value));
+        double weight = round(format_value_of(&model->stacks[i].figures, profiles[which].value));
         if (weight <= 0) continue;
         sum += weight;
         json_array(json);
@@ -112,7 +112,7 @@ static void write_profile(
     json_key(json, "weights");
     json_array(json);
     for (size_t i = 0; i < model->stack_count; i++) {
-        double weight = round(value_of(&model->stacks[i].figures, profiles[which].value));
+        double weight = round(format_value_of(&model->stacks[i].figures, profiles[which].value));
         if (weight > 0) json_number(json, weight);
     }
     json_array_end(json);
@@ -162,6 +162,6 @@ int speedscope_write(const struct format_input *input, FILE *out, struct problem
     for (size_t i = 0; paths && i < stack_count; i++) free(paths[i].frames);
     free(paths);
     free(table.symbols);
-    intern_free(&table.keys);
-    return fine ? 0 : out_of_memory(problem);
+    intern_table_free(&table.keys);
+    return fine ? 0 : format_out_of_memory(problem);
 }

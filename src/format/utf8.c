@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t text_utf8_length(const char *text) {
+size_t utf8_length(const char *text) {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
     size_t length;
@@ -31,25 +31,25 @@ size_t text_utf8_length(const char *text) {
     return length;
 }
 
-size_t text_control_length(const char *text) {
+size_t utf8_control_length(const char *text) {
     const unsigned char *bytes = (const unsigned char *)text;
     if ((bytes[0] < 0x20 && bytes[0]) || bytes[0] == 0x7f) return 1;
     return bytes[0] == 0xc2 && bytes[1] >= 0x80 && bytes[1] < 0xa0 ? 2 : 0;
 }
 
-char *text_to_utf8(const char *text) {
-    const size_t replacement_size = strlen(TEXT_REPLACEMENT);
+char *utf8_clean_copy(const char *text) {
+    const size_t replacement_size = strlen(UTF8_REPLACEMENT);
     char *copy = malloc(strlen(text) * replacement_size + 1);
     if (!copy) return NULL;
 
     char *end = copy;
     while (*text) {
-        size_t length = text_utf8_length(text);
+        size_t length = utf8_length(text);
         if (length) {
             end = mempcpy(end, text, length);
             text += length;
         } else {
-            end = mempcpy(end, TEXT_REPLACEMENT, replacement_size);
+            end = mempcpy(end, UTF8_REPLACEMENT, replacement_size);
             text++;
         }
     }

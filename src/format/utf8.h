@@ -4,19 +4,19 @@
 
 #include <stddef.h>
 
-#define TEXT_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Length of the UTF-8 sequence that `text` starts with, or 0 if it does not start with one (overlong forms,
  * surrogates and values beyond U+10FFFF are not UTF-8). The terminating NUL is a sequence of length 1. */
-size_t text_utf8_length(const char *text);
+size_t utf8_length(const char *text);
 
 /* Length of the control character that `text` starts with, or 0: terminals take those below U+0020, U+007F
  * and those from U+0080 to U+009F for commands. */
-size_t text_control_length(const char *text);
+size_t utf8_control_length(const char *text);
 
 /* A copy of `text` in which every byte that is not UTF-8 is U+FFFD. The caller frees it; NULL without memory.
  */
-char *text_to_utf8(const char *text);
+char *utf8_clean_copy(const char *text);
 
 /* The last component of a path: "libc.so.6" of "/lib/libc.so.6". Points into `path`. */
 const char *text_base_name(const char *path);

@@ -5,19 +5,19 @@
 #include "format/format.h"
 
 int pprof_write(const struct format_input *input, FILE *out, struct problem *problem);
-int heap_write(const struct format_input *input, FILE *out, struct problem *problem);
-int heap_v2_write(const struct format_input *input, FILE *out, struct problem *problem);
+int heap_text_write(const struct format_input *input, FILE *out, struct problem *problem);
+int heap_text_write_v2(const struct format_input *input, FILE *out, struct problem *problem);
 int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem);
 int chrome_write(const struct format_input *input, FILE *out, struct problem *problem);
-int chrome_v1_write(const struct format_input *input, FILE *out, struct problem *problem);
+int chrome_write_v1(const struct format_input *input, FILE *out, struct problem *problem);
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem);
 int json_dump_write(const struct format_input *input, FILE *out, struct problem *problem);
 int html_write(const struct format_input *input, FILE *out, struct problem *problem);
 int csv_write(const struct format_input *input, FILE *out, struct problem *problem);
 
 /* What stands for the stack of the samples whose own stack found no room: it has no frames. */
-extern const struct symbol dropped_symbol;
+extern const struct symbol format_dropped_symbol;
 
-int out_of_memory(struct problem *problem);
+int format_out_of_memory(struct problem *problem);
 
 #endif

@@ -61,12 +61,12 @@ static void part_end(struct archive_writer *writer, struct part *part, enum part
 }
 
 /* The pages that hold anything, neighbours together. NULL if there is no memory. */
-static struct recording_stretch *list_stretches(const struct essence *essence, uint64_t *ret_count) {
+static struct recording_stretch *list_stretches(const struct reader_parts *parts, uint64_t *ret_count) {
     struct recording_stretch *list = NULL;
     uint64_t count = 0, room = 0;
-    for (uint64_t at = 0; at < essence->size; at += ESSENCE_PAGE) {
-        uint64_t length = essence->size - at < ESSENCE_PAGE ? essence->size - at : ESSENCE_PAGE;
-        if (!reader_parts_has_page(essence, at / ESSENCE_PAGE)) continue;
+    for (uint64_t at = 0; at < parts->size; at += READER_PARTS_PAGE) {
+        uint64_t length = parts->size - at < READER_PARTS_PAGE ? parts->size - at : READER_PARTS_PAGE;
+        if (!reader_parts_has_page(parts, at / READER_PARTS_PAGE)) continue;
         if (count && list[count - 1].offset + list[count - 1].length == at) {
             list[count - 1].length += length;
             continue;
@@ -86,9 +86,9 @@ static struct recording_stretch *list_stretches(const struct essence *essence, u
     return list;
 }
 
-static void add_essence(
-    struct archive_writer *writer, struct recording_head *head, const struct essence *essence) {
-    struct recording_stretch *stretches = list_stretches(essence, &head->stretch_count);
+static void add_parts(
+    struct archive_writer *writer, struct recording_head *head, const struct reader_parts *parts) {
+    struct recording_stretch *stretches = list_stretches(parts, &head->stretch_count);
     if (!stretches) {
         note_error(writer, -ENOMEM);
         return;
@@ -97,21 +97,21 @@ static void add_essence(
     part_add(writer, &part, head, sizeof *head);
     part_add(writer, &part, stretches, head->stretch_count * sizeof *stretches);
     for (uint64_t i = 0; i < head->stretch_count; i++)
-        part_add(writer, &part, essence->bytes + stretches[i].offset, stretches[i].length);
+        part_add(writer, &part, parts->bytes + stretches[i].offset, stretches[i].length);
     part_end(writer, &part, PART_RECORDING);
     free(stretches);
 }
 
 void archive_writer_add_recording(struct archive_writer *writer, struct snapshot *snapshot) {
-    struct essence essence;
+    struct reader_parts parts;
     snapshot_make_stand_alone(snapshot);
-    if (writer->error == 0) note_error(writer, reader_parts_make(snapshot, &essence));
+    if (writer->error == 0) note_error(writer, reader_parts_make(snapshot, &parts));
     if (writer->error < 0) return;
     struct recording_head head = {.size = snapshot->size,
         .file_bytes = snapshot->file_bytes,
         .recorder_bytes = snapshot->recorder_bytes};
-    add_essence(writer, &head, &essence);
-    reader_parts_free(&essence);
+    add_parts(writer, &head, &parts);
+    reader_parts_free(&parts);
     writer->recording_count++;
 }
 

@@ -10,7 +10,7 @@
 #define NUMBERS_MOST 65536u /* of names and of code; the recorder gives out half as many */
 
 /* A copy of a text of the recording, or of "[unknown]". NULL if there is no memory. */
-static char *text_of(struct builder *builder, const struct snapshot *snapshot, uint64_t offset) {
+static char *text_of(struct model_builder *builder, const struct snapshot *snapshot, uint64_t offset) {
     const char *text = snapshot_text(snapshot, offset);
     size_t length = text ? strnlen(text, snapshot->size - offset) : 0;
     if (length == 0 || length > builder->text_left) return strdup("[unknown]");
@@ -66,7 +66,7 @@ static char *shell_words(const char *arguments) {
     return result;
 }
 
-static bool load_process(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+static bool load_process(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
     if (!model_builder_grow(
@@ -105,7 +105,7 @@ static void strip_deleted(struct model_module *module) {
     if (module->deleted) module->path[length - suffix] = '\0';
 }
 
-static bool load_modules(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+static bool load_modules(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     uint64_t unreadable = 0;
     struct table_cursor cursor = {0};
@@ -152,7 +152,7 @@ static bool load_modules(struct builder *builder, const struct snapshot *snapsho
 }
 
 /* By number: what cannot be read is NULL. */
-static bool load_texts(struct builder *builder, const struct snapshot *snapshot) {
+static bool load_texts(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
     process->first_text = model->text_count;
@@ -175,7 +175,7 @@ static bool load_texts(struct builder *builder, const struct snapshot *snapshot)
 
 static const char malloc_name[] = HEAP_MALLOC;
 
-static bool add_heap(struct builder *builder, uint32_t number, const char *name, uint64_t rate) {
+static bool add_heap(struct model_builder *builder, uint32_t number, const char *name, uint64_t rate) {
     struct model *model = builder->model;
     if (!model_builder_grow(
             &model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
@@ -194,7 +194,7 @@ static const char *heap_name(const struct model *model, const struct heap_record
     return strcmp(name, HEAP_MALLOC) == 0 ? HEAP_MALLOC " [registered]" : name;
 }
 
-static bool load_heaps(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+static bool load_heaps(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     model->processes[model->process_count - 1].first_heap = model->heap_count;
     if (!add_heap(builder, 0, malloc_name, snapshot_header(snapshot)->rate)) return false;
@@ -212,7 +212,7 @@ static bool load_heaps(struct builder *builder, const struct snapshot *snapshot,
     return true;
 }
 
-static bool load_code(struct builder *builder, const struct snapshot *snapshot,
+static bool load_code(struct model_builder *builder, const struct snapshot *snapshot,
     const struct code_record *record, struct model_code *code) {
     if (record->complete != 1 || !snapshot_text(snapshot, record->name)) return true;
     code->name = text_of(builder, snapshot, record->name);
@@ -224,7 +224,7 @@ static bool load_code(struct builder *builder, const struct snapshot *snapshot,
 }
 
 /* By number: what cannot be read has no name. */
-static bool load_codes(struct builder *builder, const struct snapshot *snapshot) {
+static bool load_codes(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
     process->first_code = model->code_count;
@@ -242,7 +242,7 @@ static bool load_codes(struct builder *builder, const struct snapshot *snapshot)
     return true;
 }
 
-static bool load_threads(struct builder *builder, const struct snapshot *snapshot) {
+static bool load_threads(struct model_builder *builder, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
     bool flushed = header->flags & (RECORDING_EXACT | RECORDING_FINISHED);
@@ -293,7 +293,7 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
 }
 
 /* Moments in which nothing happened keep the level of the last. */
-static bool load_timeline(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+static bool load_timeline(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
     if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
@@ -331,7 +331,7 @@ static bool load_timeline(struct builder *builder, const struct snapshot *snapsh
 }
 
 static void warn_of_table(
-    struct builder *builder, const struct checked_table *table, const char *name, const char *path) {
+    struct model_builder *builder, const struct checked_table *table, const char *name, const char *path) {
     if (table->damaged)
         model_builder_warn_damage(builder, "'%s' is damaged: its table of %s cannot be read", path, name);
     else if (table->lost)
@@ -340,8 +340,8 @@ static void warn_of_table(
 }
 
 /* Says what is missing. Fails if nothing can be said about allocations. */
-static int check_damage(
-    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem) {
+static int check_damage(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
+    struct problem *problem) {
     const struct checked_table *stacks = &snapshot->stacks;
     if (stacks->damaged || (stacks->count && stacks->lost == stacks->count))
         return problem_set(problem, PROBLEM_DAMAGED, "get a whole copy of the file, or record again",
@@ -367,8 +367,8 @@ static int check_damage(
     return 0;
 }
 
-int load_recording(
-    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem) {
+int load_recording(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
+    struct problem *problem) {
     struct model *model = builder->model;
     const struct recording_header *header = snapshot_header(snapshot);
     int r = check_damage(builder, snapshot, path, problem);

@@ -98,7 +98,7 @@ static size_t find_heap(const struct model *model, uint32_t number, uint64_t *st
 }
 
 /* The records that have figures and frames that can be read, sorted by number. */
-static bool collect(struct builder *builder, const struct snapshot *snapshot, const char *path,
+static bool collect(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     struct loaded **ret_list, size_t *ret_count) {
     struct loaded *list = NULL;
     size_t count = 0, capacity = 0;
@@ -146,7 +146,7 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* A new stack of the model with the frames of `loaded` and no figures. */
-static struct model_stack *add_stack(struct builder *builder, const struct loaded *loaded) {
+static struct model_stack *add_stack(struct model_builder *builder, const struct loaded *loaded) {
     struct model *model = builder->model;
     uint32_t frames = loaded->frame_count;
     if (!model_builder_grow(
@@ -193,7 +193,7 @@ static uint64_t hash_stack(const struct loaded *loaded) {
 }
 
 /* Of stacks of the last process. */
-static bool is_equal(const struct builder *builder, size_t number, const struct loaded *loaded) {
+static bool is_equal(const struct model_builder *builder, size_t number, const struct loaded *loaded) {
     const struct model_stack *stack = &builder->model->stacks[number];
     uint32_t count = loaded->frame_count;
     const uint64_t *frames = builder->model->frame_store + builder->frame_starts[number];
@@ -226,7 +226,7 @@ static void stack_index_prepare(const struct stack_index *index, struct loaded *
 
 /* The place of the stack that equals `loaded`, or the empty one for it. */
 static struct stack_slot *stack_index_find(
-    const struct stack_index *index, const struct builder *builder, const struct loaded *loaded) {
+    const struct stack_index *index, const struct model_builder *builder, const struct loaded *loaded) {
     size_t place = loaded->hash & index->mask;
     uint32_t tag = (uint32_t)(loaded->hash >> 32);
     for (; index->slots[place].number; place = (place + 1) & index->mask)
@@ -239,7 +239,7 @@ static struct stack_slot *stack_index_find(
 #define AHEAD 16
 
 /* Memory that grew on the way would be copied, page by page, time and again. */
-static bool make_room(struct builder *builder, const struct loaded *list, size_t count) {
+static bool make_room(struct model_builder *builder, const struct loaded *list, size_t count) {
     struct model *model = builder->model;
     size_t frames = 0;
     for (size_t i = 0; i < count; i++) frames += list[i].frame_count;
@@ -252,7 +252,7 @@ static bool make_room(struct builder *builder, const struct loaded *list, size_t
 /* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
  * share callers are mostly neighbours then. */
 static bool merge(
-    struct builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
+    struct model_builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
     struct stack_index index;
     if (!stack_index_make(&index, model->stack_count + count)) {
@@ -332,7 +332,8 @@ static void add_live_figures(struct figures *figures, const struct live_entry *e
     figures->live_objects.value += objects;
 }
 
-static bool list_sample(struct builder *builder, const struct live_entry *entry, const struct loaded *of) {
+static bool list_sample(
+    struct model_builder *builder, const struct live_entry *entry, const struct loaded *of) {
     struct model *model = builder->model;
     if (!model_builder_grow(
             &model->samples, &builder->sample_capacity, model->sample_count, 1, sizeof *model->samples))
@@ -355,7 +356,7 @@ static const struct loaded *find_record(const struct loaded *list, size_t count,
 }
 
 /* `list` is sorted by number. False if there is no memory. */
-static bool read_live(struct builder *builder, const struct snapshot *snapshot, const char *path,
+static bool read_live(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
     uint64_t now = snapshot->elapsed < builder->until ? snapshot->elapsed : builder->until;
     struct model *model = builder->model;
@@ -397,7 +398,7 @@ static void complete_variance(struct figures *figures) {
         figures->total_objects.variance * share(figures->live_objects.value, figures->total_objects.value);
 }
 
-bool load_stacks(struct builder *builder, const struct snapshot *snapshot, const char *path) {
+bool load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     size_t first = model->stack_count, count = 0;
     struct loaded *list = NULL;

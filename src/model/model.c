@@ -63,7 +63,7 @@ static int out_of_memory(struct problem *problem) {
     return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
 }
 
-static bool sum_up(struct builder *builder) {
+static bool sum_up(struct model_builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
     figures_clear(sum);
@@ -90,19 +90,19 @@ static bool sum_up(struct builder *builder) {
     return sort_modules(model);
 }
 
-int model_builder_start(struct builder *builder, struct problem *problem) {
+int model_builder_start(struct model_builder *builder, struct problem *problem) {
     builder->model = calloc(1, sizeof *builder->model);
     if (!builder->model) return out_of_memory(problem);
     builder->model->exact = builder->model->totals.exact_is_complete = true;
     return 0;
 }
 
-void model_builder_discard(struct builder *builder) {
+void model_builder_discard(struct model_builder *builder) {
     free(builder->frame_starts);
     model_free(builder->model);
 }
 
-int model_builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem) {
+int model_builder_finish(struct model_builder *builder, struct model **ret_model, struct problem *problem) {
     if (!sum_up(builder)) {
         model_builder_discard(builder);
         return out_of_memory(problem);
@@ -113,7 +113,7 @@ int model_builder_finish(struct builder *builder, struct model **ret_model, stru
 }
 
 int model_load_recording(const char *path, struct model **ret_model, struct problem *problem) {
-    struct builder builder = {.until = UINT64_MAX};
+    struct model_builder builder = {.until = UINT64_MAX};
     struct recording_file file;
     struct snapshot snapshot;
     int r = model_builder_start(&builder, problem);

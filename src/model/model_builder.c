@@ -8,7 +8,7 @@
 
 #define WARNINGS_SHOWN 20
 
-void model_builder_warn(struct builder *builder, const char *format, ...) {
+void model_builder_warn(struct model_builder *builder, const char *format, ...) {
     if (builder->warning_count++ > WARNINGS_SHOWN) return;
     char line[1024];
     va_list arguments;

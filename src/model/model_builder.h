@@ -6,7 +6,7 @@
 #include "model/snapshot.h"
 
 /* A model under construction. */
-struct builder {
+struct model_builder {
     struct model *model;
     size_t *frame_starts; /* of each stack, in frame_store: it moves while it grows */
     size_t frame_count, frame_capacity;
@@ -25,13 +25,13 @@ struct builder {
 };
 
 /* Begins with an empty model. */
-int model_builder_start(struct builder *builder, struct problem *problem);
+int model_builder_start(struct model_builder *builder, struct problem *problem);
 /* Adds up what is there. Gives the model, or frees it. */
-int model_builder_finish(struct builder *builder, struct model **ret_model, struct problem *problem);
-void model_builder_discard(struct builder *builder);
+int model_builder_finish(struct model_builder *builder, struct model **ret_model, struct problem *problem);
+void model_builder_discard(struct model_builder *builder);
 
 /* Adds a sentence to the model's warning. */
-void model_builder_warn(struct builder *builder, const char *format, ...)
+void model_builder_warn(struct model_builder *builder, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The same, for what is missing of the recording: the model is `damaged`. */
@@ -42,10 +42,10 @@ void model_builder_warn(struct builder *builder, const char *format, ...)
 bool model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
 
 /* Adds a recording. Where it fails the model is as before, unless `failed` says otherwise. */
-int load_recording(
-    struct builder *builder, const struct snapshot *snapshot, const char *path, struct problem *problem);
+int load_recording(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
+    struct problem *problem);
 
 /* Adds the stacks of the last process with all their figures. False if there is no memory. */
-bool load_stacks(struct builder *builder, const struct snapshot *snapshot, const char *path);
+bool load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path);
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Whether the byte counts of all threads are whole: nothing is left in the program's memory. */
-static bool thread_table_are_complete(const struct snapshot *snapshot) {
+static bool counts_are_complete(const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct thread_record *record; (record = snapshot_next(snapshot, &snapshot->threads, &cursor));)
         if (record->state == THREAD_RUNNING && record->interval) return false;
@@ -20,7 +20,7 @@ void snapshot_make_stand_alone(struct snapshot *snapshot) {
     struct recording_header *header = snapshot_header(snapshot);
     if (snapshot->state == PROCESS_RUNNING) {
         header->flags |= RECORDING_SNAPSHOT;
-        if ((header->flags & RECORDING_EXACT) || thread_table_are_complete(snapshot))
+        if ((header->flags & RECORDING_EXACT) || counts_are_complete(snapshot))
             header->flags |= RECORDING_FINISHED;
         header->last_event = snapshot->elapsed;
     }

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int add_recording(struct builder *builder, struct recording_file *file, struct problem *problem) {
+static int add_recording(
+    struct model_builder *builder, struct recording_file *file, struct problem *problem) {
     struct snapshot snapshot;
     file->is_passed_on = builder->archive != NULL;
     int r = snapshot_take(file, &snapshot, problem);
@@ -18,7 +19,7 @@ static int add_recording(struct builder *builder, struct recording_file *file, s
 }
 
 /* Takes the names out of an archive. Without them it is as good as a recording. */
-static bool add_names(struct builder *builder, const struct archive *archive) {
+static bool add_names(struct model_builder *builder, const struct archive *archive) {
     struct model *model = builder->model;
     struct model_names names = {.size = archive->names.size};
     struct problem problem;
@@ -42,7 +43,8 @@ static bool add_names(struct builder *builder, const struct archive *archive) {
 }
 
 /* A recording that cannot be read does not hide the others. Fails if none can. */
-static int add_archive(struct builder *builder, const struct archive *archive, struct problem *problem) {
+static int add_archive(
+    struct model_builder *builder, const struct archive *archive, struct problem *problem) {
     struct model *model = builder->model;
     size_t before = model->process_count;
     struct problem first = {0};
@@ -69,7 +71,7 @@ static int add_archive(struct builder *builder, const struct archive *archive, s
     return problem_set(problem, first.kind, first.remedy, "%s", first.what);
 }
 
-static int add_file(struct builder *builder, const char *path, int writer, struct problem *problem) {
+static int add_file(struct model_builder *builder, const char *path, int writer, struct problem *problem) {
     struct recording_file file;
     int r = recording_file_open(path, writer, &file, problem);
     if (r < 0) return r;
@@ -99,8 +101,8 @@ static bool is_known(const struct model *model, const char *path) {
 
 /* Adds what one name stands for. Of several recordings a bad one does not hide the good ones: it is left out,
  * with a warning, and `first_problem` says why. A name that leads to nothing is a mistake, and fails. */
-static int add_source(struct builder *builder, const char *name, bool is_only, struct problem *first_problem,
-    struct problem *problem) {
+static int add_source(struct model_builder *builder, const char *name, bool is_only,
+    struct problem *first_problem, struct problem *problem) {
     struct source source = {0};
     int r = source_find(name, &source, problem);
     for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
@@ -128,7 +130,7 @@ struct reading {
 
 static int load(const char *const *names, size_t count, struct reading reading, struct model **ret_model,
     struct problem *problem) {
-    struct builder builder = {.archive = reading.archive,
+    struct model_builder builder = {.archive = reading.archive,
         .until = reading.until,
         .is_glance = reading.is_glance,
         .with_samples = reading.with_samples};

@@ -10,113 +10,115 @@ static bool is_zero(const uint8_t *bytes, uint64_t length) {
 }
 
 /* Keeps bytes that are known to lie in the snapshot. */
-static void keep(struct essence *essence, const struct snapshot *snapshot, uint64_t offset, uint64_t length) {
+static void keep(
+    struct reader_parts *parts, const struct snapshot *snapshot, uint64_t offset, uint64_t length) {
     if (length == 0 || is_zero(snapshot->bytes + offset, length)) return;
-    memcpy(essence->bytes + offset, snapshot->bytes + offset, length);
-    for (uint64_t page = offset / ESSENCE_PAGE; page <= (offset + length - 1) / ESSENCE_PAGE; page++)
-        essence->pages[page / 64] |= UINT64_C(1) << (page % 64);
+    memcpy(parts->bytes + offset, snapshot->bytes + offset, length);
+    for (uint64_t page = offset / READER_PARTS_PAGE; page <= (offset + length - 1) / READER_PARTS_PAGE;
+         page++)
+        parts->pages[page / 64] |= UINT64_C(1) << (page % 64);
 }
 
-static void keep_text(struct essence *essence, const struct snapshot *snapshot, uint64_t offset) {
+static void keep_text(struct reader_parts *parts, const struct snapshot *snapshot, uint64_t offset) {
     const char *text = snapshot_text(snapshot, offset);
-    if (text) keep(essence, snapshot, offset, strlen(text) + 1);
+    if (text) keep(parts, snapshot, offset, strlen(text) + 1);
 }
 
-static void keep_entry(struct essence *essence, const struct snapshot *snapshot,
+static void keep_entry(struct reader_parts *parts, const struct snapshot *snapshot,
     const struct checked_table *table, const void *entry) {
-    keep(essence, snapshot, (uint64_t)((const uint8_t *)entry - snapshot->bytes), table->entry_size);
+    keep(parts, snapshot, (uint64_t)((const uint8_t *)entry - snapshot->bytes), table->entry_size);
 }
 
-static void keep_stacks(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_stacks(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct stack_record *record; (record = snapshot_next(snapshot, &snapshot->stacks, &cursor));) {
         uint64_t offset = (uint64_t)((const uint8_t *)record - snapshot->bytes);
         uint64_t length = (uint64_t)record->frame_count * sizeof(uint64_t);
-        keep_entry(essence, snapshot, &snapshot->stacks, record);
-        ((struct stack_record *)(essence->bytes + offset))->hash = 0;
-        if (snapshot_has(snapshot, record->frames, length)) keep(essence, snapshot, record->frames, length);
+        keep_entry(parts, snapshot, &snapshot->stacks, record);
+        ((struct stack_record *)(parts->bytes + offset))->hash = 0;
+        if (snapshot_has(snapshot, record->frames, length)) keep(parts, snapshot, record->frames, length);
     }
 }
 
-static void keep_modules(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_modules(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct module_record *record;
          (record = snapshot_next(snapshot, &snapshot->modules, &cursor));) {
-        keep_entry(essence, snapshot, &snapshot->modules, record);
-        keep_text(essence, snapshot, record->path);
+        keep_entry(parts, snapshot, &snapshot->modules, record);
+        keep_text(parts, snapshot, record->path);
     }
 }
 
-static void keep_threads(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_threads(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct thread_record *record; (record = snapshot_next(snapshot, &snapshot->threads, &cursor));)
-        keep_entry(essence, snapshot, &snapshot->threads, record);
+        keep_entry(parts, snapshot, &snapshot->threads, record);
 }
 
-static void keep_names(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_names(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
-        keep_entry(essence, snapshot, &snapshot->names, record);
-        keep_text(essence, snapshot, record->text);
+        keep_entry(parts, snapshot, &snapshot->names, record);
+        keep_text(parts, snapshot, record->text);
     }
 }
 
-static void keep_heaps(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_heaps(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));)
-        keep_entry(essence, snapshot, &snapshot->heaps, record);
+        keep_entry(parts, snapshot, &snapshot->heaps, record);
 }
 
-static void keep_codes(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_codes(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
-        keep_entry(essence, snapshot, &snapshot->codes, record);
-        keep_text(essence, snapshot, record->name);
+        keep_entry(parts, snapshot, &snapshot->codes, record);
+        keep_text(parts, snapshot, record->name);
     }
 }
 
-static void keep_live(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_live(struct reader_parts *parts, const struct snapshot *snapshot) {
     struct table_cursor cursor = {0};
     for (const struct live_entry *entry; (entry = snapshot_next(snapshot, &snapshot->live, &cursor));)
-        if (entry->key & LIVE_KEY_MASK) keep_entry(essence, snapshot, &snapshot->live, entry);
+        if (entry->key & LIVE_KEY_MASK) keep_entry(parts, snapshot, &snapshot->live, entry);
 }
 
-static void keep_all(struct essence *essence, const struct snapshot *snapshot) {
+static void keep_all(struct reader_parts *parts, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
-    keep(essence, snapshot, 0, HEADER_SPAN);
-    ((struct recording_header *)essence->bytes)->stack_index = 0;
+    keep(parts, snapshot, 0, HEADER_SPAN);
+    ((struct recording_header *)parts->bytes)->stack_index = 0;
     if (snapshot_has(snapshot, header->timeline, sizeof(struct timeline)))
-        keep(essence, snapshot, header->timeline, sizeof(struct timeline));
-    keep_text(essence, snapshot, header->executable);
-    keep_text(essence, snapshot, header->command_line);
-    keep_text(essence, snapshot, header->allocator);
-    keep_stacks(essence, snapshot);
-    keep_modules(essence, snapshot);
-    keep_threads(essence, snapshot);
-    keep_live(essence, snapshot);
-    keep_names(essence, snapshot);
-    keep_heaps(essence, snapshot);
-    keep_codes(essence, snapshot);
+        keep(parts, snapshot, header->timeline, sizeof(struct timeline));
+    keep_text(parts, snapshot, header->executable);
+    keep_text(parts, snapshot, header->command_line);
+    keep_text(parts, snapshot, header->allocator);
+    keep_stacks(parts, snapshot);
+    keep_modules(parts, snapshot);
+    keep_threads(parts, snapshot);
+    keep_live(parts, snapshot);
+    keep_names(parts, snapshot);
+    keep_heaps(parts, snapshot);
+    keep_codes(parts, snapshot);
 }
 
-int reader_parts_make(const struct snapshot *snapshot, struct essence *ret_essence) {
-    struct essence essence = {.size = snapshot->size, .span = snapshot->span};
+int reader_parts_make(const struct snapshot *snapshot, struct reader_parts *ret_parts) {
+    struct reader_parts parts = {.size = snapshot->size, .span = snapshot->span};
     void *bytes =
-        mmap(NULL, essence.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, parts.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED) return -ENOMEM;
-    essence.bytes = bytes;
-    essence.pages = calloc(essence.span / ESSENCE_PAGE / 64 + 1, sizeof *essence.pages);
-    if (!essence.pages) {
-        munmap(bytes, essence.span);
+    parts.bytes = bytes;
+    parts.pages = calloc(parts.span / READER_PARTS_PAGE / 64 + 1, sizeof *parts.pages);
+    if (!parts.pages) {
+        munmap(bytes, parts.span);
         return -ENOMEM;
     }
-    keep_all(&essence, snapshot);
-    *ret_essence = essence;
+    keep_all(&parts, snapshot);
+    *ret_parts = parts;
     return 0;
 }
 
-void reader_parts_free(struct essence *essence) {
-    munmap(essence->bytes, essence->span);
-    free(essence->pages);
-    *essence = (struct essence){0};
+void reader_parts_free(struct reader_parts *parts) {
+    munmap(parts->bytes, parts->span);
+    free(parts->pages);
+    *parts = (struct reader_parts){0};
 }

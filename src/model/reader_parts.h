@@ -7,20 +7,20 @@
 
 #include "model/snapshot.h"
 
-#define ESSENCE_PAGE 4096u
+#define READER_PARTS_PAGE 4096u
 
-struct essence {
+struct reader_parts {
     uint8_t *bytes;
     uint64_t size, span;
     uint64_t *pages; /* a bit for each page that holds anything */
 };
 
 /* Returns 0 or -ENOMEM. */
-int reader_parts_make(const struct snapshot *snapshot, struct essence *ret_essence);
-void reader_parts_free(struct essence *essence);
+int reader_parts_make(const struct snapshot *snapshot, struct reader_parts *ret_parts);
+void reader_parts_free(struct reader_parts *parts);
 
-static inline bool reader_parts_has_page(const struct essence *essence, uint64_t page) {
-    return essence->pages[page / 64] >> (page % 64) & 1;
+static inline bool reader_parts_has_page(const struct reader_parts *parts, uint64_t page) {
+    return parts->pages[page / 64] >> (page % 64) & 1;
 }
 
 #endif

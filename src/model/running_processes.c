@@ -18,7 +18,7 @@ static int compare_pids(const void *a, const void *b) {
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-struct running_process *running_processes_find(const struct running *running, int pid) {
+struct running_process *running_processes_find(const struct running_processes *running, int pid) {
     struct running_process key = {.pid = pid};
     if (!running->count) return NULL;
     return bsearch(&key, running->list, running->count, sizeof key, compare_pids);
@@ -49,8 +49,8 @@ static void look(struct running_process *process, double now) {
 }
 
 /* Adds it behind those that are sorted: `known` of them. */
-static bool note(struct running *running, size_t known, int pid, int parent, uint64_t start) {
-    struct running sorted = {.list = running->list, .count = known};
+static bool note(struct running_processes *running, size_t known, int pid, int parent, uint64_t start) {
+    struct running_processes sorted = {.list = running->list, .count = known};
     struct running_process *process = running_processes_find(&sorted, pid);
     if (process && process->start_time == start) {
         process->parent = parent;
@@ -69,7 +69,7 @@ static bool note(struct running *running, size_t known, int pid, int parent, uin
     return true;
 }
 
-static void remove_ended(struct running *running) {
+static void remove_ended(struct running_processes *running) {
     size_t kept = 0;
     for (size_t i = 0; i < running->count; i++) {
         if (running->list[i].is_there)
@@ -80,7 +80,7 @@ static void remove_ended(struct running *running) {
     running->count = kept;
 }
 
-bool running_processes_update(struct running *running, double now) {
+bool running_processes_update(struct running_processes *running, double now) {
     DIR *folder = opendir("/proc");
     if (!folder) return true; /* nothing is known of processes, recordings are read all the same */
     size_t known = running->count;
@@ -100,13 +100,13 @@ bool running_processes_update(struct running *running, double now) {
     return fine;
 }
 
-void running_processes_free(struct running *running) {
+void running_processes_free(struct running_processes *running) {
     for (size_t i = 0; i < running->count; i++) free(running->list[i].recording);
     free(running->list);
-    *running = (struct running){0};
+    *running = (struct running_processes){0};
 }
 
-bool running_processes_descends(const struct running *running, int pid, int ancestor) {
+bool running_processes_descends(const struct running_processes *running, int pid, int ancestor) {
     const struct running_process *process = running_processes_find(running, pid);
     /* Numbers are used again, so in one reading of /proc there could be a circle. */
     for (size_t steps = 0; process && steps <= running->count; steps++) {
@@ -116,7 +116,7 @@ bool running_processes_descends(const struct running *running, int pid, int ance
     return false;
 }
 
-void running_processes_look_again(struct running *running, int pid) {
+void running_processes_look_again(struct running_processes *running, int pid) {
     struct running_process *process = running_processes_find(running, pid);
     if (process)
         *process = (struct running_process){.pid = pid,

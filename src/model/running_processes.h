@@ -18,22 +18,22 @@ struct running_process {
 };
 
 /* Starts zeroed. */
-struct running {
+struct running_processes {
     struct running_process *list; /* by pid */
     size_t count, capacity;
 };
 
 /* `now`: seconds of a clock that does not jump. False: out of memory. */
-bool running_processes_update(struct running *running, double now);
-void running_processes_free(struct running *running);
+bool running_processes_update(struct running_processes *running, double now);
+void running_processes_free(struct running_processes *running);
 
 /* The process, or NULL. Good until the next update. */
-struct running_process *running_processes_find(const struct running *running, int pid);
+struct running_process *running_processes_find(const struct running_processes *running, int pid);
 
 /* Whether `pid` is `ancestor` or was started by it, by way of processes that are still there. */
-bool running_processes_descends(const struct running *running, int pid, int ancestor);
+bool running_processes_descends(const struct running_processes *running, int pid, int ancestor);
 
 /* Asks the process again at the next update. */
-void running_processes_look_again(struct running *running, int pid);
+void running_processes_look_again(struct running_processes *running, int pid);
 
 #endif

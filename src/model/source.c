@@ -75,7 +75,7 @@ static enum likeness likeness_of(int descriptor, int pid) {
 }
 
 /* Opens the file behind a mapping by the first path that leads to it, and leaves that path in `path`. */
-static int open_mapped(int pid, const struct process_mapping *mapping, char *path, size_t path_size) {
+static int open_mapped(int pid, const struct writer_process_mapping *mapping, char *path, size_t path_size) {
     int error = ENOENT;
     for (int way = 0; way < 3; way++) {
         if (way == 0)

@@ -8,7 +8,7 @@ static const char *name_of(const struct model *model, const struct model_stack *
     return name ? name : LABEL_LOST;
 }
 
-struct stack_labels model_labels(const struct model *model, const struct model_stack *stack) {
+struct stack_labels stack_labels_of(const struct model *model, const struct model_stack *stack) {
     struct stack_labels labels = {.heap = HEAP_MALLOC, .type = stack->type};
     if (stack->heap < model->heap_count) labels.heap = model->heaps[stack->heap].name;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
@@ -31,7 +31,7 @@ static size_t count_distinct(const char **texts, size_t count) {
 }
 
 /* Every scope counts, not only the innermost ones. */
-bool model_count_labels(const struct model *model, struct label_counts *ret_counts) {
+bool stack_labels_count(const struct model *model, struct label_counts *ret_counts) {
     size_t frames = 0;
     for (size_t i = 0; i < model->stack_count; i++) frames += model->stacks[i].frame_count;
     const char **types = calloc(model->stack_count + 1, sizeof *types);

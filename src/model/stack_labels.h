@@ -13,7 +13,7 @@ struct stack_labels {
 
 #define LABEL_LOST "?" /* stands for a name that the recording had no room for */
 
-struct stack_labels model_labels(const struct model *model, const struct model_stack *stack);
+struct stack_labels stack_labels_of(const struct model *model, const struct model_stack *stack);
 
 /* Whether a program told of heaps besides malloc's. Where none did, views need not tell them apart. */
 static inline bool model_has_heaps(const struct model *model) {
@@ -26,7 +26,7 @@ struct label_counts {
 };
 
 /* False: out of memory. */
-bool model_count_labels(const struct model *model, struct label_counts *ret_counts);
+bool stack_labels_count(const struct model *model, struct label_counts *ret_counts);
 
 /* The figures of a heap; those of several processes that have one name are added up. */
 struct heap_totals {

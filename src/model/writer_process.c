@@ -24,8 +24,8 @@ static void unescape_newlines(char *path) {
 }
 
 /* A line of maps. False unless it is a shared writable mapping of a file. */
-static bool parse_mapping(char *line, struct process_mapping *ret_mapping) {
-    struct process_mapping mapping = {0};
+static bool parse_mapping(char *line, struct writer_process_mapping *ret_mapping) {
+    struct writer_process_mapping mapping = {0};
     char access[5];
     unsigned major, minor;
     uint64_t inode;
@@ -66,9 +66,9 @@ int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_ma
     int r = 0;
     errno = 0;
     while (r == 0 && getline(&line, &line_size, file) >= 0) {
-        struct process_mapping mapping;
+        struct writer_process_mapping mapping;
         if (!parse_mapping(line, &mapping)) continue;
-        struct process_mapping *list = realloc(mappings.list, (mappings.count + 1) * sizeof *list);
+        struct writer_process_mapping *list = realloc(mappings.list, (mappings.count + 1) * sizeof *list);
         if (list) mappings.list = list;
         mapping.path = strdup(mapping.path);
         if (list && mapping.path) {
@@ -102,7 +102,8 @@ static bool is_file(const char *path, const struct stat *status) {
 
 /* On overlayfs and btrfs the device in maps is not the one that stat gives: then the kernel's link to the
  * mapped file decides, or the path as the process sees it. */
-bool writer_process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status) {
+bool writer_process_maps_file(
+    int pid, const struct writer_process_mapping *mapping, const struct stat *status) {
     if (mapping->device == status->st_dev && mapping->inode == status->st_ino) return true;
 
     char path[PATH_MAX + 64];

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 /* A file that a process has mapped shared and writable: what a recording looks like from outside. */
-struct process_mapping {
+struct writer_process_mapping {
     uint64_t start, end;
     dev_t device;
     ino_t inode;
@@ -17,7 +17,7 @@ struct process_mapping {
 };
 
 struct writer_process_mappings {
-    struct process_mapping *list;
+    struct writer_process_mapping *list;
     size_t count;
 };
 
@@ -27,7 +27,8 @@ int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_ma
 void writer_process_mappings_free(struct writer_process_mappings *mappings);
 
 /* Whether `mapping` of process `pid` shows the file that `status` describes. */
-bool writer_process_maps_file(int pid, const struct process_mapping *mapping, const struct stat *status);
+bool writer_process_maps_file(
+    int pid, const struct writer_process_mapping *mapping, const struct stat *status);
 
 /* Whether this is the name of its program. */
 bool writer_process_is_called(int pid, const char *name);

@@ -14,81 +14,81 @@
 static const struct rule {
     const char *function;
     const char *module; /* what the name of the function's file starts with, NULL = any file */
-    enum plumbing verdict;
+    enum allocation_wrapper verdict;
 } rules[] = {
     /* C++ */
-    {"operator new", NULL, PLUMBING_ALWAYS},
-    {"operator new\\[\\]", NULL, PLUMBING_ALWAYS},
-    {"std::allocator*", NULL, PLUMBING_ALWAYS}, /* and allocator_traits */
-    {"std::__new_allocator::*", NULL, PLUMBING_ALWAYS},
-    {"std::__allocate*", NULL, PLUMBING_ALWAYS},
-    {"__gnu_cxx::new_allocator::*", NULL, PLUMBING_ALWAYS},
-    {"__gnu_cxx::__alloc_traits::*", NULL, PLUMBING_ALWAYS},
-    {"std::__1::__libcpp_*", NULL, PLUMBING_ALWAYS},
-    {"std::__1::allocator*", NULL, PLUMBING_ALWAYS},
+    {"operator new", NULL, WRAPPER_ALWAYS},
+    {"operator new\\[\\]", NULL, WRAPPER_ALWAYS},
+    {"std::allocator*", NULL, WRAPPER_ALWAYS}, /* and allocator_traits */
+    {"std::__new_allocator::*", NULL, WRAPPER_ALWAYS},
+    {"std::__allocate*", NULL, WRAPPER_ALWAYS},
+    {"__gnu_cxx::new_allocator::*", NULL, WRAPPER_ALWAYS},
+    {"__gnu_cxx::__alloc_traits::*", NULL, WRAPPER_ALWAYS},
+    {"std::__1::__libcpp_*", NULL, WRAPPER_ALWAYS},
+    {"std::__1::allocator*", NULL, WRAPPER_ALWAYS},
     /* Rust */
-    {"__rust_*", NULL, PLUMBING_ALWAYS},
-    {"__rustc*::*", NULL, PLUMBING_ALWAYS},
-    {"__rdl_*", NULL, PLUMBING_ALWAYS},
-    {"__rg_*", NULL, PLUMBING_ALWAYS},
-    {"alloc::alloc::*", NULL, PLUMBING_ALWAYS},
-    {"alloc::raw_vec::*", NULL, PLUMBING_ALWAYS},
-    {"core::alloc::*", NULL, PLUMBING_ALWAYS},
-    {"std::alloc::*", NULL, PLUMBING_ALWAYS},
-    {"std::sys::*alloc*", NULL, PLUMBING_ALWAYS},
+    {"__rust_*", NULL, WRAPPER_ALWAYS},
+    {"__rustc*::*", NULL, WRAPPER_ALWAYS},
+    {"__rdl_*", NULL, WRAPPER_ALWAYS},
+    {"__rg_*", NULL, WRAPPER_ALWAYS},
+    {"alloc::alloc::*", NULL, WRAPPER_ALWAYS},
+    {"alloc::raw_vec::*", NULL, WRAPPER_ALWAYS},
+    {"core::alloc::*", NULL, WRAPPER_ALWAYS},
+    {"std::alloc::*", NULL, WRAPPER_ALWAYS},
+    {"std::sys::*alloc*", NULL, WRAPPER_ALWAYS},
     /* The standard libraries of both */
-    {"std::*", NULL, PLUMBING_IF_SOURCE},
-    {"\\[*", "libstdc++", PLUMBING_IF_SOURCE},
-    {"__gnu_cxx::*", NULL, PLUMBING_IF_SOURCE},
-    {"alloc::*", NULL, PLUMBING_IF_SOURCE},
-    {"core::*", NULL, PLUMBING_IF_SOURCE},
-    {"hashbrown::*", NULL, PLUMBING_IF_SOURCE},
+    {"std::*", NULL, WRAPPER_IF_SOURCE},
+    {"\\[*", "libstdc++", WRAPPER_IF_SOURCE},
+    {"__gnu_cxx::*", NULL, WRAPPER_IF_SOURCE},
+    {"alloc::*", NULL, WRAPPER_IF_SOURCE},
+    {"core::*", NULL, WRAPPER_IF_SOURCE},
+    {"hashbrown::*", NULL, WRAPPER_IF_SOURCE},
     /* The loader's own way to malloc */
-    {"*alloc", "ld-linux", PLUMBING_ALWAYS},
+    {"*alloc", "ld-linux", WRAPPER_ALWAYS},
     /* Functions of libc that hand out memory */
-    {"*strdup", "libc.so", PLUMBING_IF_SOURCE},
-    {"*strndup", "libc.so", PLUMBING_IF_SOURCE},
-    {"*wcsdup", "libc.so", PLUMBING_IF_SOURCE},
-    {"*asprintf*", "libc.so", PLUMBING_IF_SOURCE},
-    {"*getline", "libc.so", PLUMBING_IF_SOURCE},
-    {"*getdelim", "libc.so", PLUMBING_IF_SOURCE},
-    {"*realpath*", "libc.so", PLUMBING_IF_SOURCE},
+    {"*strdup", "libc.so", WRAPPER_IF_SOURCE},
+    {"*strndup", "libc.so", WRAPPER_IF_SOURCE},
+    {"*wcsdup", "libc.so", WRAPPER_IF_SOURCE},
+    {"*asprintf*", "libc.so", WRAPPER_IF_SOURCE},
+    {"*getline", "libc.so", WRAPPER_IF_SOURCE},
+    {"*getdelim", "libc.so", WRAPPER_IF_SOURCE},
+    {"*realpath*", "libc.so", WRAPPER_IF_SOURCE},
     /* What programs and libraries wrap malloc in: GNU, Perl, GLib, Python, OpenSSL, SQLite */
-    {"Perl_safesys*", NULL, PLUMBING_IF_NAMED},
-    {"xmalloc", NULL, PLUMBING_IF_NAMED},
-    {"xzalloc", NULL, PLUMBING_IF_NAMED},
-    {"xcalloc", NULL, PLUMBING_IF_NAMED},
-    {"xpalloc", NULL, PLUMBING_IF_NAMED},
-    {"xrealloc*", NULL, PLUMBING_IF_NAMED},
-    {"xn*alloc", NULL, PLUMBING_IF_NAMED},
-    {"x2*alloc", NULL, PLUMBING_IF_NAMED},
-    {"xstrdup", NULL, PLUMBING_IF_NAMED},
-    {"xstrndup", NULL, PLUMBING_IF_NAMED},
-    {"xmemdup*", NULL, PLUMBING_IF_NAMED},
-    {"xasprintf", NULL, PLUMBING_IF_NAMED},
-    {"g_malloc*", NULL, PLUMBING_IF_NAMED},
-    {"g_try_malloc*", NULL, PLUMBING_IF_NAMED},
-    {"g_realloc*", NULL, PLUMBING_IF_NAMED},
-    {"g_try_realloc*", NULL, PLUMBING_IF_NAMED},
-    {"g_strdup*", NULL, PLUMBING_IF_NAMED},
-    {"g_strndup", NULL, PLUMBING_IF_NAMED},
-    {"g_memdup*", NULL, PLUMBING_IF_NAMED},
-    {"g_slice_alloc*", NULL, PLUMBING_IF_NAMED},
-    {"PyMem_*lloc", NULL, PLUMBING_IF_NAMED},
-    {"_PyMem_*lloc", NULL, PLUMBING_IF_NAMED},
-    {"PyObject_*lloc", NULL, PLUMBING_IF_NAMED},
-    {"_PyObject_*lloc", NULL, PLUMBING_IF_NAMED},
-    {"_PyObject_New*", NULL, PLUMBING_IF_NAMED},
-    {"_PyObject_GC_New*", NULL, PLUMBING_IF_NAMED},
-    {"PyType_GenericAlloc", NULL, PLUMBING_IF_NAMED},
-    {"CRYPTO_*alloc", NULL, PLUMBING_IF_NAMED},
-    {"CRYPTO_strdup", NULL, PLUMBING_IF_NAMED},
-    {"CRYPTO_strndup", NULL, PLUMBING_IF_NAMED},
-    {"CRYPTO_memdup", NULL, PLUMBING_IF_NAMED},
-    {"sqlite3*Malloc*", NULL, PLUMBING_IF_NAMED},
-    {"sqlite3*Realloc*", NULL, PLUMBING_IF_NAMED},
-    {"sqlite3_malloc*", NULL, PLUMBING_IF_NAMED},
-    {"sqlite3_realloc*", NULL, PLUMBING_IF_NAMED},
+    {"Perl_safesys*", NULL, WRAPPER_IF_NAMED},
+    {"xmalloc", NULL, WRAPPER_IF_NAMED},
+    {"xzalloc", NULL, WRAPPER_IF_NAMED},
+    {"xcalloc", NULL, WRAPPER_IF_NAMED},
+    {"xpalloc", NULL, WRAPPER_IF_NAMED},
+    {"xrealloc*", NULL, WRAPPER_IF_NAMED},
+    {"xn*alloc", NULL, WRAPPER_IF_NAMED},
+    {"x2*alloc", NULL, WRAPPER_IF_NAMED},
+    {"xstrdup", NULL, WRAPPER_IF_NAMED},
+    {"xstrndup", NULL, WRAPPER_IF_NAMED},
+    {"xmemdup*", NULL, WRAPPER_IF_NAMED},
+    {"xasprintf", NULL, WRAPPER_IF_NAMED},
+    {"g_malloc*", NULL, WRAPPER_IF_NAMED},
+    {"g_try_malloc*", NULL, WRAPPER_IF_NAMED},
+    {"g_realloc*", NULL, WRAPPER_IF_NAMED},
+    {"g_try_realloc*", NULL, WRAPPER_IF_NAMED},
+    {"g_strdup*", NULL, WRAPPER_IF_NAMED},
+    {"g_strndup", NULL, WRAPPER_IF_NAMED},
+    {"g_memdup*", NULL, WRAPPER_IF_NAMED},
+    {"g_slice_alloc*", NULL, WRAPPER_IF_NAMED},
+    {"PyMem_*lloc", NULL, WRAPPER_IF_NAMED},
+    {"_PyMem_*lloc", NULL, WRAPPER_IF_NAMED},
+    {"PyObject_*lloc", NULL, WRAPPER_IF_NAMED},
+    {"_PyObject_*lloc", NULL, WRAPPER_IF_NAMED},
+    {"_PyObject_New*", NULL, WRAPPER_IF_NAMED},
+    {"_PyObject_GC_New*", NULL, WRAPPER_IF_NAMED},
+    {"PyType_GenericAlloc", NULL, WRAPPER_IF_NAMED},
+    {"CRYPTO_*alloc", NULL, WRAPPER_IF_NAMED},
+    {"CRYPTO_strdup", NULL, WRAPPER_IF_NAMED},
+    {"CRYPTO_strndup", NULL, WRAPPER_IF_NAMED},
+    {"CRYPTO_memdup", NULL, WRAPPER_IF_NAMED},
+    {"sqlite3*Malloc*", NULL, WRAPPER_IF_NAMED},
+    {"sqlite3*Realloc*", NULL, WRAPPER_IF_NAMED},
+    {"sqlite3_malloc*", NULL, WRAPPER_IF_NAMED},
+    {"sqlite3_realloc*", NULL, WRAPPER_IF_NAMED},
 };
 
 static bool in_module(const char *path, const char *start) {
@@ -103,13 +103,13 @@ static bool matches(const char *pattern, const char *skeleton) {
     return strncmp(pattern, skeleton, strcspn(pattern, "*\\")) == 0 && fnmatch(pattern, skeleton, 0) == 0;
 }
 
-enum plumbing plumbing_of(const char *function, const char *module) {
+enum allocation_wrapper allocation_wrapper_of(const char *function, const char *module) {
     char skeleton[512];
-    plumbing_skeleton(function, skeleton, sizeof skeleton);
+    allocation_wrapper_skeleton(function, skeleton, sizeof skeleton);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (in_module(module, rules[i].module) && matches(rules[i].function, skeleton))
             return rules[i].verdict;
-    return PLUMBING_NOT;
+    return WRAPPER_NOT;
 }
 
 /* The end of the bracket that opens at `text`, one past its closing partner. "->" closes nothing. */
@@ -199,7 +199,7 @@ static void copy_plain(const char *text, const char *end, struct sink *sink) {
     }
 }
 
-void plumbing_skeleton(const char *function, char *skeleton, size_t size) {
+void allocation_wrapper_skeleton(const char *function, char *skeleton, size_t size) {
     struct sink sink = {skeleton, 0, size};
     const char *rest = function;
     while (*rest == '<') { /* also "<<A as B>::C as D>::f" */

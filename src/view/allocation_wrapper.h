@@ -8,17 +8,17 @@
 
 #include <stddef.h>
 
-enum plumbing {
-    PLUMBING_NOT,
-    PLUMBING_ALWAYS,    /* never a site while there is a frame outside it */
-    PLUMBING_IF_NAMED,  /* a site unless a frame outside has a name */
-    PLUMBING_IF_SOURCE, /* a site unless the first frame outside has a source line */
+enum allocation_wrapper {
+    WRAPPER_NOT,
+    WRAPPER_ALWAYS,    /* never a site while there is a frame outside it */
+    WRAPPER_IF_NAMED,  /* a site unless a frame outside has a name */
+    WRAPPER_IF_SOURCE, /* a site unless the first frame outside has a source line */
 };
 
 /* `module` is the path of the file that holds the function, or NULL. */
-enum plumbing plumbing_of(const char *function, const char *module);
+enum allocation_wrapper allocation_wrapper_of(const char *function, const char *module);
 
 /* Writes the skeleton of `function`, cut to `size`. */
-void plumbing_skeleton(const char *function, char *skeleton, size_t size);
+void allocation_wrapper_skeleton(const char *function, char *skeleton, size_t size);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_of_library(const struct model_module *module) {
 }
 
 /* Only as long as the calls stay in the library: below its loader everything runs that a constructor does. */
-bool library_holds(const struct source_frames *frames) {
+bool c_library_keeps(const struct source_frames *frames) {
     for (size_t i = frames->first; i < frames->end && is_of_library(frames->frames[i].module); i++)
         for (size_t j = 0; j < sizeof holders / sizeof *holders; j++)
             if (fnmatch(holders[j], frames->frames[i].symbol->function, 0) == 0) return true;

@@ -5,6 +5,6 @@
 
 #include "view/source_frames.h"
 
-bool library_holds(const struct source_frames *frames);
+bool c_library_keeps(const struct source_frames *frames);
 
 #endif

@@ -33,8 +33,8 @@ struct estimate diff_figure(
 static struct view_row key_of(enum view_by by, const struct view_row *row) {
     struct view_row key = view_row_key(by, row);
     if (by != BY_SITE && by != BY_LINE) key.line = 0;
-    key.file = name_without_folder(key.file);
-    key.module = key.file ? NULL : name_without_folder(key.module);
+    key.file = name_key_without_folder(key.file);
+    key.module = key.file ? NULL : name_key_without_folder(key.module);
     return key;
 }
 
@@ -116,7 +116,7 @@ static int compare_rows(const void *a, const void *b) {
     if (x->significant != y->significant) return x->significant ? -1 : 1;
     double change_x = fabs(x->change), change_y = fabs(y->change);
     if (change_x != change_y) return change_x > change_y ? -1 : 1;
-    int order = name_compare(x->row->function, y->row->function);
+    int order = name_key_compare(x->row->function, y->row->function);
     return order ? order : (x->row->line > y->row->line) - (x->row->line < y->row->line);
 }
 

@@ -23,7 +23,7 @@ static struct listed_frame frame_of(const struct source_frame *source, enum fram
 }
 
 static const char *known_part(const char *path, enum frame_match match) {
-    return match == MATCH_PLACES ? path : name_without_folder(path);
+    return match == MATCH_PLACES ? path : name_key_without_folder(path);
 }
 
 /* Where the file is known, the library is told by it, and may have another name in another build. */
@@ -32,17 +32,17 @@ static const char *known_module(const struct listed_frame *frame, enum frame_mat
 }
 
 static uint64_t hash_frame(const struct listed_frame *frame, enum frame_match match) {
-    uint64_t hash = name_hash(NAME_HASH_START, frame->function);
-    hash = name_hash(hash, known_part(frame->file, match));
-    hash = name_hash(hash, known_module(frame, match)) + (uint64_t)frame->line;
+    uint64_t hash = name_key_hash(NAME_KEY_START, frame->function);
+    hash = name_key_hash(hash, known_part(frame->file, match));
+    hash = name_key_hash(hash, known_module(frame, match)) + (uint64_t)frame->line;
     return hash ^ hash >> 29;
 }
 
 /* A line that is inlined in one place and called in another is one frame. */
 static bool same_frame(const struct listed_frame *a, const struct listed_frame *b, enum frame_match match) {
-    return a->line == b->line && name_equal(a->function, b->function) &&
-           name_equal(known_part(a->file, match), known_part(b->file, match)) &&
-           name_equal(known_module(a, match), known_module(b, match));
+    return a->line == b->line && name_key_equal(a->function, b->function) &&
+           name_key_equal(known_part(a->file, match), known_part(b->file, match)) &&
+           name_key_equal(known_module(a, match), known_module(b, match));
 }
 
 static bool grow(struct frame_list *list) {

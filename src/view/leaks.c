@@ -94,7 +94,7 @@ static enum leak_kind kind_of(
     return outlives ? LEAK_OUTLIVING : LEAK_IN_USE;
 }
 
-struct leak leak_judge(const struct figures *figures, const struct leak_scene *scene) {
+struct leak leaks_judge(const struct figures *figures, const struct leak_scene *scene) {
     struct settled_age age = settled_age(figures);
     int settled = parts_before(bucket_end(age.bucket), scene->duration);
     struct leak leak = {.never_freed = !(figures->freed_objects > 0),
@@ -104,11 +104,11 @@ struct leak leak_judge(const struct figures *figures, const struct leak_scene *s
         .freed_later = age.freed,
         .growth = growth(figures, scene->duration)};
     leak.kind = kind_of(figures, scene, &leak, settled);
-    leak.uncertain = leak_is_likely(leak.kind) && leak.never_freed && rests_on_few(figures->live_bytes);
+    leak.uncertain = leaks_is_likely(leak.kind) && leak.never_freed && rests_on_few(figures->live_bytes);
     return leak;
 }
 
-struct leak_scene leak_scene_of(const struct model *model) {
+struct leak_scene leaks_scene_of(const struct model *model) {
     struct leak_scene scene = {.exact = model->exact, .has_exited = true, .from_start = true};
     for (size_t i = 0; i < model->process_count; i++) {
         const struct model_process *process = &model->processes[i];
@@ -141,7 +141,7 @@ static bool select_stacks(const struct model *model, struct resolver *resolver,
         if (suppression) {
             figures_add(&leaks->suppressed, &stack->figures);
             suppression->used |= live;
-        } else if (library_holds(&frames)) {
+        } else if (c_library_keeps(&frames)) {
             figures_add(&leaks->held, &stack->figures);
         } else {
             leaks->stacks[count++] = *stack;
@@ -169,16 +169,16 @@ static int compare(const void *left, const void *right) {
 }
 
 static bool judge_rows(const struct model *model, struct leaks *leaks) {
-    struct leak_scene scene = leak_scene_of(model);
+    struct leak_scene scene = leaks_scene_of(model);
     leaks->list = calloc(leaks->rows.count + 1, sizeof *leaks->list);
     if (!leaks->list) return false;
     for (size_t i = 0; i < leaks->rows.count; i++) {
         const struct view_row *row = &leaks->rows.rows[i];
         if (!(row->figures.live_bytes.value > 0) && !(row->figures.live_objects.value > 0)) continue;
         struct leak *leak = &leaks->list[leaks->count++];
-        *leak = leak_judge(&row->figures, &scene);
+        *leak = leaks_judge(&row->figures, &scene);
         leak->row = row;
-        struct figures *sum = leak_is_likely(leak->kind)    ? &leaks->likely
+        struct figures *sum = leaks_is_likely(leak->kind)   ? &leaks->likely
                               : leak->kind == LEAK_START_UP ? &leaks->start_up
                                                             : &leaks->in_use;
         figures_add(sum, &row->figures);

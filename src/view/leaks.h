@@ -22,7 +22,7 @@ enum leak_kind {
     LEAK_START_UP, /* allocated early and no more since */
 };
 
-static inline bool leak_is_likely(enum leak_kind kind) {
+static inline bool leaks_is_likely(enum leak_kind kind) {
     return kind < LEAK_IN_USE;
 }
 
@@ -36,7 +36,7 @@ struct leak_scene {
 
 struct leak {
     enum leak_kind kind;
-    const struct view_row *row; /* NULL from leak_judge */
+    const struct view_row *row; /* NULL from leaks_judge */
     bool never_freed;
     bool inherited;     /* from the parent process, which allocated all of it */
     unsigned parts;     /* of BIRTH_PARTS, how many have left something behind for longer than others live */
@@ -48,9 +48,9 @@ struct leak {
     double growth; /* bytes per second in the second half of the run, of what is live */
 };
 
-struct leak leak_judge(const struct figures *figures, const struct leak_scene *scene);
+struct leak leaks_judge(const struct figures *figures, const struct leak_scene *scene);
 
-struct leak_scene leak_scene_of(const struct model *model);
+struct leak_scene leaks_scene_of(const struct model *model);
 
 struct leaks {
     struct leak *list; /* those that grow, other likely ones, in use, start-up; in each the largest first */

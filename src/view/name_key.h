@@ -6,24 +6,24 @@
 #include <stdint.h>
 #include <string.h>
 
-#define NAME_HASH_START UINT64_C(0xcbf29ce484222325)
+#define NAME_KEY_START UINT64_C(0xcbf29ce484222325)
 
 /* Goes on from `hash`, so that several names make one key. */
-static inline uint64_t name_hash(uint64_t hash, const char *name) {
+static inline uint64_t name_key_hash(uint64_t hash, const char *name) {
     for (; name && *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
     return hash * UINT64_C(0x9e3779b97f4a7c15) + 1;
 }
 
-static inline bool name_equal(const char *a, const char *b) {
+static inline bool name_key_equal(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static inline int name_compare(const char *a, const char *b) {
+static inline int name_key_compare(const char *a, const char *b) {
     return strcmp(a ? a : "", b ? b : "");
 }
 
 /* Folders differ from build to build and from machine to machine. */
-static inline const char *name_without_folder(const char *path) {
+static inline const char *name_key_without_folder(const char *path) {
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path;
 }

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-bool name_has_character(char c) {
+bool name_scan_is_identifier(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
@@ -19,8 +19,8 @@ static size_t operator_length(const char *text) {
 }
 
 static bool is_operator(const char *text, size_t at) {
-    return strncmp(text + at, "operator", 8) == 0 && !name_has_character(text[at + 8]) &&
-           (at == 0 || !name_has_character(text[at - 1]));
+    return strncmp(text + at, "operator", 8) == 0 && !name_scan_is_identifier(text[at + 8]) &&
+           (at == 0 || !name_scan_is_identifier(text[at - 1]));
 }
 
 static void open_bracket(struct name_scan *scan, enum bracket kind) {
@@ -95,7 +95,7 @@ bool name_scan_step(struct name_scan *scan) {
     return !scan->broken;
 }
 
-bool name_is_sound(const char *text) {
+bool name_scan_is_sound(const char *text) {
     struct name_scan scan = {.text = text};
     while (name_scan_step(&scan)) {
     }

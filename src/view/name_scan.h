@@ -38,9 +38,9 @@ struct name_scan {
 bool name_scan_step(struct name_scan *scan);
 
 /* Whether all brackets of `text` match. */
-bool name_is_sound(const char *text);
+bool name_scan_is_sound(const char *text);
 
 /* Whether the character belongs to an identifier. */
-bool name_has_character(char c);
+bool name_scan_is_identifier(char c);
 
 #endif

@@ -1,6 +1,6 @@
 #include "model/stack_labels.h"
-#include "view/source_frames.h"
 #include "view/name_key.h"
+#include "view/source_frames.h"
 #include "view/view.h"
 
 #include <stdio.h>
@@ -82,9 +82,9 @@ static struct view_row key_of(
 }
 
 uint64_t view_row_hash(const struct view_row *key) {
-    uint64_t hash = name_hash(NAME_HASH_START, key->function);
-    hash = name_hash(name_hash(hash, key->file), key->module) + (uint64_t)key->line;
-    hash = name_hash(name_hash(name_hash(hash, key->heap), key->type), key->scope);
+    uint64_t hash = name_key_hash(NAME_KEY_START, key->function);
+    hash = name_key_hash(name_key_hash(hash, key->file), key->module) + (uint64_t)key->line;
+    hash = name_key_hash(name_key_hash(name_key_hash(hash, key->heap), key->type), key->scope);
     return hash ^ hash >> 29;
 }
 
@@ -113,9 +113,10 @@ struct view_row view_row_key(enum view_by by, const struct view_row *row) {
 }
 
 bool view_row_equal(const struct view_row *a, const struct view_row *b) {
-    return a->line == b->line && name_equal(a->function, b->function) && name_equal(a->file, b->file) &&
-           name_equal(a->module, b->module) && name_equal(a->heap, b->heap) && name_equal(a->type, b->type) &&
-           name_equal(a->scope, b->scope);
+    return a->line == b->line && name_key_equal(a->function, b->function) &&
+           name_key_equal(a->file, b->file) && name_key_equal(a->module, b->module) &&
+           name_key_equal(a->heap, b->heap) && name_key_equal(a->type, b->type) &&
+           name_key_equal(a->scope, b->scope);
 }
 
 static bool grow(struct grouping *grouping) {
@@ -174,7 +175,7 @@ static struct view_row *find_row(struct grouping *grouping, const struct view_ro
 static void note_name(const char **name, const char *next, bool is_new, const char *several) {
     if (is_new)
         *name = next;
-    else if (!name_equal(*name, next))
+    else if (!name_key_equal(*name, next))
         *name = several;
 }
 
@@ -219,7 +220,7 @@ static bool group_stacks(const struct model *model, struct resolver *resolver, s
         fine = filter->on ? source_frames_expand_labelled(&frames, model, resolver, stack)
                           : source_frames_expand_to_site(&frames, resolver, stack);
         if (fine && frame_filter_keeps(filter, &frames))
-            fine = add_stack(grouping, &frames, stack, model_labels(model, stack));
+            fine = add_stack(grouping, &frames, stack, stack_labels_of(model, stack));
     }
     source_frames_free(&frames);
     return fine;
@@ -256,13 +257,13 @@ static int compare_rows(const void *left, const void *right, void *context) {
     if (value_a != value_b) return value_a < value_b ? 1 : -1;
     if (a->figures.total_bytes.value != b->figures.total_bytes.value)
         return a->figures.total_bytes.value < b->figures.total_bytes.value ? 1 : -1;
-    int order = name_compare(a->function, b->function);
-    if (!order) order = name_compare(a->file, b->file);
+    int order = name_key_compare(a->function, b->function);
+    if (!order) order = name_key_compare(a->file, b->file);
     if (!order) order = a->line - b->line;
-    if (!order) order = name_compare(a->module, b->module);
-    if (!order) order = name_compare(a->heap, b->heap);
-    if (!order) order = name_compare(a->type, b->type);
-    return order ? order : name_compare(a->scope, b->scope);
+    if (!order) order = name_key_compare(a->module, b->module);
+    if (!order) order = name_key_compare(a->heap, b->heap);
+    if (!order) order = name_key_compare(a->type, b->type);
+    return order ? order : name_key_compare(a->scope, b->scope);
 }
 
 /* The peaks of a set's stacks need not have been at one time, but no set was ever larger than the whole heap.

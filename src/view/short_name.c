@@ -23,8 +23,8 @@ static void replace(char *text, size_t from, size_t to, const char *with) {
 static void replace_words(char *text, const char *from, const char *to) {
     size_t length = strlen(from);
     for (char *at = text; (at = strstr(at, from));) {
-        bool begins = at == text || !(name_has_character(at[-1]) || at[-1] == ':');
-        bool ends = !name_has_character(from[length - 1]) || !name_has_character(at[length]);
+        bool begins = at == text || !(name_scan_is_identifier(at[-1]) || at[-1] == ':');
+        bool ends = !name_scan_is_identifier(from[length - 1]) || !name_scan_is_identifier(at[length]);
         if (begins && ends)
             replace(text, (size_t)(at - text), (size_t)(at - text) + length, to);
         else
@@ -55,10 +55,10 @@ static void use_char_names(char *text) {
     static const char basic[] = "std::basic_";
     for (char *at = text; (at = strstr(at, basic)); at += 5) {
         char *word = at + strlen(basic), *end = word;
-        while (name_has_character(*end)) end++;
+        while (name_scan_is_identifier(*end)) end++;
         bool wide = strncmp(end, "<wchar_t>", 9) == 0;
         size_t length = wide ? 9 : 6;
-        if ((!wide && strncmp(end, "<char>", 6) != 0) || name_has_character(end[length])) continue;
+        if ((!wide && strncmp(end, "<char>", 6) != 0) || name_scan_is_identifier(end[length])) continue;
         cut(text, (size_t)(end - text), (size_t)(end - text) + length);
         replace(text, (size_t)(at + 5 - text), (size_t)(word - text), wide ? "w" : "");
     }
@@ -77,7 +77,7 @@ static bool is_default(const char *argument) {
 /* Whether the bracket at `open` holds the arguments of something in std. */
 static bool is_of_std(const char *text, size_t open) {
     size_t start = open;
-    while (start && (name_has_character(text[start - 1]) || text[start - 1] == ':')) start--;
+    while (start && (name_scan_is_identifier(text[start - 1]) || text[start - 1] == ':')) start--;
     return strncmp(text + start, "std::", 5) == 0;
 }
 
@@ -108,7 +108,7 @@ static bool drop_qualified(char *text) {
         if (text[at] == ' ' && scan.depth == 1) blank = at;
         if (!scan.closed || scan.depth || scan.last.kind != BRACKET_QUALIFIED) continue;
         size_t open = scan.last.at;
-        if (blank > open || !name_has_character(text[open + 1]) || strncmp(text + at + 1, "::", 2) != 0)
+        if (blank > open || !name_scan_is_identifier(text[open + 1]) || strncmp(text + at + 1, "::", 2) != 0)
             continue;
         cut(text, at, at + 1);
         cut(text, open, open + 1);
@@ -158,10 +158,10 @@ static bool drop_path_of_trait(char *text) {
         bool is_trait = scan.depth && scan.open[scan.depth - 1].kind == BRACKET_QUALIFIED &&
                         strncmp(text + at, " as ", 4) == 0;
         if (!is_trait) continue;
-        while (name_has_character(text[end]) || text[end] == ':') end++;
+        while (name_scan_is_identifier(text[end]) || text[end] == ':') end++;
         if (text[end - 1] == ':') end -= 2; /* "Fn::<(u32,)>" */
         size_t name = end;
-        while (name > path && name_has_character(text[name - 1])) name--;
+        while (name > path && name_scan_is_identifier(text[name - 1])) name--;
         if (name <= path) continue;
         cut(text, path, name);
         return true;
@@ -203,7 +203,7 @@ static struct choice choose(const char *text) {
 }
 
 void short_name(char *name, const char *mark) {
-    if (!name_is_sound(name)) return;
+    if (!name_scan_is_sound(name)) return;
     use_known_names(name);
     while (drop_default(name)) {
     }

@@ -11,16 +11,17 @@
 
 struct verdict {
     const char *function, *module;
-    enum plumbing plumbing;
+    enum allocation_wrapper plumbing;
 };
 
-static enum plumbing plumbing_of_frame(const struct source_frames *frames, const struct source_frame *frame) {
+static enum allocation_wrapper wrapper_of_frame(
+    const struct source_frames *frames, const struct source_frame *frame) {
     const char *function = frame->symbol->function, *module = frame->module ? frame->module->path : NULL;
-    if (!frames->verdicts) return plumbing_of(function, module);
+    if (!frames->verdicts) return allocation_wrapper_of(function, module);
     uint64_t hash = ((uintptr_t)function * 31 + (uintptr_t)module) * UINT64_C(0x9e3779b97f4a7c15);
     struct verdict *verdict = &frames->verdicts[hash >> 32 & (VERDICTS - 1)];
     if (verdict->function != function || verdict->module != module)
-        *verdict = (struct verdict){function, module, plumbing_of(function, module)};
+        *verdict = (struct verdict){function, module, allocation_wrapper_of(function, module)};
     return verdict->plumbing;
 }
 
@@ -79,7 +80,7 @@ bool source_frames_expand_labelled(struct source_frames *frames, const struct mo
     if (stack->type && !add_frames(frames, resolver_label(resolver, "type", stack->type), 1, NULL))
         return false;
     if (!add_stack(frames, resolver, stack)) return false;
-    const char *heap = model_labels(model, stack).heap;
+    const char *heap = stack_labels_of(model, stack).heap;
     return !model_has_heaps(model) || add_frames(frames, resolver_label(resolver, "heap", heap), 1, NULL);
 }
 
@@ -138,12 +139,11 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     for (size_t i = frames->first; i < frames->end; i++) {
         const struct source_frame *frame = &frames->frames[i];
         if (!is_call(frame)) continue;
-        enum plumbing verdict = plumbing_of_frame(frames, frame);
-        if (verdict == PLUMBING_NOT && frames->in_own_heap && is_allocator(frame))
-            verdict = PLUMBING_IF_NAMED;
-        if (verdict == PLUMBING_IF_NAMED && wrapper == none) wrapper = i;
-        if (verdict == PLUMBING_IF_SOURCE && library == none) library = i;
-        if (verdict != PLUMBING_NOT) continue;
+        enum allocation_wrapper verdict = wrapper_of_frame(frames, frame);
+        if (verdict == WRAPPER_NOT && frames->in_own_heap && is_allocator(frame)) verdict = WRAPPER_IF_NAMED;
+        if (verdict == WRAPPER_IF_NAMED && wrapper == none) wrapper = i;
+        if (verdict == WRAPPER_IF_SOURCE && library == none) library = i;
+        if (verdict != WRAPPER_NOT) continue;
         if (frame->symbol->line > 0) return i;
         if (library == none && (is_named(frame) || wrapper == none)) return i;
         break;
@@ -155,7 +155,7 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
  * interpreted. */
 static bool settles_site(const struct source_frames *frames, const struct source_frame *frame) {
     return frame->symbol->interpreted || (is_call(frame) && (frame->module || is_named(frame)) &&
-                                             plumbing_of_frame(frames, frame) == PLUMBING_NOT);
+                                             wrapper_of_frame(frames, frame) == WRAPPER_NOT);
 }
 
 static bool is_python(uint64_t word) {

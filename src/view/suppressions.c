@@ -10,7 +10,7 @@
 
 /* A pattern in which * is any text. What is not anchored is as if it had a * there. On a mismatch the last *
  * takes one character more, so the work is at most pattern times text. */
-bool suppression_matches(const char *pattern, const char *text) {
+bool suppressions_match_text(const char *pattern, const char *text) {
     if (!text || !*text) return false;
     bool from_start = *pattern == '^';
     pattern += from_start;
@@ -38,9 +38,10 @@ bool suppression_matches(const char *pattern, const char *text) {
 
 static bool matches_frame(const char *pattern, const struct source_frame *frame) {
     const struct symbol *symbol = frame->symbol;
-    return suppression_matches(pattern, symbol->function) || suppression_matches(pattern, symbol->linkage) ||
-           suppression_matches(pattern, symbol->file) ||
-           (frame->module && suppression_matches(pattern, frame->module->path));
+    return suppressions_match_text(pattern, symbol->function) ||
+           suppressions_match_text(pattern, symbol->linkage) ||
+           suppressions_match_text(pattern, symbol->file) ||
+           (frame->module && suppressions_match_text(pattern, frame->module->path));
 }
 
 struct suppression *suppressions_find(

@@ -27,6 +27,6 @@ struct suppression *suppressions_find(
 
 size_t suppressions_used(const struct suppressions *suppressions);
 
-bool suppression_matches(const char *pattern, const char *text);
+bool suppressions_match_text(const char *pattern, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-#include "view/source_frames.h"
 #include "view/name_key.h"
+#include "view/source_frames.h"
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ struct growing_tree {
 };
 
 static uint64_t hash_node(uint32_t parent, const struct view_node *node) {
-    uint64_t hash = name_hash(NAME_HASH_START + parent, node->function);
-    hash = name_hash(hash, node->file) + (uint64_t)node->line * 31 + parent;
+    uint64_t hash = name_key_hash(NAME_KEY_START + parent, node->function);
+    hash = name_key_hash(hash, node->file) + (uint64_t)node->line * 31 + parent;
     return hash ^ hash >> 29;
 }
 
@@ -57,8 +57,8 @@ static uint32_t find_child(struct growing_tree *tree, uint32_t parent, const str
     for (; tree->index[slot]; slot = (slot + 1) & (tree->index_size - 1)) {
         const struct flat_node *other = &tree->nodes[tree->index[slot] - 1];
         if (other->parent == parent && other->node.line == key.line &&
-            name_equal(other->node.function, key.function) && name_equal(other->node.file, key.file) &&
-            name_equal(other->node.module, key.module))
+            name_key_equal(other->node.function, key.function) &&
+            name_key_equal(other->node.file, key.file) && name_key_equal(other->node.module, key.module))
             return tree->index[slot] - 1;
     }
     figures_clear(&key.figures);
@@ -86,8 +86,8 @@ static int compare_nodes(const void *left, const void *right, void *context) {
     enum view_sort sort = *(enum view_sort *)context;
     double value_a = view_sort_value(&a->figures, sort), value_b = view_sort_value(&b->figures, sort);
     if (value_a != value_b) return value_a < value_b ? 1 : -1;
-    int order = name_compare(a->function, b->function);
-    if (!order) order = name_compare(a->file, b->file);
+    int order = name_key_compare(a->function, b->function);
+    if (!order) order = name_key_compare(a->file, b->file);
     return order ? order : a->line - b->line;
 }
 

@@ -153,7 +153,7 @@ static void formats_are_found_by_name(void) {
     CHECK_EQUAL(count, 10);
     for (size_t i = 0; i < count; i++) CHECK(format_find(formats[i].name) == &formats[i]);
     CHECK(format_find("none") == NULL);
-    CHECK_TEXT(value_kind_names[VALUE_PEAK], "peak");
+    CHECK_TEXT(format_value_names[VALUE_PEAK], "peak");
 }
 
 static void collapsed_merges_equal_lines_and_leaves_zeros_out(void) {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 static void read_all(
-    const struct raw_value *lines, size_t count, double rate, double *objects, double *bytes) {
+    const struct heap_v2_value *lines, size_t count, double rate, double *objects, double *bytes) {
     *objects = *bytes = 0;
     for (size_t i = 0; i < count; i++) {
         double line_objects, line_bytes;
-        rescale_read(lines[i], rate, &line_objects, &line_bytes);
+        heap_v2_numbers_read(lines[i], rate, &line_objects, &line_bytes);
         *objects += line_objects;
         *bytes += line_bytes;
     }
@@ -24,9 +24,9 @@ static void add_samples(double samples, double size, double rate, double *object
 }
 
 static void check_reading(double objects, double bytes, double rate, double objects_tolerance) {
-    struct raw_value lines[RESCALE_LINES];
+    struct heap_v2_value lines[HEAP_V2_LINES_MAX];
     double read_objects, read_bytes;
-    size_t count = rescale_lines(objects, bytes, rate, lines);
+    size_t count = heap_v2_numbers_lines(objects, bytes, rate, lines);
 
     read_all(lines, count, rate, &read_objects, &read_bytes);
     CHECK(count >= 1);
@@ -42,9 +42,9 @@ static void samples_of_one_size_read_as_they_were(void) {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (double samples = 1; samples <= 1e4; samples *= 10) {
             double objects = 0, bytes = 0;
-            struct raw_value lines[RESCALE_LINES];
+            struct heap_v2_value lines[HEAP_V2_LINES_MAX];
             add_samples(samples, sizes[i], 524288, &objects, &bytes);
-            CHECK_EQUAL(rescale_lines(objects, bytes, 524288, lines), 1);
+            CHECK_EQUAL(heap_v2_numbers_lines(objects, bytes, 524288, lines), 1);
             CHECK_EQUAL(lines[0].objects, samples);
             CHECK_EQUAL(lines[0].bytes, samples * sizes[i]);
         }
@@ -67,17 +67,17 @@ static void samples_of_mixed_sizes_read_as_the_estimate(void) {
 }
 
 static void nothing_is_rescaled_at_rate_one(void) {
-    struct raw_value lines[RESCALE_LINES];
-    CHECK_EQUAL(rescale_lines(3, 7, 1, lines), 1);
+    struct heap_v2_value lines[HEAP_V2_LINES_MAX];
+    CHECK_EQUAL(heap_v2_numbers_lines(3, 7, 1, lines), 1);
     CHECK_EQUAL(lines[0].objects, 3);
     CHECK_EQUAL(lines[0].bytes, 7);
 }
 
 /* google-pprof divides by zero at objects without bytes. */
 static void objects_without_bytes_are_not_written(void) {
-    struct raw_value lines[RESCALE_LINES];
-    CHECK_EQUAL(rescale_lines(3, 0, 1, lines), 0);
-    CHECK_EQUAL(rescale_lines(0, 0, 524288, lines), 0);
+    struct heap_v2_value lines[HEAP_V2_LINES_MAX];
+    CHECK_EQUAL(heap_v2_numbers_lines(3, 0, 1, lines), 0);
+    CHECK_EQUAL(heap_v2_numbers_lines(0, 0, 524288, lines), 0);
 }
 
 int main(void) {

@@ -76,7 +76,7 @@ static void bytes_that_are_not_utf8_are_replaced(void) {
     CHECK_TEXT(as_string("\xe2\x82"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* ends too soon */
     CHECK_TEXT(as_string("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* overlong */
     CHECK_TEXT(as_string("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); /* surrogate */
-    char *clean = text_to_utf8("x\xfey");
+    char *clean = utf8_clean_copy("x\xfey");
     CHECK_TEXT(clean, "x\xef\xbf\xbdy");
     free(clean);
 }
@@ -94,21 +94,21 @@ static void numbers_keep_their_value(void) {
 }
 
 static void equal_keys_get_the_same_number(void) {
-    struct intern intern = {0};
+    struct intern_table intern = {0};
     char key[16];
     for (uint32_t i = 0; i < 10000; i++) {
         snprintf(key, sizeof key, "key %u", i);
-        if (!CHECK(intern_text(&intern, key) == i)) break;
+        if (!CHECK(intern_table_add_text(&intern, key) == i)) break;
     }
     for (uint32_t i = 0; i < 10000; i++) {
         snprintf(key, sizeof key, "key %u", i);
-        if (!CHECK(intern_text(&intern, key) == i)) break;
+        if (!CHECK(intern_table_add_text(&intern, key) == i)) break;
     }
     CHECK_EQUAL(intern.count, 10000);
     CHECK_TEXT(intern.entries[1234].key, "key 1234");
-    CHECK_EQUAL(intern_add(&intern, "key 1\0x", 7), 10000); /* keys are bytes, not text */
+    CHECK_EQUAL(intern_table_add(&intern, "key 1\0x", 7), 10000); /* keys are bytes, not text */
     CHECK(!intern.failed);
-    intern_free(&intern);
+    intern_table_free(&intern);
 }
 
 int main(void) {

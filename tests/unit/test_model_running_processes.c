@@ -34,7 +34,7 @@ static void end(pid_t pid) {
 }
 
 static void children_descend_from_their_ancestors(void) {
-    struct running running = {0};
+    struct running_processes running = {0};
     pid_t grandchild, child = start_family(&grandchild);
     CHECK(running_processes_update(&running, 1));
     CHECK(running_processes_find(&running, child) &&
@@ -77,7 +77,7 @@ static pid_t start_recorder(void) {
 }
 
 static void a_process_is_asked_again_ever_less_often(void) {
-    struct running running = {0};
+    struct running_processes running = {0};
     pid_t child = start_recorder();
     CHECK(running_processes_update(&running, 100));
     struct running_process *process = running_processes_find(&running, child);

@@ -4,7 +4,7 @@
 
 static const char *skeleton_of(const char *function) {
     static char skeleton[512];
-    plumbing_skeleton(function, skeleton, sizeof skeleton);
+    allocation_wrapper_skeleton(function, skeleton, sizeof skeleton);
     return skeleton;
 }
 
@@ -45,34 +45,36 @@ static void broken_names_do_no_harm(void) {
     CHECK_TEXT(skeleton_of("<<<<"), "");
     CHECK_TEXT(skeleton_of("a<b"), "a");
     char small[4];
-    plumbing_skeleton("abcdefgh", small, sizeof small);
+    allocation_wrapper_skeleton("abcdefgh", small, sizeof small);
     CHECK_TEXT(small, "abc");
 }
 
 static void allocation_functions_are_always_skipped(void) {
-    CHECK(plumbing_of("operator new(unsigned long)", "/lib/libstdc++.so.6") == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("operator new[](unsigned long)", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("std::__new_allocator<int>::allocate(unsigned long, void const*)", NULL) ==
-          PLUMBING_ALWAYS);
-    CHECK(plumbing_of(
+    CHECK(allocation_wrapper_of("operator new(unsigned long)", "/lib/libstdc++.so.6") == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("operator new[](unsigned long)", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("std::__new_allocator<int>::allocate(unsigned long, void const*)", NULL) ==
+          WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of(
               "std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)",
-              NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("__rust_alloc", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("calloc", "/lib64/ld-linux-x86-64.so.2") == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("calloc", "/bin/program") == PLUMBING_NOT);
-    CHECK(plumbing_of("__rustc::__rust_realloc", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("__rustc::__rdl_alloc", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("__rustc[59807616e1fa2540]::__rdl_alloc_zeroed", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("alloc::raw_vec::finish_grow", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("<my::Arena as core::alloc::global::GlobalAlloc>::realloc", NULL) == PLUMBING_ALWAYS);
-    CHECK(plumbing_of("<my::Arena as core::default::Default>::default", NULL) == PLUMBING_NOT);
+              NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("__rust_alloc", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("calloc", "/lib64/ld-linux-x86-64.so.2") == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("calloc", "/bin/program") == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("__rustc::__rust_realloc", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("__rustc::__rdl_alloc", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("__rustc[59807616e1fa2540]::__rdl_alloc_zeroed", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("alloc::raw_vec::finish_grow", NULL) == WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("<my::Arena as core::alloc::global::GlobalAlloc>::realloc", NULL) ==
+          WRAPPER_ALWAYS);
+    CHECK(allocation_wrapper_of("<my::Arena as core::default::Default>::default", NULL) == WRAPPER_NOT);
 }
 
 static void the_standard_library_is_skipped_when_that_leads_to_a_line(void) {
-    CHECK(plumbing_of("std::vector<int>::_M_default_append(unsigned long)", NULL) == PLUMBING_IF_SOURCE);
-    CHECK(plumbing_of("alloc::vec::Vec<T>::with_capacity", NULL) == PLUMBING_IF_SOURCE);
-    CHECK(plumbing_of("__strdup", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_IF_SOURCE);
-    CHECK(plumbing_of("getline", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_IF_SOURCE);
+    CHECK(allocation_wrapper_of("std::vector<int>::_M_default_append(unsigned long)", NULL) ==
+          WRAPPER_IF_SOURCE);
+    CHECK(allocation_wrapper_of("alloc::vec::Vec<T>::with_capacity", NULL) == WRAPPER_IF_SOURCE);
+    CHECK(allocation_wrapper_of("__strdup", "/usr/lib/x86_64-linux-gnu/libc.so.6") == WRAPPER_IF_SOURCE);
+    CHECK(allocation_wrapper_of("getline", "/usr/lib/x86_64-linux-gnu/libc.so.6") == WRAPPER_IF_SOURCE);
 }
 
 static void wrappers_of_malloc_are_skipped_when_that_leads_to_a_name(void) {
@@ -80,21 +82,21 @@ static void wrappers_of_malloc_are_skipped_when_that_leads_to_a_name(void) {
         "g_malloc0_n", "g_strdup_printf", "PyMem_RawMalloc", "_PyMem_RawCalloc", "PyObject_Malloc",
         "_PyObject_GC_NewVar", "CRYPTO_zalloc", "sqlite3DbMallocRawNN", "sqlite3_malloc64", "sqlite3Malloc"};
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-        CHECK(plumbing_of(wrappers[i], "/bin/any") == PLUMBING_IF_NAMED);
+        CHECK(allocation_wrapper_of(wrappers[i], "/bin/any") == WRAPPER_IF_NAMED);
     static const char *const others[] = {"xml_load", "xmallocator", "my_xmalloc", "g_main_loop_run",
         "PyObject_Call", "PyMem_Free", "CRYPTO_new_ex_data", "sqlite3_exec", "Perl_sv_grow"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        CHECK(plumbing_of(others[i], "/bin/any") == PLUMBING_NOT);
+        CHECK(allocation_wrapper_of(others[i], "/bin/any") == WRAPPER_NOT);
 }
 
 static void the_programs_own_functions_are_sites(void) {
-    CHECK(plumbing_of("strdup", "/home/me/program") == PLUMBING_NOT);
-    CHECK(plumbing_of("getline", NULL) == PLUMBING_NOT);
-    CHECK(plumbing_of("Pool::operator new(unsigned long)", NULL) == PLUMBING_NOT);
-    CHECK(plumbing_of("stdlib_wrapper", NULL) == PLUMBING_NOT);
-    CHECK(plumbing_of("std::vector<int> load(char const*)::inner", NULL) == PLUMBING_NOT);
-    CHECK(plumbing_of("fopen", "/usr/lib/x86_64-linux-gnu/libc.so.6") == PLUMBING_NOT);
-    CHECK(plumbing_of("operator news(int)", NULL) == PLUMBING_NOT);
+    CHECK(allocation_wrapper_of("strdup", "/home/me/program") == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("getline", NULL) == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("Pool::operator new(unsigned long)", NULL) == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("stdlib_wrapper", NULL) == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("std::vector<int> load(char const*)::inner", NULL) == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("fopen", "/usr/lib/x86_64-linux-gnu/libc.so.6") == WRAPPER_NOT);
+    CHECK(allocation_wrapper_of("operator news(int)", NULL) == WRAPPER_NOT);
 }
 
 int main(void) {

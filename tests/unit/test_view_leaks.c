@@ -1,7 +1,7 @@
 /* What is judged a leak, and what a suppression matches. */
 #include "check.h"
-#include "view/leaks.h"
 #include "view/c_library_keeps.h"
+#include "view/leaks.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static struct figures figures_of(const uint32_t births[BIRTH_PARTS], double free
 
 static void check_kind(
     int line, struct figures figures, const struct leak_scene *scene, enum leak_kind expected) {
-    enum leak_kind kind = leak_judge(&figures, scene).kind;
+    enum leak_kind kind = leaks_judge(&figures, scene).kind;
     if (!CHECK(kind == expected)) fprintf(stderr, "  from line %d: %d, not %d\n", line, kind, expected);
 }
 #define CHECK_KIND(figures, scene, expected) check_kind(__LINE__, figures, scene, expected)
@@ -46,12 +46,12 @@ static void what_is_left_behind_all_along_grows(void) {
     /* One in a thousand, while the others live for a millisecond. */
     CHECK_KIND(FIGURES(40000, 0.001, 5, 5, 5, 5, 5, 5, 5, 5), &exited, LEAK_GROWING);
     struct figures figures = FIGURES(40000, 0.001, 5, 5, 5, 5, 5, 5, 5, 5);
-    CHECK_EQUAL(leak_judge(&figures, &exited).outliving, 40);
-    CHECK_EQUAL(leak_judge(&figures, &exited).growth, 20 * 100 / (DURATION / 2));
+    CHECK_EQUAL(leaks_judge(&figures, &exited).outliving, 40);
+    CHECK_EQUAL(leaks_judge(&figures, &exited).growth, 20 * 100 / (DURATION / 2));
     /* Two that were freed late by chance hide nothing. */
     figures.lifetime[lifetime_bucket(7000000000)] = 2;
     CHECK_KIND(figures, &exited, LEAK_GROWING);
-    CHECK_EQUAL(leak_judge(&figures, &exited).freed_later, 2);
+    CHECK_EQUAL(leaks_judge(&figures, &exited).freed_later, 2);
 }
 
 static void what_has_stopped_growing_is_merely_never_freed(void) {
@@ -106,22 +106,22 @@ static void the_young_are_not_judged_while_the_program_runs(void) {
 }
 
 static void patterns_match_as_those_of_lsan(void) {
-    CHECK(suppression_matches("alloc", "my_alloc_block"));
-    CHECK(!suppression_matches("Alloc", "my_alloc_block"));
-    CHECK(suppression_matches("^my_", "my_alloc_block"));
-    CHECK(!suppression_matches("^alloc", "my_alloc_block"));
-    CHECK(suppression_matches("block$", "my_alloc_block"));
-    CHECK(!suppression_matches("alloc$", "my_alloc_block"));
-    CHECK(suppression_matches("^my_alloc_block$", "my_alloc_block"));
-    CHECK(!suppression_matches("^my_alloc$", "my_alloc_block"));
-    CHECK(suppression_matches("my*block", "my_alloc_block"));
-    CHECK(suppression_matches("^my*l*k$", "my_alloc_block"));
-    CHECK(!suppression_matches("^my*x*k$", "my_alloc_block"));
-    CHECK(suppression_matches("a*aab$", "aaaab"));
-    CHECK(!suppression_matches("block*my", "my_alloc_block"));
-    CHECK(suppression_matches("*", "anything"));
-    CHECK(!suppression_matches("*", NULL));
-    CHECK(!suppression_matches("longer than that", "that"));
+    CHECK(suppressions_match_text("alloc", "my_alloc_block"));
+    CHECK(!suppressions_match_text("Alloc", "my_alloc_block"));
+    CHECK(suppressions_match_text("^my_", "my_alloc_block"));
+    CHECK(!suppressions_match_text("^alloc", "my_alloc_block"));
+    CHECK(suppressions_match_text("block$", "my_alloc_block"));
+    CHECK(!suppressions_match_text("alloc$", "my_alloc_block"));
+    CHECK(suppressions_match_text("^my_alloc_block$", "my_alloc_block"));
+    CHECK(!suppressions_match_text("^my_alloc$", "my_alloc_block"));
+    CHECK(suppressions_match_text("my*block", "my_alloc_block"));
+    CHECK(suppressions_match_text("^my*l*k$", "my_alloc_block"));
+    CHECK(!suppressions_match_text("^my*x*k$", "my_alloc_block"));
+    CHECK(suppressions_match_text("a*aab$", "aaaab"));
+    CHECK(!suppressions_match_text("block*my", "my_alloc_block"));
+    CHECK(suppressions_match_text("*", "anything"));
+    CHECK(!suppressions_match_text("*", NULL));
+    CHECK(!suppressions_match_text("longer than that", "that"));
 }
 
 static int read_suppressions(
@@ -164,11 +164,11 @@ static void the_library_holds_only_what_it_calls_for_itself(void) {
                         ld = {.path = "/lib64/ld-linux-x86-64.so.2"};
     struct source_frame list[] = {{&buffer, &libc}, {&copy, &libc}, {&own, &program}, {&loader, &ld}};
     struct source_frames frames = {.frames = list, .count = 4, .end = 4};
-    CHECK(library_holds(&frames));
+    CHECK(c_library_keeps(&frames));
     frames.first = 1;
-    CHECK(!library_holds(&frames));
+    CHECK(!c_library_keeps(&frames));
     frames.first = 3;
-    CHECK(library_holds(&frames));
+    CHECK(c_library_keeps(&frames));
 }
 
 int main(void) {

@@ -93,14 +93,14 @@ static void long_names_lose_what_lies_deepest(void) {
 }
 
 static void comparisons_and_arrows_are_no_brackets(void) {
-    CHECK(name_is_sound("f<(((3)>(2)))>()"));
-    CHECK(name_is_sound("f<((3)<(2))>()"));
-    CHECK(name_is_sound("bool operator< <int>(A<int>, A<int>)"));
-    CHECK(name_is_sound("A::operator->*<int>(int A::*)"));
-    CHECK(name_is_sound("run::<fn(u32) -> u32>"));
-    CHECK(name_is_sound("A::operator<=><int>(int)"));
-    CHECK(!name_is_sound("f<int"));
-    CHECK(!name_is_sound("f(int]"));
+    CHECK(name_scan_is_sound("f<(((3)>(2)))>()"));
+    CHECK(name_scan_is_sound("f<((3)<(2))>()"));
+    CHECK(name_scan_is_sound("bool operator< <int>(A<int>, A<int>)"));
+    CHECK(name_scan_is_sound("A::operator->*<int>(int A::*)"));
+    CHECK(name_scan_is_sound("run::<fn(u32) -> u32>"));
+    CHECK(name_scan_is_sound("A::operator<=><int>(int)"));
+    CHECK(!name_scan_is_sound("f<int"));
+    CHECK(!name_scan_is_sound("f(int]"));
 }
 
 /* Any text may come as a name: the result is one that is not longer, and the same where brackets do not
@@ -120,7 +120,7 @@ static void any_text_is_a_name(void) {
         strcpy(once, text);
         short_name(once, "…");
         CHECK(strlen(once) <= length);
-        if (!name_is_sound(text)) CHECK_TEXT(once, text);
+        if (!name_scan_is_sound(text)) CHECK_TEXT(once, text);
     }
 }
 

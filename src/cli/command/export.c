@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct export {
-    int format_number, value; /* of format_list, value_kind_names */
+    int format_number, value; /* of format_list, format_value_names */
     struct output_wishes output;
     const struct format *format;
     uint64_t threshold;
@@ -99,7 +99,7 @@ int command_export(int argc, char **argv) {
         {0, "value", OPTION_CHOICE, &export.value, "VALUE",
             .help = "the figure for formats that hold one: live bytes (default),\nbytes at the peak, total "
                     "bytes or live objects:",
-            .choices = value_kind_names},
+            .choices = format_value_names},
         {0, "threshold", OPTION_SIZE, &export.threshold, "SIZE",
             .help =
                 "for chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "

@@ -131,7 +131,7 @@ static void print_modules(const struct loaded *loaded, uint32_t process) {
 /* Those that the program gave, if it did. */
 static void print_names(const struct model *model) {
     struct label_counts counts;
-    if (!model_count_labels(model, &counts)) memory_is_short();
+    if (!stack_labels_count(model, &counts)) memory_is_short();
     if (model->text_count <= model->process_count) return; /* each has the one that is none */
     print_field("names", "%s in use as types, %s as scopes, %s as threads",
         count_text((double)counts.types).text, count_text((double)counts.scopes).text,

@@ -140,7 +140,7 @@ static void print_section(const struct leak_report *report, const struct section
 static void print_entries(const struct leak_report *report) {
     const struct leaks *leaks = &report->leaks;
     size_t likely = 0, start_up = leaks->count;
-    while (likely < leaks->count && leak_is_likely(leaks->list[likely].kind)) likely++;
+    while (likely < leaks->count && leaks_is_likely(leaks->list[likely].kind)) likely++;
     while (start_up > likely && leaks->list[start_up - 1].kind == LEAK_START_UP) start_up--;
     struct figures all = leaks->rows.sum;
     figures_add(&all, &leaks->held);
@@ -197,7 +197,7 @@ static void write_entry(struct json *json, const struct leak_report *report, con
     json_object(json);
     json_key_string(json, "kind", leak_kind_name(leak->kind));
     json_key(json, "likely");
-    json_boolean(json, leak_is_likely(leak->kind));
+    json_boolean(json, leaks_is_likely(leak->kind));
     json_key(json, "uncertain");
     json_boolean(json, leak->uncertain);
     json_key_string(json, "why", why);
@@ -287,7 +287,7 @@ int command_leaks(int argc, char **argv) {
         return code;
     }
     report.by = leak_by[by];
-    report.scene = leak_scene_of(report.loaded.model);
+    report.scene = leaks_scene_of(report.loaded.model);
     struct view_query query = {
         .by = report.by, .sort = SORT_LIVE, .filter = report.filter, .raw_sites = report.style.raw_site};
     struct progress progress;

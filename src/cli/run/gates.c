@@ -103,7 +103,7 @@ static char *list_sites(const struct loaded *loaded, enum view_sort sort) {
 /* Leaks, with why, and then what was not counted. */
 static char *list_leaks(
     const struct model *model, const struct leaks *leaks, const struct figures *uncertain) {
-    struct leak_scene scene = leak_scene_of(model);
+    struct leak_scene scene = leaks_scene_of(model);
     const struct {
         const struct figures *sum;
         const char *what;
@@ -115,7 +115,7 @@ static char *list_leaks(
     if (!out) memory_is_short();
     for (size_t i = 0; i < leaks->count && shown < SITES_SHOWN; i++) {
         const struct leak *leak = &leaks->list[i];
-        if (!leak_is_likely(leak->kind) || leak->uncertain) continue;
+        if (!leaks_is_likely(leak->kind) || leak->uncertain) continue;
         cleanup_text char *why = leak_why(leak, &scene);
         print_site(out, true, leak->row->figures.live_bytes, leak->row);
         fprintf(out, "    %s\n", why);
@@ -148,7 +148,7 @@ static struct junit_case judge_leaks(struct gates *gates, const struct loaded *l
     figures_clear(&counted);
     figures_clear(&uncertain);
     for (size_t i = 0; i < leaks.count; i++)
-        if (leak_is_likely(leaks.list[i].kind))
+        if (leaks_is_likely(leaks.list[i].kind))
             figures_add(leaks.list[i].uncertain ? &uncertain : &counted, &leaks.list[i].row->figures);
     /* What is small may never have been sampled. */
     counted.live_bytes.unseen = unseen_bytes(loaded->model);

@@ -30,7 +30,7 @@ struct top_reader {
     void *context;
 
     double names_cost; /* seconds of processor time that names have taken so far */
-    struct running running;
+    struct running_processes running;
     struct top_watch *watches;
     size_t watch_count;
 };

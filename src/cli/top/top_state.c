@@ -12,16 +12,17 @@
 
 static hashval_t hash_site(const void *entry) {
     const struct top_site *site = entry;
-    uint64_t hash = name_hash(NAME_HASH_START + (uint64_t)site->line, site->function);
-    hash = name_hash(name_hash(hash, site->file), site->module);
-    hash = name_hash(name_hash(hash, site->heap), site->type);
+    uint64_t hash = name_key_hash(NAME_KEY_START + (uint64_t)site->line, site->function);
+    hash = name_key_hash(name_key_hash(hash, site->file), site->module);
+    hash = name_key_hash(name_key_hash(hash, site->heap), site->type);
     return (hashval_t)(hash ^ hash >> 32);
 }
 
 static int same_site(const void *left, const void *right) {
     const struct top_site *a = left, *b = right;
-    return a->line == b->line && name_equal(a->function, b->function) && name_equal(a->file, b->file) &&
-           name_equal(a->module, b->module) && name_equal(a->heap, b->heap) && name_equal(a->type, b->type);
+    return a->line == b->line && name_key_equal(a->function, b->function) &&
+           name_key_equal(a->file, b->file) && name_key_equal(a->module, b->module) &&
+           name_key_equal(a->heap, b->heap) && name_key_equal(a->type, b->type);
 }
 
 static char *copy_name(const char *name) {
@@ -316,8 +317,8 @@ static int compare_rows(const void *left, const void *right, void *context) {
         double x = sort_value(a, sorts[i]), y = sort_value(b, sorts[i]);
         if (x != y) return x < y ? 1 : -1;
     }
-    int order = name_compare(a->site->function, b->site->function);
-    if (!order) order = name_compare(a->site->file, b->site->file);
+    int order = name_key_compare(a->site->function, b->site->function);
+    if (!order) order = name_key_compare(a->site->file, b->site->file);
     return order ? order : a->site->line - b->site->line;
 }
 

@@ -11,7 +11,7 @@
 struct place_text site_text(const char *function, const char *file, int line, const char *module, bool full);
 
 struct stack_style {
-    bool raw_site;   /* with the plumbing above the site */
+    bool raw_site;   /* with the allocation wrappers above the site */
     bool full_names; /* not shortened */
     const char *indent;
 };
