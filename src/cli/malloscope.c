@@ -4,7 +4,7 @@
  * names, formats, probes and the screen are needed by the other commands alone, and load with
  * malloscope-commands, which this becomes for them. */
 #include "base/memory.h"
-#include "cli/command/run.h"
+#include "cli/command/command.h"
 #include "cli/run/installed.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     size_t count = (size_t)argc - 1;
     char **arguments = memory_allocate((count + 1) * sizeof *arguments);
     memcpy(arguments, argv + 1, count * sizeof *arguments);
-    int code = run_and_record((int)count, arguments, NULL);
+    int code = command_run((int)count, arguments, NULL);
     free(arguments);
-    return code == RUN_NEEDS_JUDGE ? become_commands(argv) : code;
+    return code == COMMAND_NEEDS_JUDGE ? become_commands(argv) : code;
 }

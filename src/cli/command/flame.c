@@ -24,7 +24,7 @@ int command_flame(int argc, char **argv) {
         {'s', "sort", OPTION_CHOICE, &sort, "KEY",
             .help = "which figure the page begins with (default live, or peak\nif the program has ended and "
                     "nearly nothing is live):",
-            .choices = sort_names},
+            .choices = shared_sort_names},
         {'F', "filter", OPTION_TEXT, &page.options.filter, "RE",
             .help =
                 "only stacks in which a function, file or module matches\nthis extended regular expression"},

@@ -1,56 +1,14 @@
 #include "cli/command/command.h"
 #include "cli/options/options.h"
-#include "cli/options/table_json.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
+#include "format/json.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const struct command commands[] = {
-    {"run", "run a program and record its heap", command_run},
-    {"attach", "record the heap of a running program", command_attach},
-    {"report", "table of who allocated what", command_report},
-    {"tree", "call tree", command_tree},
-    {"flame", "page for a browser: flame graph, timeline, sites", command_flame},
-    {"leaks", "what is likely a leak, with stacks and why", command_leaks},
-    {"diff", "what changed between two recordings, and which changes are real", command_diff},
-    {"top", "live screen of running programs", command_top},
-    {"timeline", "the size of the heap over time, as a plot", command_timeline},
-    {"info", "everything about a recording", command_info},
-    {"stats", "totals and health, for scripts", command_stats},
-    {"dump", "copy the recording of a running program", command_dump},
-    {"archive", "pack a recording with its names, to be read elsewhere", command_archive},
-    {"export", "write pprof, speedscope, collapsed, json, csv, html, ...", command_export},
-    {"completions", "script that completes command lines in bash, zsh or fish", command_completions},
-    {"help", "this list, or the help of a command", command_help},
-    {0},
-};
-
-#define COMMAND_COUNT (sizeof commands / sizeof *commands - 1)
-
-const char *const by_names[] = {
-    "site", "function", "line", "file", "module", "thread", "heap", "type", "scope", "stack", NULL};
-const char *const sort_names[] = {"live", "peak", "total", "allocs", "temp", NULL};
-
-const struct command *command_find(const char *name) {
-    for (const struct command *command = commands; command->name; command++)
-        if (strcmp(command->name, name) == 0) return command;
-    return NULL;
-}
-
-int command_unknown(const char *name) {
-    const char *names[COMMAND_COUNT];
-    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
-    const char *near = nearest_spelling(name, names, COMMAND_COUNT);
-    if (near)
-        return message_error(PROBLEM_USAGE, "see 'malloscope help'",
-            "there is no command '%s'; did you mean '%s'?", name, near);
-    return message_error(PROBLEM_USAGE,
-        "see 'malloscope help'; to record a program, use 'malloscope run -- PROGRAM'",
-        "there is no command '%s'", name);
-}
+/* For people */
 
 static void print_commands(void) {
     puts("usage: malloscope COMMAND [OPTION]... [ARGUMENT]...\n\n"
@@ -69,11 +27,97 @@ static void print_commands(void) {
         0, terminal_of(stdout).width);
 }
 
-void command_read(const struct command *command, command_line_reader *reader, void *context) {
-    options_read_help(reader, context);
-    command->run(2, (char *[]){(char *)command->name, "--help", NULL});
-    options_read_help(NULL, NULL);
+/* JSON */
+
+static const char *const option_kinds[] = {[OPTION_ON] = "flag",
+    [OPTION_OFF] = "flag",
+    [OPTION_TEXT] = "text",
+    [OPTION_FILE] = "file",
+    [OPTION_FOLDER] = "folder",
+    [OPTION_SIGNAL] = "signal",
+    [OPTION_COUNT] = "count",
+    [OPTION_SIZE] = "size",
+    [OPTION_SIZE_OR_NONE] = "size or none",
+    [OPTION_PERCENT] = "percent",
+    [OPTION_SECONDS] = "time",
+    [OPTION_CHOICE] = "choice"};
+
+static const char *const argument_kinds[] = {[ARGUMENT_SOURCE] = "source",
+    [ARGUMENT_PROCESS] = "process",
+    [ARGUMENT_PROGRAM] = "program",
+    [ARGUMENT_CHOICE] = "choice"};
+
+static void write_choices(struct json *json, const char *const *choices) {
+    if (!choices) return;
+    json_key(json, "choices");
+    json_array(json);
+    for (; *choices; choices++) json_string(json, *choices);
+    json_array_end(json);
 }
+
+static void write_option(struct json *json, const struct option_rule *option) {
+    char letter[] = {option->letter, '\0'};
+    json_object(json);
+    json_key_string(json, "letter", *letter ? letter : NULL);
+    json_key_string(json, "name", option->name);
+    json_key_string(json, "kind", option_kinds[option->kind]);
+    json_key_string(json, "argument", option->argument);
+    write_choices(json, option->choices);
+    json_key_string(json, "help", option->help);
+    json_key_string(json, "environment", option->environment);
+    json_object_end(json);
+}
+
+static void write_arguments(struct json *json, const struct command_line *line) {
+    json_object(json);
+    json_key_string(json, "kind", argument_kinds[line->argument_kind]);
+    json_key_integer(json, "least", (int64_t)line->arguments_min);
+    json_key(json, "most");
+    if (line->arguments_max == (size_t)-1)
+        json_string(json, NULL); /* any number */
+    else
+        json_integer(json, (int64_t)line->arguments_max);
+    write_choices(json, line->argument_choices);
+    json_object_end(json);
+}
+
+static void write_table(const struct command_line *line, void *context) {
+    struct json *json = context;
+    json_key_string(json, "usage", line->usage);
+    json_key_string(json, "about", line->about);
+    json_key_string(json, "examples", line->examples);
+    json_key(json, "arguments");
+    write_arguments(json, line);
+    json_key(json, "options");
+    json_array(json);
+    const struct option_rule *option;
+    for (size_t i = 0; (option = command_line_option(line, i)); i++) write_option(json, option);
+    json_array_end(json);
+}
+
+static void write_command(struct json *json, const struct command *command) {
+    json_object(json);
+    json_key_string(json, "name", command->name);
+    json_key_string(json, "summary", command->summary);
+    command_read(command, write_table, json);
+    json_object_end(json);
+}
+
+static void print_json(const struct command *command) {
+    struct json json;
+    json_start(&json, stdout, true);
+    json_object(&json);
+    json_key_string(&json, "version", MALLOSCOPE_VERSION);
+    json_key(&json, "commands");
+    json_array(&json);
+    for (const struct command *each = commands; each->name; each++)
+        if (!command || each == command) write_command(&json, each);
+    json_array_end(&json);
+    json_object_end(&json);
+    putchar('\n');
+}
+
+/* The command */
 
 static const char about[] =
     "Shows the commands, or the help of one of them, as 'malloscope COMMAND --help' does. The manual tells\n"
@@ -83,8 +127,6 @@ static const char examples[] = "  malloscope help run\n"
                                "  malloscope help --json | jq -r '.commands[].options[].name'";
 
 int command_help(int argc, char **argv) {
-    const char *names[COMMAND_COUNT + 1] = {0};
-    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
     bool json = false;
     struct option_rule rules[] = {
         {0, "json", OPTION_ON, &json, NULL,
@@ -99,13 +141,13 @@ int command_help(int argc, char **argv) {
         .rule_count = sizeof rules / sizeof *rules,
         .arguments_max = 1,
         .argument_kind = ARGUMENT_CHOICE,
-        .argument_choices = names};
+        .argument_choices = command_names()};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     const struct command *command = line.argument_count ? command_find(line.arguments[0]) : NULL;
     if (line.argument_count && !command) return command_unknown(line.arguments[0]);
     if (json)
-        table_write_json(stdout, command);
+        print_json(command);
     else if (command)
         return command->run(2, (char *[]){(char *)command->name, "--help", NULL});
     else

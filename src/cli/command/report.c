@@ -220,11 +220,11 @@ int command_report(int argc, char **argv) {
     struct report report = {.limit = 20, .page.options.nodes_max = PAGE_NODES};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &report.by, "WHAT",
-            .help = "what makes a line (default site):", .choices = by_names},
+            .help = "what makes a line (default site):", .choices = shared_by_names},
         {'s', "sort", OPTION_CHOICE, &report.sort, "KEY",
             .help = "largest first by (default live, or peak if the program has\nended and nearly nothing is "
                     "live):",
-            .choices = sort_names},
+            .choices = shared_sort_names},
         {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N lines (default 20; 0 = all)"},
         {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
         {0, "json", OPTION_ON, &report.json, NULL, .help = "one JSON object: totals, health, rows"},

@@ -1,4 +1,3 @@
-#include "cli/command/run.h"
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
@@ -32,7 +31,7 @@ struct run {
     char *library;
     struct dump_options dumps;
     struct gates gates;
-    const struct run_judge *judge; /* of the gates, if there are any */
+    const struct gate_judge *judge; /* of the gates, if there are any */
 };
 
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
@@ -188,7 +187,7 @@ static int prepare(struct run *run) {
     return 0;
 }
 
-int run_and_record(int argc, char **argv, const struct run_judge *judge) {
+int command_run(int argc, char **argv, const struct gate_judge *judge) {
     struct run run = {.follow = true, .gates = GATES_NONE, .judge = judge};
     struct option_rule rules[] = {
         {'o', "output", OPTION_FILE, &run.output, "FILE", .help = "name of the recording, or a folder for it",
@@ -258,7 +257,7 @@ int run_and_record(int argc, char **argv, const struct run_judge *judge) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     int code = check_options(&run, &rules[3]);
     if (code) return code;
-    if (gates_are_set(&run.gates) && !judge) return RUN_NEEDS_JUDGE;
+    if (gates_are_set(&run.gates) && !judge) return COMMAND_NEEDS_JUDGE;
     run.arguments = memory_allocate((line.argument_count + 1) * sizeof *run.arguments);
     memcpy(run.arguments, line.arguments, line.argument_count * sizeof *run.arguments);
 

@@ -128,7 +128,7 @@ int command_tree(int argc, char **argv) {
         {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
             .help = "which figure to show, largest first (default live,\nor peak if the program has ended "
                     "and nearly nothing is live):",
-            .choices = sort_names},
+            .choices = shared_sort_names},
         {'m', "min", OPTION_PERCENT, &percent, "PERCENT",
             .help = "leave out what is smaller (default 1; 0 = show all)"},
         {'d', "depth", OPTION_COUNT, &tree.depth, "N", .help = "go down N calls at most (default 0 = all)"},

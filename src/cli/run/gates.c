@@ -1,7 +1,5 @@
 #include "cli/run/gates.h"
 #include "base/memory.h"
-#include "cli/command/command.h"
-#include "cli/command/run.h"
 #include "cli/input/load.h"
 #include "cli/run/junit.h"
 #include "cli/terminal/message.h"
@@ -21,7 +19,7 @@
 
 #define SITES_SHOWN 5
 
-static int prepare_gates(struct gates *gates, struct problem *problem) {
+static int prepare(struct gates *gates, struct problem *problem) {
     int r = gates->suppressions_path
                 ? suppressions_read(gates->suppressions_path, &gates->suppressions, problem)
                 : 0;
@@ -32,7 +30,7 @@ static int prepare_gates(struct gates *gates, struct problem *problem) {
         "cannot open '%s' for the gates' results: %s", gates->junit_path, strerror(errno));
 }
 
-static void free_gates(struct gates *gates) {
+static void free_all(struct gates *gates) {
     suppressions_free(&gates->suppressions);
     if (gates->junit) fclose(gates->junit);
     gates->junit = NULL;
@@ -271,7 +269,7 @@ static int judge_recording(struct gates *gates, const struct gated_run *run, str
     return code;
 }
 
-static int judge_gates(struct gates *gates, const struct gated_run *run) {
+static int judge(struct gates *gates, const struct gated_run *run) {
     struct judged judged = {0};
     add(&judged, program_case(run->status));
     int problem = judge_recording(gates, run, &judged);
@@ -291,7 +289,4 @@ static int judge_gates(struct gates *gates, const struct gated_run *run) {
     return code;
 }
 
-int command_run(int argc, char **argv) {
-    static const struct run_judge judge = {prepare_gates, judge_gates, free_gates};
-    return run_and_record(argc, argv, &judge);
-}
+const struct gate_judge gates_judge = {prepare, judge, free_all};

@@ -37,4 +37,16 @@ struct gated_run {
     bool quiet; /* say nothing of gates that passed */
 };
 
+/* What judges the gates of a run. It needs the names of code, and so more libraries than running a program does. */
+struct gate_judge {
+    /* Reads and opens what the gates need, before the program runs. */
+    int (*prepare)(struct gates *gates, struct problem *problem);
+    /* Prints which gates failed and the sites responsible, and writes the JUnit file. Returns 0,
+     * PROBLEM_GATE, or what kept the gates from being judged. */
+    int (*judge)(struct gates *gates, const struct gated_run *run);
+    void (*free)(struct gates *gates);
+};
+
+extern const struct gate_judge gates_judge;
+
 #endif
