@@ -4,6 +4,7 @@
 #include "cli/run/launch.h"
 #include "cli/run/output_pattern.h"
 #include "cli/run/recorder_library.h"
+#include "cli/run/run_recordings.h"
 #include "core/recording.h"
 
 #include <fcntl.h>

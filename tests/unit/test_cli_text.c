@@ -1,6 +1,6 @@
 /* Numbers and names as the command prints them. */
 #include "check.h"
-#include "cli/options/options.h"
+#include "cli/options/spelling.h"
 #include "cli/terminal/sheet.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"

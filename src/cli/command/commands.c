@@ -1,5 +1,6 @@
 #include "cli/command/command.h"
 #include "cli/options/options.h"
+#include "cli/options/spelling.h"
 #include "cli/run/gates.h"
 #include "cli/terminal/message.h"
 

@@ -5,6 +5,7 @@
 #include "cli/output/page.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/row_text.h"

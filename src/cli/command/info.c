@@ -5,6 +5,7 @@
 #include "cli/terminal/message.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "model/stack_labels.h"
 

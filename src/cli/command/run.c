@@ -6,6 +6,7 @@
 #include "cli/run/output_pattern.h"
 #include "cli/run/program.h"
 #include "cli/run/recorder_library.h"
+#include "cli/run/run_recordings.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"

@@ -4,6 +4,7 @@
 #include "cli/terminal/message.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/terminal.h"
+#include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "format/json.h"
 

@@ -4,9 +4,11 @@
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/advice.h"
+#include "cli/words/notes.h"
 #include "cli/words/site_text.h"
 #include "cli/words/summary.h"
 

@@ -1,5 +1,6 @@
 #include "cli/options/options.h"
 #include "base/memory.h"
+#include "cli/options/spelling.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"

@@ -75,7 +75,4 @@ bool option_is_flag(const struct option_rule *rule);
 /* Not if there is no value, nor if it may be left out. */
 bool option_needs_value(const struct option_rule *rule);
 
-/* The candidate nearest to `text` in spelling, or NULL if none is near. */
-const char *nearest_spelling(const char *text, const char *const *candidates, size_t count);
-
 #endif

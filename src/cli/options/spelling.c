@@ -1,5 +1,6 @@
-#include "cli/options/options.h"
+#include "cli/options/spelling.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define LENGTH_MAX 32

@@ -1,6 +1,7 @@
 #include "cli/output/page.h"
 #include "base/memory.h"
 #include "cli/words/advice.h"
+#include "cli/words/notes.h"
 #include "cli/words/summary.h"
 
 #include <stdlib.h>

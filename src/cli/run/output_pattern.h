@@ -7,8 +7,6 @@
 #include "base/problem.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Makes the pattern absolute (a folder gets the default name inside it) and checks that a recording can be
  * made: the folder is there and writable, and the file is not there unless `force`. The caller frees
@@ -16,17 +14,5 @@
 int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem);
 /* The same for dumps, which take another name where one is there. */
 int dump_pattern_prepare(const char *given, char **ret_pattern, struct problem *problem);
-
-struct run_recordings {
-    char *main;      /* of the program that was started; after exec, of what it became last. NULL = none */
-    char **children; /* of the others */
-    size_t child_count;
-};
-
-/* The recordings that `root` and its descendants made, from the pattern's files begun at `start` (ns since
- * the epoch) or later. If the pattern is a plain name, `main` has it afterwards. */
-void run_recordings_find(
-    const char *pattern, int root, uint64_t start, struct run_recordings *ret_recordings);
-void run_recordings_free(struct run_recordings *recordings);
 
 #endif

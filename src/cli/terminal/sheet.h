@@ -4,17 +4,12 @@
 #ifndef MALLOSCOPE_CLI_TERMINAL_SHEET_H
 #define MALLOSCOPE_CLI_TERMINAL_SHEET_H
 
+#include "cli/terminal/place_text.h"
 #include "cli/terminal/terminal.h"
 
 #include <stddef.h>
 
 #define SHEET_COLUMNS_MAX 12
-
-/* A name and where it is: both clean, both owned. The place is cut to its last part, then the name shortened.
- */
-struct place_text {
-    char *name, *place; /* place may be NULL */
-};
 
 struct sheet_row {
     char *cells[SHEET_COLUMNS_MAX]; /* figures and words, owned; a column in which all are NULL is left out */
@@ -51,12 +46,5 @@ void sheet_free(struct sheet *sheet);
 void sheet_fit(struct sheet *sheet);
 void sheet_print_titles(const struct sheet *sheet);
 void sheet_print_row(const struct sheet *sheet, size_t row);
-
-/* A name and its place in at most `width` columns (0 = no limit), with the terminal's sequences. The caller
- * frees it. */
-char *place_text_fit(struct place_text text, size_t width, const struct terminal *terminal);
-/* Prints a name and its place in at most `width` columns (0 = no limit). */
-void place_text_print(struct place_text text, size_t width, const struct terminal *terminal);
-void place_text_free(struct place_text *text);
 
 #endif

@@ -166,3 +166,20 @@ void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width
     }
     fputc('\n', out);
 }
+
+void summary_wrap(FILE *out, const char *title, const char *text) {
+    struct terminal terminal = terminal_of(out);
+    size_t indent = text_width(title) + 1, used = indent;
+    cleanup_text char *clean = text_clean(text);
+    fprintf(out, "%s%s%s", terminal.bold, title, terminal.plain);
+    for (char *rest = clean, *word; (word = strtok_r(rest, " ", &rest));) {
+        size_t width = text_width(word);
+        if (terminal.width && used > indent && used + width + 1 > terminal.width) {
+            fprintf(out, "\n%*s", (int)indent - 1, "");
+            used = indent;
+        }
+        fprintf(out, " %s", word);
+        used += width + 1;
+    }
+    fputc('\n', out);
+}

@@ -26,4 +26,7 @@ char *text_shorten(const char *text, size_t width);
  * at column `indent`, the others are moved there. */
 void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width);
 
+/* Plain text, wrapped at words behind `title`. */
+void summary_wrap(FILE *out, const char *title, const char *text);
+
 #endif

@@ -1,5 +1,6 @@
 #include "cli/top/top_reader.h"
 #include "base/memory.h"
+#include "cli/words/stack_text.h"
 #include "format/utf8.h"
 #include "model/source.h"
 

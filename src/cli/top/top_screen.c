@@ -4,6 +4,8 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/site_text.h"
+#include "cli/words/stack_text.h"
 
 #include <math.h>
 #include <stdarg.h>

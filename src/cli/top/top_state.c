@@ -1,6 +1,8 @@
 #include "cli/top/top_state.h"
 #include "base/memory.h"
 #include "cli/terminal/text.h"
+#include "cli/words/notes.h"
+#include "cli/words/stack_text.h"
 #include "cli/words/summary.h"
 #include "view/name_key.h"
 

@@ -9,6 +9,7 @@
 #define MALLOSCOPE_CLI_TOP_TOP_STATE_H
 
 #include "cli/words/site_text.h"
+#include "cli/words/stack_text.h"
 #include "view/view.h"
 
 #define TOP_WINDOW 5   /* growth is measured from so many readings ago */

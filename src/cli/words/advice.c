@@ -1,5 +1,6 @@
 #include "cli/words/advice.h"
 #include "base/memory.h"
+#include "cli/terminal/text.h"
 #include "cli/words/summary.h"
 #include "format/utf8.h"
 #include "view/source_frames.h"

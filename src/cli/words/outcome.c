@@ -1,9 +1,11 @@
 #include "cli/words/outcome.h"
 #include "base/memory.h"
 #include "cli/terminal/message.h"
+#include "cli/terminal/pieces.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/notes.h"
 #include "cli/words/summary.h"
 
 #include <stdlib.h>

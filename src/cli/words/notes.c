@@ -1,0 +1,176 @@
+#include "cli/words/notes.h"
+#include "base/memory.h"
+#include "cli/terminal/text.h"
+#include "cli/terminal/units.h"
+#include "model/stack_labels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_SAMPLES 100
+
+const char *summary_drop_text(enum drop drop) {
+    switch (drop) {
+    case DROP_LIVE_TABLE:
+        return "live samples, for which the table had no room";
+    case DROP_STACK_TABLE:
+        return "samples of new stacks, for which the table had no room: see [dropped]";
+    case DROP_THREAD:
+        return "threads without a record: their allocations are missing";
+    case DROP_SCRATCH:
+        return "samples taken while all capture buffers were busy";
+    case DROP_MODULE:
+        return "mapped files that could not be noted: their frames have no names";
+    case DROP_ADDRESS:
+        return "samples at addresses above 48 bits";
+    case DROP_RING:
+        return "samples that came faster than they could be taken from the kernel";
+    case DROP_TRACKED:
+        return "samples for which the kernel's table of tracked blocks had no room";
+    case DROP_CALL:
+        return "allocations whose return from the allocator was not seen";
+    case DROP_NAME:
+        return "names of scopes, types, heaps or Python functions, for which the table had no room";
+    case DROP_INHERITED:
+        return "blocks of the parent process, which may be live in this one and are missing";
+    case DROP_CHILD:
+        return "child processes, for which no recording could be made";
+    case DROP_KINDS:
+        break;
+    }
+    return "";
+}
+
+void summary_print_order(FILE *out, const char *what) {
+    cleanup_text char *text =
+        memory_format_text("nearly nothing was live at the end, so this shows %s; '--sort live' "
+                           "shows what was",
+            what);
+    summary_wrap(out, "note:", text);
+}
+
+/* The drops that lose allocations; others only lose names. */
+static const struct {
+    enum drop drop;
+    const char *reason, *remedy;
+} losses[] = {
+    {DROP_LIVE_TABLE, "live table full", ": raise --max-size"},
+    {DROP_THREAD, "thread table full", ": raise --max-size"},
+    {DROP_SCRATCH, "all capture buffers busy", ""},
+    {DROP_ADDRESS, "addresses above 48 bits", ""},
+    {DROP_RING, "events came too fast", ": raise --rate or --ring"},
+    {DROP_TRACKED, "too many blocks tracked at once", ": raise --rate or --blocks"},
+    {DROP_CALL, "returns not seen", ""},
+    {DROP_INHERITED, "inherited blocks not taken over", ""},
+};
+
+static bool has_losses(const struct model *model) {
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        if (model->totals.drops[losses[i].drop]) return true;
+    return false;
+}
+
+bool summary_is_incomplete(const struct model *model) {
+    return model->is_partial || has_losses(model);
+}
+
+/* The share of the bytes is known of exact recordings, whose threads count what is dropped as well; of others
+ * the share of the samples. */
+static void note_incomplete(FILE *out, const struct model *model) {
+    if (model->is_partial)
+        summary_wrap(out, "INCOMPLETE:",
+            "allocations may be missing (not every allocation function could be probed): 'malloscope attach "
+            "--plan' says which");
+    if (!has_losses(model)) return;
+    const struct totals *totals = &model->totals;
+    size_t largest = 0;
+    double lost = 0;
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (totals->drops[losses[i].drop] > totals->drops[losses[largest].drop]) largest = i;
+        if (losses[i].drop != DROP_THREAD) lost += (double)totals->drops[losses[i].drop];
+    }
+    double share = 0;
+    if (!model->exact && lost > 0)
+        share = lost / (lost + (double)totals->sum.samples);
+    else if (model->exact && totals->exact_total_bytes > 0 && !model_has_heaps(model))
+        share = 1 - totals->sum.total_bytes.value / totals->exact_total_bytes;
+    cleanup_text char *amount = share > 0 ? memory_format_text("%s of the %s are", percent_text(share).text,
+                                                model->exact ? "bytes allocated" : "samples")
+                                          : memory_copy_text("allocations are");
+    cleanup_text char *text =
+        memory_format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
+    summary_wrap(out, "INCOMPLETE:", text);
+}
+
+/* The rate that would have given about a thousand samples, as an option; a power of two. */
+static void suggest_rate(char *option, size_t size, double bytes) {
+    double rate = bytes > 0 ? exp2(floor(log2(bytes / 1000))) : 0;
+    if (rate >= 1024)
+        snprintf(option, size, "--rate %s", bytes_text_short(rate).text);
+    else
+        snprintf(option, size, "--exact");
+    char *point = strchr(option, '.'); /* "8.00K" */
+    if (point)
+        memmove(point, point + 1 + strspn(point + 1, "0"), strlen(point + 1 + strspn(point + 1, "0")) + 1);
+}
+
+static void note_samples(FILE *out, const struct model *model, enum view_sort sort) {
+    const struct figures *sum = &model->totals.sum;
+    bool live_alone = sum->samples >= FEW_SAMPLES;
+    if (model->exact ||
+        (live_alone && (sort != SORT_LIVE || sum->live_samples >= FEW_SAMPLES || !sum->live_samples)))
+        return;
+    char option[48];
+    suggest_rate(option, sizeof option, live_alone ? sum->live_bytes.value : model->totals.exact_total_bytes);
+    uint64_t samples = live_alone ? sum->live_samples : sum->samples;
+    if (samples == 0) {
+        cleanup_text char *amount = model->totals.exact_is_complete
+                                        ? memory_format_text(", as the program allocated only %s",
+                                              bytes_text(model->totals.exact_total_bytes).text)
+                                        : memory_copy_text("");
+        cleanup_text char *text = memory_format_text("nothing was sampled%s; '%s' would show it", amount,
+            model->totals.exact_is_complete ? option : "--exact");
+        summary_wrap(out, "note:", text);
+        return;
+    }
+    cleanup_text char *text =
+        memory_format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
+            live_alone ? "the live figures rest" : "all figures rest",
+            counted_text((double)samples, "sample").text, option);
+    summary_wrap(out, "note:", text);
+}
+
+void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort) {
+    if (model->levels_only) return;
+    note_incomplete(out, model);
+    note_samples(out, model, sort);
+    for (int i = 0; i < DROP_KINDS; i++) {
+        if (!model->totals.drops[i]) continue;
+        cleanup_text char *text = memory_format_text("dropped %s %s",
+            count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
+        summary_wrap(out, "note:", text);
+    }
+    if (model->totals.sum.inherited_bytes > 0) {
+        cleanup_text char *text = memory_format_text(
+            "%s were inherited at the fork: they are in LIVE and PEAK, not in TOTAL and COUNT",
+            bytes_text(model->totals.sum.inherited_bytes).text);
+        summary_wrap(out, "note:", text);
+    }
+    /* Only drops make it worth a word. */
+    for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
+        if (model->processes[i].flags & RECORDING_NO_GROWTH) {
+            summary_wrap(out, "note:",
+                "the recording could not grow any more: its limit (--max-size) was reached, the disk was "
+                "full, its file was deleted, or the program forbade itself system calls (seccomp)");
+            break;
+        }
+    const struct health *health = &model->health;
+    if (health->confidence && strcmp(health->confidence, "low") == 0 && model->totals.sum.samples) {
+        cleanup_text char *text =
+            memory_format_text("%s of the stacks do not reach the start of their thread: "
+                               "callers far from the allocation may be missing",
+                percent_text(1 - health->complete).text);
+        summary_wrap(out, "note:", text);
+    }
+}
