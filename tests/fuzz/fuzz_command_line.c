@@ -99,9 +99,9 @@ static void run_command(int count, char **arguments) {
 static void read_value(const char *text) {
     uint64_t number;
     double seconds;
-    if (parse_size(text, &number)) REQUIRE(*text >= '0' && *text <= '9');
-    if (parse_count(text, &number)) REQUIRE(text[strspn(text, "0123456789")] == '\0');
-    if (parse_seconds(text, &seconds)) REQUIRE(seconds > 0 && seconds <= 366 * 86400.0);
+    if (units_parse_size(text, &number)) REQUIRE(*text >= '0' && *text <= '9');
+    if (units_parse_count(text, &number)) REQUIRE(text[strspn(text, "0123456789")] == '\0');
+    if (units_parse_seconds(text, &seconds)) REQUIRE(seconds > 0 && seconds <= 366 * 86400.0);
     struct dump_schedule when;
     const char *bad = NULL;
     size_t bad_length = 0;

@@ -131,7 +131,7 @@ static void the_environment_stands_in(void) {
 
 static void take_names(const struct command_line *line, void *context) {
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) {
+    for (size_t i = 0; (option = options_at(line, i)); i++) {
         strcat(context, option->name);
         strcat(context, " ");
     }

@@ -11,48 +11,48 @@
 #include <stdlib.h>
 
 static void bytes_have_three_digits_that_count(void) {
-    CHECK_TEXT(bytes_text(0).text, "0 B");
-    CHECK_TEXT(bytes_text(1023).text, "1023 B");
-    CHECK_TEXT(bytes_text(1024).text, "1.00 KiB");
-    CHECK_TEXT(bytes_text(10 * 1024 - 1).text, "10.0 KiB");
-    CHECK_TEXT(bytes_text(524288).text, "512 KiB");
-    CHECK_TEXT(bytes_text(12.34 * 1048576).text, "12.3 MiB");
-    CHECK_TEXT(bytes_text(1048575.9).text, "1.00 MiB");
-    CHECK_TEXT(bytes_text(3e21).text, "2602 EiB");
-    CHECK_TEXT(bytes_text(-2048).text, "-2.00 KiB");
-    CHECK_TEXT(bytes_text(0.0 / 0.0).text, "?");
-    CHECK_TEXT(bytes_text_short(12.34 * 1048576).text, "12.3M");
+    CHECK_TEXT(units_bytes(0).text, "0 B");
+    CHECK_TEXT(units_bytes(1023).text, "1023 B");
+    CHECK_TEXT(units_bytes(1024).text, "1.00 KiB");
+    CHECK_TEXT(units_bytes(10 * 1024 - 1).text, "10.0 KiB");
+    CHECK_TEXT(units_bytes(524288).text, "512 KiB");
+    CHECK_TEXT(units_bytes(12.34 * 1048576).text, "12.3 MiB");
+    CHECK_TEXT(units_bytes(1048575.9).text, "1.00 MiB");
+    CHECK_TEXT(units_bytes(3e21).text, "2602 EiB");
+    CHECK_TEXT(units_bytes(-2048).text, "-2.00 KiB");
+    CHECK_TEXT(units_bytes(0.0 / 0.0).text, "?");
+    CHECK_TEXT(units_bytes_short(12.34 * 1048576).text, "12.3M");
 }
 
 static void counts_percents_and_times_are_short(void) {
-    CHECK_TEXT(count_text(999).text, "999");
-    CHECK_TEXT(count_text(1000).text, "1,000");
-    CHECK_TEXT(count_text(999999.4).text, "999,999");
-    CHECK_TEXT(count_text(1234567).text, "1.23 M");
-    CHECK_TEXT(count_text(2.5e9).text, "2.50 G");
-    CHECK_TEXT(counted_text(0, "sample").text, "0 samples");
-    CHECK_TEXT(counted_text(1.2, "sample").text, "1 sample");
-    CHECK_TEXT(counted_text(2e6, "temporary allocation").text, "2.00 M temporary allocations");
-    CHECK_TEXT(percent_text(0).text, "0%");
-    CHECK_TEXT(percent_text(0.001).text, "<1%");
-    CHECK_TEXT(percent_text(0.999).text, ">99%");
-    CHECK_TEXT(percent_text(1).text, "100%");
-    CHECK_TEXT(percent_text(50).text, ">999%");
-    CHECK_TEXT(seconds_text(0.00012).text, "120 µs");
-    CHECK_TEXT(seconds_text(0.0125).text, "12.5 ms");
-    CHECK_TEXT(seconds_text(1.25).text, "1.25 s");
-    CHECK_TEXT(seconds_text(125).text, "2 min 05 s");
-    CHECK_TEXT(seconds_text(12000).text, "3 h 20 min");
+    CHECK_TEXT(units_count(999).text, "999");
+    CHECK_TEXT(units_count(1000).text, "1,000");
+    CHECK_TEXT(units_count(999999.4).text, "999,999");
+    CHECK_TEXT(units_count(1234567).text, "1.23 M");
+    CHECK_TEXT(units_count(2.5e9).text, "2.50 G");
+    CHECK_TEXT(units_counted(0, "sample").text, "0 samples");
+    CHECK_TEXT(units_counted(1.2, "sample").text, "1 sample");
+    CHECK_TEXT(units_counted(2e6, "temporary allocation").text, "2.00 M temporary allocations");
+    CHECK_TEXT(units_percent(0).text, "0%");
+    CHECK_TEXT(units_percent(0.001).text, "<1%");
+    CHECK_TEXT(units_percent(0.999).text, ">99%");
+    CHECK_TEXT(units_percent(1).text, "100%");
+    CHECK_TEXT(units_percent(50).text, ">999%");
+    CHECK_TEXT(units_seconds(0.00012).text, "120 µs");
+    CHECK_TEXT(units_seconds(0.0125).text, "12.5 ms");
+    CHECK_TEXT(units_seconds(1.25).text, "1.25 s");
+    CHECK_TEXT(units_seconds(125).text, "2 min 05 s");
+    CHECK_TEXT(units_seconds(12000).text, "3 h 20 min");
 }
 
 static uint64_t size_of(const char *text) {
     uint64_t size = 77;
-    return parse_size(text, &size) ? size : UINT64_MAX;
+    return units_parse_size(text, &size) ? size : UINT64_MAX;
 }
 
 static double seconds_of(const char *text) {
     double seconds;
-    return parse_seconds(text, &seconds) ? seconds : -1;
+    return units_parse_seconds(text, &seconds) ? seconds : -1;
 }
 
 static void sizes_are_read_strictly(void) {
@@ -67,8 +67,8 @@ static void sizes_are_read_strictly(void) {
         "", "K", "-1", "+1", " 1", "1 K", "1.5M", "1X", "1KK", "1Mi", "99999999999999999999", "99999999T"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(size_of(wrong[i]) == UINT64_MAX);
     uint64_t count;
-    CHECK(parse_count("20", &count) && count == 20);
-    CHECK(!parse_count("20K", &count));
+    CHECK(units_parse_count("20", &count) && count == 20);
+    CHECK(!units_parse_count("20K", &count));
 }
 
 static void check_clean(const char *text, const char *expected) {
@@ -181,11 +181,11 @@ static void only_an_address_says_its_module(void) {
 
 static void slips_of_the_finger_are_recognised(void) {
     const char *const names[] = {"run", "report", "tree", "export", "leaks"};
-    CHECK_TEXT(nearest_spelling("rnu", names, 5), "run");
-    CHECK_TEXT(nearest_spelling("repor", names, 5), "report");
-    CHECK_TEXT(nearest_spelling("exprot", names, 5), "export");
-    CHECK(nearest_spelling("flamegraph", names, 5) == NULL);
-    CHECK(nearest_spelling("x", names, 5) == NULL);
+    CHECK_TEXT(spelling_nearest("rnu", names, 5), "run");
+    CHECK_TEXT(spelling_nearest("repor", names, 5), "report");
+    CHECK_TEXT(spelling_nearest("exprot", names, 5), "export");
+    CHECK(spelling_nearest("flamegraph", names, 5) == NULL);
+    CHECK(spelling_nearest("x", names, 5) == NULL);
 }
 
 /* Prints a table of `width` columns into memory and returns the widest line. */

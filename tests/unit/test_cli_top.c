@@ -55,11 +55,11 @@ static struct top_process *grow(struct top_process *process, int count) {
 }
 
 static char *line_of(size_t number, size_t width, size_t height) {
-    struct screen screen = top_compose(&state, width, height);
+    struct top_screen screen = top_compose(&state, width, height);
     char *text = memory_copy_text(screen.lines[number].text ? screen.lines[number].text : "");
     CHECK(screen.used == height);
     for (size_t i = 0; i < height; i++) CHECK(text_width(screen.lines[i].text) <= width);
-    screen_free(&screen);
+    top_screen_free(&screen);
     for (size_t end = strlen(text); end && text[end - 1] == ' '; end--) text[end - 1] = 0;
     return text;
 }

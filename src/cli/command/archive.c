@@ -52,15 +52,15 @@ static void say_what_was_written(const char *output, const struct model *model, 
     double bytes = 0;
     for (size_t i = 0; i < model->process_count; i++) bytes += (double)model->processes[i].file_bytes;
     if (stat(output, &status) != 0) return;
-    message_note("wrote %s (%s): %s of %s, names of %s %s", output, bytes_text((double)status.st_size).text,
-        counted_text((double)model->process_count, "recording").text, bytes_text(bytes).text,
-        count_text((double)names).text, names == 1 ? "address" : "addresses");
+    message_note("wrote %s (%s): %s of %s, names of %s %s", output, units_bytes((double)status.st_size).text,
+        units_counted((double)model->process_count, "recording").text, units_bytes(bytes).text,
+        units_count((double)names).text, names == 1 ? "address" : "addresses");
 }
 
 struct archiving {
     const char *output;
     bool force, quiet;
-    struct symbol_wishes wishes;
+    struct load_options load_options;
 };
 
 static int write_archive(const struct archiving *archiving, const struct command_line *line) {
@@ -72,7 +72,8 @@ static int write_archive(const struct archiving *archiving, const struct command
         return message_problem(&problem);
     }
     struct loaded loaded;
-    int code = load_into_archive(line->arguments, line->argument_count, &archiving->wishes, &writer, &loaded);
+    int code =
+        load_into_archive(line->arguments, line->argument_count, &archiving->load_options, &writer, &loaded);
     if (code) {
         archive_writer_end(&writer, true);
         return code;
@@ -106,7 +107,7 @@ int command_archive(int argc, char **argv) {
                 ")"},
         {'f', "force", OPTION_ON, &archiving.force, NULL, .help = "replace FILE if it exists"},
         {'q', "quiet", OPTION_ON, &archiving.quiet, NULL, .help = "do not say what was written"},
-        SYMBOL_RULES(archiving.wishes),
+        LOAD_RULES(archiving.load_options),
     };
     struct command_line line = {.name = "archive",
         .usage = "malloscope archive [OPTION]... FILE|PID... [-o FILE]",

@@ -134,19 +134,19 @@ static void screen_show(struct screen *screen, const struct session_status *stat
     double share = (status->probe_seconds - screen->probe_seconds) / passed;
     /* In the order of their worth: what does not fit is left out whole. */
     char *fields[] = {
-        memory_copy_text(seconds_text(moment - screen->start).text),
-        memory_format_text("live %s", bytes_text(status->live_bytes).text),
-        status->lost ? memory_format_text("lost %s", count_text((double)status->lost).text) : NULL,
-        memory_format_text("peak %s", bytes_text(status->peak_bytes).text),
-        memory_format_text("%s events/s", count_text((double)(events - screen->events) / passed).text),
-        memory_format_text("probes take %s of a processor", percent_text(share).text),
+        memory_copy_text(units_seconds(moment - screen->start).text),
+        memory_format_text("live %s", units_bytes(status->live_bytes).text),
+        status->lost ? memory_format_text("lost %s", units_count((double)status->lost).text) : NULL,
+        memory_format_text("peak %s", units_bytes(status->peak_bytes).text),
+        memory_format_text("%s events/s", units_count((double)(events - screen->events) / passed).text),
+        memory_format_text("probes take %s of a processor", units_percent(share).text),
     };
     size_t width = terminal_of(stderr).width, used = 0;
     fputc('\r', stderr);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         size_t needed = fields[i] ? text_width(fields[i]) + (used ? 3 : 0) : 0;
         if (needed && (!width || used + needed < width)) {
-            fprintf(stderr, used ? " %s %s" : "%.0s%s", glyphs()->dot, fields[i]);
+            fprintf(stderr, used ? " %s %s" : "%.0s%s", terminal_glyphs()->dot, fields[i]);
             used += needed;
         }
         free(fields[i]);
@@ -171,10 +171,10 @@ static char *rest_text(const struct session_status *status, const struct attach 
     cleanup_text char *others = NULL, *frees = NULL;
     if (status->recordings > 1)
         others = memory_format_text("and %s of processes it started",
-            counted_text((double)status->recordings - 1, "more recording").text);
+            units_counted((double)status->recordings - 1, "more recording").text);
     if (attach->exact && status->older_frees)
         frees = memory_format_text("%s of blocks that were allocated before%s %s not in it",
-            counted_text((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
+            units_counted((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
             status->older_frees == 1 ? "is" : "are");
     if (!others && !frees) return NULL;
     return memory_format_text(
@@ -265,7 +265,7 @@ static int watch_size(const struct attach *attach) {
     collector_close(collector);
     if (!attach->quiet) {
         fprintf(stderr, "malloscope: recorded %s\n  %s %s peak %s of memory that no file is behind\n", path,
-            seconds_text(now() - start).text, glyphs()->dot, bytes_text(peak).text);
+            units_seconds(now() - start).text, terminal_glyphs()->dot, units_bytes(peak).text);
         message_hint(
             "there is no attribution in this recording: 'malloscope timeline' shows its size over time");
     }
@@ -398,7 +398,7 @@ int command_attach(int argc, char **argv) {
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     uint64_t pid;
-    if (!parse_count(line.arguments[0], &pid) || pid == 0 || pid > INT32_MAX)
+    if (!units_parse_count(line.arguments[0], &pid) || pid == 0 || pid > INT32_MAX)
         return message_error(PROBLEM_USAGE, "name a process by its number: see 'ps' or 'pgrep -a NAME'",
             "'%s' is not a process number", line.arguments[0]);
     attach.pid = (int)pid;

@@ -45,7 +45,7 @@ const struct command *command_find(const char *name) {
 }
 
 int command_unknown(const char *name) {
-    const char *near = nearest_spelling(name, command_names(), COMMAND_COUNT);
+    const char *near = spelling_nearest(name, command_names(), COMMAND_COUNT);
     if (near)
         return message_error(PROBLEM_USAGE, "see 'malloscope help'",
             "there is no command '%s'; did you mean '%s'?", name, near);

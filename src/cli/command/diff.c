@@ -34,8 +34,8 @@ struct comparison {
     uint64_t limit;
     const char *filter;
     bool json, html, all, raw_site, verbose;
-    struct page_wishes page;
-    struct symbol_wishes wishes;
+    struct page_output page;
+    struct load_options load_options;
     struct diff diff;
 };
 
@@ -81,19 +81,19 @@ static int moment_read(struct moment *moment, const char *text) {
     moment->source[at - text] = '\0';
     if (strcmp(at, "@peak") == 0)
         moment->at_peak = true;
-    else if (!parse_seconds(at + 1, &moment->seconds))
+    else if (!units_parse_seconds(at + 1, &moment->seconds))
         return message_error(PROBLEM_USAGE, "write FILE@peak, or FILE@30s for a time after the start",
             "'%s' is not a moment of '%s'", at + 1, moment->source);
     return 0;
 }
 
 static int moment_load(struct moment *moment, const struct comparison *comparison) {
-    int code = load_moment(moment->source, moment->seconds, &comparison->wishes, &moment->loaded);
+    int code = load_moment(moment->source, moment->seconds, &comparison->load_options, &moment->loaded);
     if (code) return code;
     double lasted = moment->loaded.model->process_count ? moment->loaded.model->processes[0].duration : 0;
     if (moment->seconds > lasted)
         message_note(
-            "'%s' lasted only %s: this compares all of it", moment->source, seconds_text(lasted).text);
+            "'%s' lasted only %s: this compares all of it", moment->source, units_seconds(lasted).text);
     struct problem problem = {0};
     struct view_query query = {diff_by[comparison->by], SORT_LIVE, comparison->filter, comparison->raw_site};
     struct progress progress;
@@ -117,7 +117,8 @@ static struct diff_side side_of(const struct moment *moment) {
 /* What is shown */
 
 static struct unit_text amount_text(const struct comparison *comparison, double amount) {
-    return diff_counts_objects((enum diff_value)comparison->value) ? count_text(amount) : bytes_text(amount);
+    return diff_counts_objects((enum diff_value)comparison->value) ? units_count(amount)
+                                                                   : units_bytes(amount);
 }
 
 static char *change_text(const struct comparison *comparison, double change) {
@@ -127,7 +128,8 @@ static char *change_text(const struct comparison *comparison, double change) {
 
 static char *error_text(const struct comparison *comparison, const struct diff_row *row) {
     if (row->error <= 0) return NULL;
-    return memory_format_text("%s%s", glyphs()->plus_minus, amount_text(comparison, row->error).text);
+    return memory_format_text(
+        "%s%s", terminal_glyphs()->plus_minus, amount_text(comparison, row->error).text);
 }
 
 static size_t rows_shown(const struct comparison *comparison) {
@@ -140,7 +142,7 @@ static void print_table(const struct comparison *comparison) {
     struct sheet sheet;
     sheet_start(&sheet, terminal_of(stdout), "SITE");
     sheet_add_column(&sheet, "CHANGE", 0);
-    sheet_add_column(&sheet, glyphs()->plus_minus, 1);
+    sheet_add_column(&sheet, terminal_glyphs()->plus_minus, 1);
     sheet_add_column(&sheet, "", 2);
     sheet_add_column(&sheet, "BASE", 4);
     sheet_add_column(&sheet, "NEW", 3);
@@ -169,12 +171,13 @@ static void print_side(const char *title, const struct moment *moment, const str
     if (moment->at_peak && value == DIFF_LIVE) value = DIFF_PEAK;
     if (moment->at_peak && value == DIFF_OBJECTS) value = DIFF_PEAK_OBJECTS;
     printf("%s  %s", title, moment->source);
-    if (moment->seconds >= 0) printf(", after %s", seconds_text(moment->seconds).text);
+    if (moment->seconds >= 0) printf(", after %s", units_seconds(moment->seconds).text);
     printf(": %s %s", amount_text(comparison, total.value).text, words[value]);
     double error = estimate_error(total);
     if (error > 0 && total.value > 0)
-        printf(" (%s%s)", glyphs()->plus_minus, percent_text(error / total.value).text);
-    printf(", %s\n", model->exact ? "exact" : counted_text((double)model->totals.sum.samples, "sample").text);
+        printf(" (%s%s)", terminal_glyphs()->plus_minus, units_percent(error / total.value).text);
+    printf(
+        ", %s\n", model->exact ? "exact" : units_counted((double)model->totals.sum.samples, "sample").text);
 }
 
 static void print_for_people(const struct comparison *comparison) {
@@ -189,11 +192,11 @@ static void print_for_people(const struct comparison *comparison) {
         printf("change %s%s%s%s\n", change, error ? " " : "", error ? error : "",
             diff->total.significant ? ", significant" : ", which may be chance");
     printf("%zu of %s changed significantly\n\n", diff->significant_count,
-        counted_text((double)diff->count, "line").text);
+        units_counted((double)diff->count, "line").text);
     size_t shown = rows_shown(comparison);
     if (shown) print_table(comparison);
     size_t left = (comparison->all ? diff->count : diff->significant_count) - shown;
-    if (left) printf("%s %zu more; -n 0 shows all\n", glyphs()->ellipsis, left);
+    if (left) printf("%s %zu more; -n 0 shows all\n", terminal_glyphs()->ellipsis, left);
     if (!comparison->all && diff->count > diff->significant_count)
         printf("%s%zu without significant change; --all shows them\n",
             shown ? "" : "nothing: ", diff->count - diff->significant_count);
@@ -253,7 +256,7 @@ static int write_page(struct comparison *comparison) {
     options->comparison = &page;
     options->filter = comparison->filter;
     options->raw_sites = comparison->raw_site;
-    options->sysroot = comparison->wishes.sysroot;
+    options->sysroot = comparison->load_options.sysroot;
     int code = page_write_comparison(&comparison->base.loaded, &comparison->fresh.loaded, &comparison->page);
     options->comparison = NULL;
     return code;
@@ -306,7 +309,7 @@ int command_diff(int argc, char **argv) {
         {0, "raw-site", OPTION_ON, &comparison.raw_site, NULL,
             .help = "do not look behind operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &comparison.verbose, NULL, .help = "names in full"},
-        SYMBOL_RULES(comparison.wishes),
+        LOAD_RULES(comparison.load_options),
     };
     struct command_line line = {.name = "diff",
         .usage = "malloscope diff [OPTION]... BASE NEW",

@@ -45,6 +45,6 @@ int command_dump(int argc, char **argv) {
     if (r < 0) return message_problem(&problem);
     struct stat status;
     if (!quiet && stat(output, &status) == 0)
-        message_note("wrote %s (%s)", output, bytes_text((double)status.st_size).text);
+        message_note("wrote %s (%s)", output, units_bytes((double)status.st_size).text);
     return 0;
 }

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 struct export {
-    int format_number, value; /* of format_list, format_value_names */
-    struct output_wishes output;
+    int format_number, value; /* of format_list, value_kind_names */
+    struct output_options output;
     const struct format *format;
     uint64_t threshold;
-    struct symbol_wishes wishes;
+    struct load_options load_options;
 };
 
 /* The recordings of an export: all of them added up, or each by itself. */
@@ -69,7 +69,7 @@ static int load_batch(const struct export *export, char **sources, size_t count,
     int code = 0;
     for (; batch.count < wanted; batch.count++) {
         struct loaded *loaded = &batch.loaded[batch.count];
-        code = load_sources(sources + batch.count, apart ? 1 : count, &export->wishes, loaded);
+        code = load_sources(sources + batch.count, apart ? 1 : count, &export->load_options, loaded);
         if (code) break;
         batch.inputs[batch.count] = (struct format_input){
             loaded->model, loaded->resolver, (enum value_kind) export->value, export->threshold, NULL, NULL};
@@ -104,10 +104,10 @@ int command_export(int argc, char **argv) {
             .help =
                 "for chrome: stacks that hold less go into the long tail of what\ncalled them (default 1K; 0 "
                 "keeps all)"},
-        {0, "samples", OPTION_ON, &export.wishes.samples, NULL,
+        {0, "samples", OPTION_ON, &export.load_options.samples, NULL,
             .help = "for json: every sample that is live, too, with its address"},
         OUTPUT_RULES(export.output),
-        SYMBOL_RULES(export.wishes),
+        LOAD_RULES(export.load_options),
     };
     cleanup_text char *text = about();
     struct command_line line = {.name = "export",
@@ -126,23 +126,24 @@ int command_export(int argc, char **argv) {
             PROBLEM_USAGE, "'malloscope export --help' lists the formats", "'export' needs --format");
     size_t format_count;
     export.format = &format_list(&format_count)[export.format_number];
-    if (export.wishes.samples && strcmp(export.format->name, "json") != 0)
+    if (export.load_options.samples && strcmp(export.format->name, "json") != 0)
         return message_error(PROBLEM_USAGE, "leave it out, or choose --format json",
             "--samples has no place in the format '%s'", export.format->name);
 
-    if (export.format->kind == FORMAT_BINARY && output_goes_to_stdout(&export.output, export.format) &&
+    if (export.format->kind == FORMAT_BINARY && output_file_is_stdout(&export.output, export.format) &&
         isatty(STDOUT_FILENO))
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct batch batch;
     int code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
-        struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.wishes.sysroot};
+        struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.load_options.sysroot};
         bool is_page = strcmp(export.format->name, "html") == 0;
         cleanup_text char *notes = is_page ? page_notes(batch.loaded) : NULL;
         page.notes = notes;
         if (is_page) batch.inputs->page = &page;
-        code = output_write(&export.output, export.format, batch.inputs, line.arguments, line.argument_count);
+        code = output_file_write(
+            &export.output, export.format, batch.inputs, line.arguments, line.argument_count);
     }
     int end = finish_batch(&batch);
     return code ? code : end;

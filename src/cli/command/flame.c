@@ -17,8 +17,8 @@ static const char examples[] = "  malloscope flame malloscope.server.4711.mscope
                                "  malloscope flame r.mscope --sort peak --filter 'json|xml' -o json.html";
 
 int command_flame(int argc, char **argv) {
-    struct page_wishes page = {.options.nodes_max = PAGE_NODES};
-    struct symbol_wishes wishes = {0};
+    struct page_output page = {.options.nodes_max = PAGE_NODES};
+    struct load_options load_options = {0};
     int sort = SORT_LIVE;
     struct option_rule rules[] = {
         {'s', "sort", OPTION_CHOICE, &sort, "KEY",
@@ -32,7 +32,7 @@ int command_flame(int argc, char **argv) {
         PAGE_RULES(page),
         {0, "raw-site", OPTION_ON, &page.options.raw_sites, NULL,
             .help = "go down into operator new, containers, strdup, ..."},
-        SYMBOL_RULES(wishes),
+        LOAD_RULES(load_options),
     };
     struct command_line line = {.name = "flame",
         .usage = "malloscope flame [OPTION]... FILE|PID... [-o OUT.html]",
@@ -46,10 +46,10 @@ int command_flame(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, &wishes, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
     if (code) return code;
     page.options.sort = rules[0].given ? (enum view_sort)sort : summary_default_sort(loaded.model);
-    page.options.sysroot = wishes.sysroot;
+    page.options.sysroot = load_options.sysroot;
     code = page_write(&loaded, &page, line.arguments, line.argument_count);
     int end = load_finish(&loaded);
     return code ? code : end;

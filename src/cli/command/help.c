@@ -91,7 +91,7 @@ static void write_table(const struct command_line *line, void *context) {
     json_key(json, "options");
     json_array(json);
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) write_option(json, option);
+    for (size_t i = 0; (option = options_at(line, i)); i++) write_option(json, option);
     json_array_end(json);
 }
 

@@ -74,22 +74,22 @@ static void print_time(const char *title, uint64_t nanoseconds) {
 static void print_process(const struct model_process *process) {
     printf("process %d\n", process->pid);
     print_field("recording", "%s (%s)", process->source ? process->source : "?",
-        bytes_text((double)process->file_bytes).text);
+        units_bytes((double)process->file_bytes).text);
     print_field("command", "%s", process->command_line ? process->command_line : "?");
     print_field("executable", "%s", process->executable ? process->executable : "?");
     print_field("parent", "%d%s", process->parent_pid,
         process->flags & RECORDING_FORKED ? ", forked from it: began with its live blocks" : "");
     print_field("state", "%s", state_text(process));
     print_time("started", process->start_realtime);
-    print_field("duration", "%s", seconds_text(process->duration).text);
-    print_field("peak after", "%s", seconds_text(process->peak_seconds).text);
+    print_field("duration", "%s", units_seconds(process->duration).text);
+    print_field("peak after", "%s", units_seconds(process->peak_seconds).text);
     print_field("allocator", "%s", process->allocator && *process->allocator ? process->allocator : "?");
     print_field("free filter", "%s", filter_text(process->filter));
     if (process->rate <= 1)
         print_field("rate", "exact");
     else
-        print_field("rate", "one sample every %s on average", bytes_text((double)process->rate).text);
-    print_field("recorder", "%s of memory %s", bytes_text((double)process->recorder_bytes).text,
+        print_field("rate", "one sample every %s on average", units_bytes((double)process->rate).text);
+    print_field("recorder", "%s of memory %s", units_bytes((double)process->recorder_bytes).text,
         process->attached ? "outside the program" : "in the program");
 }
 
@@ -100,11 +100,11 @@ static void print_threads(const struct model *model, uint32_t process) {
         if (thread->process != process) continue;
         cleanup_text char *name = text_clean(thread->name);
         printf("  %10d  %-16s %s%s allocated, %s, from %s", thread->tid, name,
-            thread->exact_is_complete ? "" : "at least ", bytes_text(thread->exact_bytes).text,
-            counted_text((double)thread->samples, "sample").text,
-            seconds_text(1e-9 * (double)thread->start_time).text);
+            thread->exact_is_complete ? "" : "at least ", units_bytes(thread->exact_bytes).text,
+            units_counted((double)thread->samples, "sample").text,
+            units_seconds(1e-9 * (double)thread->start_time).text);
         if (thread->end_time)
-            printf(" to %s\n", seconds_text(1e-9 * (double)thread->end_time).text);
+            printf(" to %s\n", units_seconds(1e-9 * (double)thread->end_time).text);
         else
             puts(thread->running ? ", running" : "");
     }
@@ -135,41 +135,41 @@ static void print_names(const struct model *model) {
     if (!stack_labels_count(model, &counts)) memory_is_short();
     if (model->text_count <= model->process_count) return; /* each has the one that is none */
     print_field("names", "%s in use as types, %s as scopes, %s as threads",
-        count_text((double)counts.types).text, count_text((double)counts.scopes).text,
-        count_text((double)counts.threads).text);
+        units_count((double)counts.types).text, units_count((double)counts.scopes).text,
+        units_count((double)counts.threads).text);
 }
 
 static void print_tables(const struct model *model) {
     const struct totals *totals = &model->totals;
     printf("tables\n");
-    print_field("stacks", "%s, %.1f frames on average", count_text((double)model->stack_count).text,
+    print_field("stacks", "%s, %.1f frames on average", units_count((double)model->stack_count).text,
         model->health.mean_depth);
     print_field("complete", "%s of the samples, %s not; confidence %s",
-        percent_text(model->health.complete).text, count_text((double)model->health.truncated).text,
+        units_percent(model->health.complete).text, units_count((double)model->health.truncated).text,
         model->health.confidence ? model->health.confidence : "?");
-    print_field("samples", "%s, %s of them live", count_text((double)totals->sum.samples).text,
-        count_text((double)totals->sum.live_samples).text);
-    print_field("threads", "%s", count_text((double)model->thread_count).text);
-    print_field("mapped files", "%s", count_text((double)model->module_count).text);
+    print_field("samples", "%s, %s of them live", units_count((double)totals->sum.samples).text,
+        units_count((double)totals->sum.live_samples).text);
+    print_field("threads", "%s", units_count((double)model->thread_count).text);
+    print_field("mapped files", "%s", units_count((double)model->module_count).text);
     print_names(model);
     if (totals->unknown_frees)
         print_field("unknown frees",
             "%s, of blocks that were allocated before the recording began, or never reported",
-            count_text((double)totals->unknown_frees).text);
+            units_count((double)totals->unknown_frees).text);
     if (!totals->drops_total) print_field("drops", "none");
     for (int i = 0; i < DROP_KINDS; i++)
         if (totals->drops[i])
-            print_field("dropped", "%s %s", count_text((double)totals->drops[i]).text,
-                summary_drop_text((enum drop)i));
+            print_field("dropped", "%s %s", units_count((double)totals->drops[i]).text,
+                notes_drop_text((enum drop)i));
 }
 
 int command_info(int argc, char **argv) {
     bool symbols = false;
-    struct symbol_wishes wishes = {0};
+    struct load_options load_options = {0};
     struct option_rule rules[] = {
         {0, "symbols", OPTION_ON, &symbols, NULL,
             .help = "under each mapped file, what names it has and which file\nthey are read from"},
-        SYMBOL_RULES(wishes),
+        LOAD_RULES(load_options),
     };
     struct command_line line = {.name = "info",
         .usage = "malloscope info [OPTION]... FILE|PID...",
@@ -183,11 +183,11 @@ int command_info(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
     struct loaded loaded;
     int code = load_sources(
-        line.arguments, line.argument_count, symbols || wishes.sysroot ? &wishes : NULL, &loaded);
+        line.arguments, line.argument_count, symbols || load_options.sysroot ? &load_options : NULL, &loaded);
     if (code) return code;
     const struct model *model = loaded.model;
     summary_print(stdout, model);
-    summary_print_notes(stdout, model, SORT_LIVE);
+    notes_print(stdout, model, SORT_LIVE);
     putchar('\n');
     print_tables(model);
     if (model_has_heaps(model)) {

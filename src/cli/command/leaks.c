@@ -59,18 +59,18 @@ static void print_figures(
     fputs(terminal->bold, stdout);
     struct pieces pieces = {.out = stdout, .width = terminal->width, .indent = ""};
     if (estimate_error(figures->live_bytes) <= 0)
-        pieces_add(&pieces, "%s", bytes_text(figures->live_bytes.value).text);
+        pieces_add(&pieces, "%s", units_bytes(figures->live_bytes.value).text);
     else
-        pieces_add(&pieces, "%s %s %s", bytes_text(figures->live_bytes.value).text, glyphs()->plus_minus,
-            bytes_text(estimate_error(figures->live_bytes)).text);
-    pieces_add(&pieces, "%s", counted_text(figures->live_objects.value, "object").text);
+        pieces_add(&pieces, "%s %s %s", units_bytes(figures->live_bytes.value).text,
+            terminal_glyphs()->plus_minus, units_bytes(estimate_error(figures->live_bytes)).text);
+    pieces_add(&pieces, "%s", units_counted(figures->live_objects.value, "object").text);
     if (figures->oldest != UINT64_MAX && row->largest) {
         double age = model->processes[row->largest->process].duration - 1e-9 * (double)figures->oldest;
-        pieces_add(&pieces, "oldest %s", seconds_text(age > 0 ? age : 0).text);
+        pieces_add(&pieces, "oldest %s", units_seconds(age > 0 ? age : 0).text);
     }
     if (figures->total_objects.value > 0)
         pieces_add(&pieces, "%s never freed",
-            percent_text(figures->live_objects.value / figures->total_objects.value).text);
+            units_percent(figures->live_objects.value / figures->total_objects.value).text);
     if (report->by == BY_HEAP) pieces_add(&pieces, "heap %s", row->heap);
     if (report->by == BY_TYPE) pieces_add(&pieces, "type %s", row->type);
     if (report->by == BY_SCOPE) pieces_add(&pieces, "scope %s", row->scope);
@@ -80,17 +80,17 @@ static void print_figures(
 
 static void print_entry(
     const struct leak_report *report, const struct leak *leak, const struct terminal *terminal) {
-    cleanup_text char *why = leak_why(leak, &report->scene);
+    cleanup_text char *why = leak_text_why(leak, &report->scene);
     print_figures(report, leak->row, terminal);
-    summary_wrap(stdout, "  why:", why);
-    if (leak->row->largest) stack_print(&report->loaded, leak->row->largest, &report->style, terminal);
+    text_print_titled(stdout, "  why:", why);
+    if (leak->row->largest) stack_text_print(&report->loaded, leak->row->largest, &report->style, terminal);
     putchar('\n');
 }
 
 static void print_nothing(const struct leak_report *report) {
     const struct model *model = report->loaded.model;
     const char *what =
-        model->exact && !summary_is_incomplete(model) ? "nothing" : "no allocation that was recorded";
+        model->exact && !notes_incomplete(model) ? "nothing" : "no allocation that was recorded";
     if (model->levels_only)
         puts("no allocations were recorded, so nothing can be said about leaks");
     else
@@ -99,7 +99,7 @@ static void print_nothing(const struct leak_report *report) {
 }
 
 static struct unit_text in_objects(const struct figures *figures) {
-    return counted_text(figures->live_objects.value, "object");
+    return units_counted(figures->live_objects.value, "object");
 }
 
 static bool any_live(const struct figures *figures) {
@@ -111,11 +111,11 @@ static void print_apart(const struct leak_report *report) {
     const struct leaks *leaks = &report->leaks;
     if (any_live(&leaks->held))
         printf("%s in %s the C library keeps for itself until the end\n",
-            bytes_text(leaks->held.live_bytes.value).text, in_objects(&leaks->held).text);
+            units_bytes(leaks->held.live_bytes.value).text, in_objects(&leaks->held).text);
     if (!report->suppressions.count) return;
-    printf("%s in %s suppressed, by %zu of %s\n", bytes_text(leaks->suppressed.live_bytes.value).text,
+    printf("%s in %s suppressed, by %zu of %s\n", units_bytes(leaks->suppressed.live_bytes.value).text,
         in_objects(&leaks->suppressed).text, suppressions_used(&report->suppressions),
-        counted_text((double)report->suppressions.count, "pattern").text);
+        units_counted((double)report->suppressions.count, "pattern").text);
 }
 
 /* A stretch of the list with a heading of its own. */
@@ -130,16 +130,16 @@ static void print_section(const struct leak_report *report, const struct section
     const struct leak *list = report->leaks.list + section->first;
     if (!section->count) return;
     printf("%s%s%s: %s in %s\n\n", terminal.bold, section->title, terminal.plain,
-        bytes_text(section->sum->live_bytes.value).text, in_objects(section->sum).text);
+        units_bytes(section->sum->live_bytes.value).text, in_objects(section->sum).text);
     size_t left = section->first < report->limit ? report->limit - section->first : 0;
     size_t shown = report->limit && left < section->count ? left : section->count;
     double rest = 0;
     for (size_t i = 0; i < shown; i++) print_entry(report, &list[i], &terminal);
     for (size_t i = shown; i < section->count; i++) rest += list[i].row->figures.live_bytes.value;
     if (shown < section->count)
-        printf("%s %s %s with %s; -n 0 shows all\n\n", glyphs()->ellipsis,
-            count_text((double)(section->count - shown)).text, shown ? "more" : "not shown",
-            bytes_text(rest).text);
+        printf("%s %s %s with %s; -n 0 shows all\n\n", terminal_glyphs()->ellipsis,
+            units_count((double)(section->count - shown)).text, shown ? "more" : "not shown",
+            units_bytes(rest).text);
 }
 
 static void print_entries(const struct leak_report *report) {
@@ -150,7 +150,7 @@ static void print_entries(const struct leak_report *report) {
     struct figures all = leaks->rows.sum;
     figures_add(&all, &leaks->held);
     figures_add(&all, &leaks->suppressed);
-    printf("%s %s in %s:\n", bytes_text(all.live_bytes.value).text, summary_live_word(report->loaded.model),
+    printf("%s %s in %s:\n", units_bytes(all.live_bytes.value).text, summary_live_word(report->loaded.model),
         in_objects(&all).text);
     print_apart(report);
     putchar('\n');
@@ -198,9 +198,9 @@ static void write_births(struct json *json, const struct figures *figures) {
 }
 
 static void write_entry(struct json *json, const struct leak_report *report, const struct leak *leak) {
-    cleanup_text char *why = leak_why(leak, &report->scene);
+    cleanup_text char *why = leak_text_why(leak, &report->scene);
     json_object(json);
-    json_key_string(json, "kind", leak_kind_name(leak->kind));
+    json_key_string(json, "kind", leak_text_kind(leak->kind));
     json_key(json, "likely");
     json_boolean(json, leaks_is_likely(leak->kind));
     json_key(json, "uncertain");
@@ -238,7 +238,7 @@ static void print_json(const struct leak_report *report) {
 static void print_for_people(const struct leak_report *report) {
     const struct leaks *leaks = &report->leaks;
     summary_print(stdout, report->loaded.model);
-    summary_print_notes(stdout, report->loaded.model, SORT_LIVE);
+    notes_print(stdout, report->loaded.model, SORT_LIVE);
     advice_print(stdout, &report->loaded, SORT_LIVE);
     putchar('\n');
     if (leaks->count || any_live(&leaks->held) || any_live(&leaks->suppressed))
@@ -256,7 +256,7 @@ int command_leaks(int argc, char **argv) {
     bool json = false;
     const char *suppressions = NULL;
     struct leak_report report = {.limit = 10, .style = {.indent = "    "}};
-    struct symbol_wishes wishes = {0};
+    struct load_options load_options = {0};
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &by, "WHAT",
             .help = "what makes an entry (default stack); of several stacks\nthe largest is shown:",
@@ -269,7 +269,7 @@ int command_leaks(int argc, char **argv) {
             .help = "show operator new, containers, strdup, ... too"},
         {'v', "verbose", OPTION_ON, &report.style.full_names, NULL,
             .help = "names in full, with all arguments"},
-        SYMBOL_RULES(wishes),
+        LOAD_RULES(load_options),
     };
     struct command_line line = {.name = "leaks",
         .usage = "malloscope leaks [OPTION]... FILE|PID...",
@@ -286,7 +286,7 @@ int command_leaks(int argc, char **argv) {
     struct problem problem = {0};
     if (suppressions && suppressions_read(suppressions, &report.suppressions, &problem) < 0)
         return message_problem(&problem);
-    int code = load_sources(line.arguments, line.argument_count, &wishes, &report.loaded);
+    int code = load_sources(line.arguments, line.argument_count, &load_options, &report.loaded);
     if (code) {
         suppressions_free(&report.suppressions);
         return code;

@@ -28,8 +28,8 @@ struct report {
     const char *filter;
     bool json, csv, html, raw_site, verbose;
     bool sort_given;
-    struct page_wishes page;
-    struct symbol_wishes wishes;
+    struct page_output page;
+    struct load_options load_options;
 };
 
 static const char about[] =
@@ -89,13 +89,13 @@ static void print_csv(const struct report *report) {
 /* The table */
 
 static char *bytes_cell(double bytes, bool narrow) {
-    return memory_copy_text(narrow ? bytes_text_short(bytes).text : bytes_text(bytes).text);
+    return memory_copy_text(narrow ? units_bytes_short(bytes).text : units_bytes(bytes).text);
 }
 
 /* Rows of one site differ in heap and type, so these are left out last. */
 static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_column(sheet, "LIVE", 0);
-    if (!exact) sheet_add_column(sheet, glyphs()->plus_minus, 3);
+    if (!exact) sheet_add_column(sheet, terminal_glyphs()->plus_minus, 3);
     sheet_add_column(sheet, "PEAK", 4);
     sheet_add_column(sheet, "TOTAL", 5);
     sheet_add_column(sheet, "COUNT", 7);
@@ -116,25 +116,25 @@ static void add_stack_row(
         bool any = figures->live_bytes.value > 0;
         double error = any ? estimate_error(figures->live_bytes) / figures->live_bytes.value : 0;
         cells->cells[n++] =
-            any ? memory_format_text("%s%s", glyphs()->plus_minus, percent_text(error).text) : NULL;
+            any ? memory_format_text("%s%s", terminal_glyphs()->plus_minus, units_percent(error).text) : NULL;
     }
     cells->cells[n++] = bytes_cell(figures->at_peak_bytes.value, narrow);
     cells->cells[n++] = bytes_cell(figures->total_bytes.value, narrow);
-    cells->cells[n++] = memory_copy_text(count_text(figures->total_objects.value).text);
+    cells->cells[n++] = memory_copy_text(units_count(figures->total_objects.value).text);
     double all = figures->total_objects.value;
-    cells->cells[n++] = memory_copy_text(percent_text(all > 0 ? figures->temporary_objects / all : 0).text);
+    cells->cells[n++] = memory_copy_text(units_percent(all > 0 ? figures->temporary_objects / all : 0).text);
     /* A column without any cell is not shown. */
     bool tells_heap = model_has_heaps(report->loaded.model) && report->by != BY_HEAP;
-    cells->cells[n++] = tells_heap ? row_heap_text(row) : NULL;
-    cells->cells[n++] = report->by != BY_TYPE ? row_type_text(row, report->verbose) : NULL;
-    cells->cells[n++] = report->by != BY_SCOPE ? row_scope_text(row) : NULL;
+    cells->cells[n++] = tells_heap ? row_text_heap(row) : NULL;
+    cells->cells[n++] = report->by != BY_TYPE ? row_text_type(row, report->verbose) : NULL;
+    cells->cells[n++] = report->by != BY_SCOPE ? row_text_scope(row) : NULL;
     cells->last = row_text(row, (enum view_by)report->by, report->verbose);
 }
 
 static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool narrow) {
     struct sheet_row *cells = sheet_add_row(sheet);
     cells->cells[0] = bytes_cell(row->figures.total_bytes.value, narrow);
-    cells->cells[1] = memory_copy_text(count_text((double)row->figures.samples).text);
+    cells->cells[1] = memory_copy_text(units_count((double)row->figures.samples).text);
     cells->last = site_text(row->function, NULL, 0, NULL, true);
 }
 
@@ -153,11 +153,12 @@ static void print_remainder(const struct report *report) {
     double rest = 0;
     for (size_t i = shown; i < report->rows.count; i++)
         rest += view_sort_value(&report->rows.rows[i].figures, sort);
-    printf("%s %s more with ", glyphs()->ellipsis, count_text((double)(report->rows.count - shown)).text);
+    printf("%s %s more with ", terminal_glyphs()->ellipsis,
+        units_count((double)(report->rows.count - shown)).text);
     if (sort == SORT_ALLOCS || sort == SORT_TEMPORARY)
-        fputs(counted_text(rest, words[sort]).text, stdout);
+        fputs(units_counted(rest, words[sort]).text, stdout);
     else
-        printf("%s %s", bytes_text(rest).text, words[sort]);
+        printf("%s %s", units_bytes(rest).text, words[sort]);
     puts("; -n 0 shows all");
 }
 
@@ -185,7 +186,7 @@ static void print_table(const struct report *report) {
     for (size_t i = 0; i < sheet.row_count; i++) {
         sheet_print_row(&sheet, i);
         if (report->verbose && report->rows.rows[i].largest)
-            stack_print(&report->loaded, report->rows.rows[i].largest, &style, &terminal);
+            stack_text_print(&report->loaded, report->rows.rows[i].largest, &style, &terminal);
     }
     sheet_free(&sheet);
     print_remainder(report);
@@ -194,18 +195,18 @@ static void print_table(const struct report *report) {
 static void print_for_people(const struct report *report) {
     const struct model *model = report->loaded.model;
     summary_print(stdout, model);
-    summary_print_notes(stdout, model, (enum view_sort)report->sort);
+    notes_print(stdout, model, (enum view_sort)report->sort);
     advice_print(stdout, &report->loaded, (enum view_sort)report->sort);
     if (report->by != BY_THREAD && !report->sort_given && report->sort != SORT_LIVE)
-        summary_print_order(stdout, "the largest at the heap's peak first");
+        notes_print_order(stdout, "the largest at the heap's peak first");
     if (report->filter && report->by != BY_THREAD) {
         cleanup_text char *text =
             memory_format_text("'%s' matches %s of %s live and %s of %s allocated in total", report->filter,
-                bytes_text(report->rows.sum.live_bytes.value).text,
-                bytes_text(model->totals.sum.live_bytes.value).text,
-                bytes_text(report->rows.sum.total_bytes.value).text,
-                bytes_text(model->totals.sum.total_bytes.value).text);
-        summary_wrap(stdout, "filter:", text);
+                units_bytes(report->rows.sum.live_bytes.value).text,
+                units_bytes(model->totals.sum.live_bytes.value).text,
+                units_bytes(report->rows.sum.total_bytes.value).text,
+                units_bytes(model->totals.sum.total_bytes.value).text);
+        text_print_titled(stdout, "filter:", text);
     }
     putchar('\n');
     if (report->rows.count)
@@ -240,7 +241,7 @@ int command_report(int argc, char **argv) {
             .help = "do not look behind operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &report.verbose, NULL,
             .help = "names in full, and under each line the stack that\ncontributes most"},
-        SYMBOL_RULES(report.wishes),
+        LOAD_RULES(report.load_options),
     };
     struct command_line line = {.name = "report",
         .usage = "malloscope report [OPTION]... FILE|PID...",
@@ -260,7 +261,7 @@ int command_report(int argc, char **argv) {
     if (report.html && report.by != BY_SITE)
         return message_error(PROBLEM_USAGE, "leave out --by", "the page of --html groups by site");
 
-    int code = load_sources(line.arguments, line.argument_count, &report.wishes, &report.loaded);
+    int code = load_sources(line.arguments, line.argument_count, &report.load_options, &report.loaded);
     if (code) return code;
     report.sort_given = rules[1].given;
     /* Scripts get the same order whatever the program did. */
@@ -270,7 +271,7 @@ int command_report(int argc, char **argv) {
         report.page.options.sort = (enum view_sort)report.sort;
         report.page.options.filter = report.filter;
         report.page.options.raw_sites = report.raw_site;
-        report.page.options.sysroot = report.wishes.sysroot;
+        report.page.options.sysroot = report.load_options.sysroot;
         code = page_write(&report.loaded, &report.page, line.arguments, line.argument_count);
         int end = load_finish(&report.loaded);
         return code ? code : end;

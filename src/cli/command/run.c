@@ -170,7 +170,8 @@ static int check_options(struct run *run, const struct option_rule *rate) {
         exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* room for the first tables and some growth */
     if (run->size_max && run->size_max < least)
         return message_error(PROBLEM_USAGE, "leave --max-size out: the recording grows only as it needs to",
-            "--max-size must be at least %s%s", bytes_text((double)least).text, exact ? " with --exact" : "");
+            "--max-size must be at least %s%s", units_bytes((double)least).text,
+            exact ? " with --exact" : "");
     return 0;
 }
 
@@ -230,7 +231,7 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
         {0, "dump-format", OPTION_CHOICE, &run.dumps.format, "FORM",
             .help = "recording, for malloscope, or heap: pprof's text (default auto:\n"
                     "recording if the name ends in .mscope, heap otherwise)",
-            .choices = dump_format_choices, .environment = "MALLOSCOPE_DUMP_FORMAT"},
+            .choices = dump_options_formats, .environment = "MALLOSCOPE_DUMP_FORMAT"},
         {0, "signal", OPTION_SIGNAL, &run.dumps.signal, "NAME",
             .help = "dump whenever the program gets this signal, such as USR2",
             .environment = "MALLOSCOPE_SIGNAL"},

@@ -31,42 +31,42 @@ static void print_json(const struct model *model) {
 }
 
 static void print_bytes(const char *title, struct estimate bytes, struct estimate objects, bool exact) {
-    printf("%-20s %s", title, bytes_text(bytes.value).text);
-    if (!exact) printf(" %s %s", glyphs()->plus_minus, bytes_text(estimate_error(bytes)).text);
-    printf(" in %s", count_text(objects.value).text);
-    if (!exact) printf(" %s %s", glyphs()->plus_minus, count_text(estimate_error(objects)).text);
+    printf("%-20s %s", title, units_bytes(bytes.value).text);
+    if (!exact) printf(" %s %s", terminal_glyphs()->plus_minus, units_bytes(estimate_error(bytes)).text);
+    printf(" in %s", units_count(objects.value).text);
+    if (!exact) printf(" %s %s", terminal_glyphs()->plus_minus, units_count(estimate_error(objects)).text);
     puts(" objects");
 }
 
 static void print_for_people(const struct model *model) {
     const struct totals *totals = &model->totals;
     print_bytes("live", totals->sum.live_bytes, totals->sum.live_objects, model->exact);
-    printf("%-20s %s in %s objects\n", "peak", bytes_text(totals->peak_bytes).text,
-        count_text(totals->peak_objects).text);
+    printf("%-20s %s in %s objects\n", "peak", units_bytes(totals->peak_bytes).text,
+        units_count(totals->peak_objects).text);
     print_bytes("total", totals->sum.total_bytes, totals->sum.total_objects, model->exact);
-    printf("%-20s %s%s%s\n", "exact total", bytes_text(totals->exact_total_bytes).text,
+    printf("%-20s %s%s%s\n", "exact total", units_bytes(totals->exact_total_bytes).text,
         model_has_heaps(model) ? " of malloc's heap" : "",
         totals->exact_is_complete ? "" : " at least: up to one sampling interval a thread is missing");
-    printf("%-20s %s\n", "frees", count_text(totals->sum.freed_objects).text);
+    printf("%-20s %s\n", "frees", units_count(totals->sum.freed_objects).text);
     double all = totals->sum.total_objects.value;
     printf("%-20s %s of the allocations\n", "temporary",
-        percent_text(all > 0 ? totals->sum.temporary_objects / all : 0).text);
-    printf("%-20s %s, %s live\n", "samples", count_text((double)totals->sum.samples).text,
-        count_text((double)totals->sum.live_samples).text);
+        units_percent(all > 0 ? totals->sum.temporary_objects / all : 0).text);
+    printf("%-20s %s, %s live\n", "samples", units_count((double)totals->sum.samples).text,
+        units_count((double)totals->sum.live_samples).text);
     printf("%-20s %s\n", "rate",
-        summary_is_incomplete(model) && model->exact ? "exact, but incomplete"
-        : model->exact                               ? "exact, every allocation"
-                                                     : bytes_text((double)model->rate).text);
-    printf("%-20s %s\n", "drops", count_text((double)totals->drops_total).text);
-    printf("%-20s %s\n", "recorder", bytes_text((double)totals->recorder_bytes).text);
+        notes_incomplete(model) && model->exact ? "exact, but incomplete"
+        : model->exact                          ? "exact, every allocation"
+                                                : units_bytes((double)model->rate).text);
+    printf("%-20s %s\n", "drops", units_count((double)totals->drops_total).text);
+    printf("%-20s %s\n", "recorder", units_bytes((double)totals->recorder_bytes).text);
     printf("%-20s %s complete, %.1f frames, confidence %s\n", "stacks",
-        percent_text(model->health.complete).text, model->health.mean_depth,
+        units_percent(model->health.complete).text, model->health.mean_depth,
         model->health.confidence ? model->health.confidence : "?");
     if (model_has_heaps(model)) {
         puts("heaps");
         summary_print_heaps(stdout, model);
     }
-    summary_print_notes(stdout, model, SORT_LIVE);
+    notes_print(stdout, model, SORT_LIVE);
 }
 
 int command_stats(int argc, char **argv) {

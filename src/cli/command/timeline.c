@@ -74,7 +74,7 @@ static void print_for_people(const struct model *model) {
     const struct model_moment *last = model->moment_count ? &model->timeline[model->moment_count - 1] : NULL;
     if (last && plot.span < last->seconds - last->width / 2) plot.span = last->seconds;
     summary_print(stdout, model);
-    summary_print_notes(stdout, model, SORT_LIVE);
+    notes_print(stdout, model, SORT_LIVE);
     putchar('\n');
     if (!last || plot.span <= 0 || plot.peak <= 0) {
         puts(model->exact ? "nothing was allocated" : "no allocation was sampled");

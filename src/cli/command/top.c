@@ -70,7 +70,7 @@ static bool in_colour(void) {
     return pair_content(PAIR_CURSOR, &foreground, &background) == OK && background == COLOR_CYAN;
 }
 
-static attr_t attributes_of(enum line_style style) {
+static attr_t attributes_of(enum top_line_style style) {
     switch (style) {
     case LINE_BAR:
         return A_REVERSE;
@@ -86,10 +86,10 @@ static attr_t attributes_of(enum line_style style) {
 }
 
 static void draw(struct top *top) {
-    struct screen screen = top_compose(&top->state, (size_t)COLS, (size_t)LINES);
+    struct top_screen screen = top_compose(&top->state, (size_t)COLS, (size_t)LINES);
     erase();
     for (size_t i = 0; i < screen.height; i++) {
-        const struct screen_line *line = &screen.lines[i];
+        const struct top_screen_line *line = &screen.lines[i];
         if (!line->text) continue;
         int row = (int)i;
         mvaddstr(row, 0, line->text);
@@ -99,7 +99,7 @@ static void draw(struct top *top) {
             mvchgat(row, (int)line->alarm_from, (int)line->alarm_length, A_BOLD, in_colour() ? PAIR_ALARM : 0,
                 NULL);
     }
-    screen_free(&screen);
+    top_screen_free(&screen);
     wnoutrefresh(stdscr);
     doupdate();
 }
@@ -261,7 +261,7 @@ static int run(struct top *top) {
 int command_top(int argc, char **argv) {
     struct top top = {0};
     struct option_rule rules[] = {
-        SYMBOL_RULES(top.reader.wishes),
+        LOAD_RULES(top.reader.options),
     };
     struct command_line line = {.name = "top",
         .usage = "malloscope top [OPTION]... [FILE|PID]...",
@@ -272,7 +272,7 @@ int command_top(int argc, char **argv) {
         .arguments_max = (size_t)-1};
     enum options_result parsed = options_parse(&line, argc, argv);
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    int code = load_check_wishes(&top.reader.wishes);
+    int code = load_check_options(&top.reader.options);
     if (code) return code;
     top_start(&top.state);
     top.reader.state = &top.state;

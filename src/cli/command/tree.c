@@ -38,7 +38,7 @@ static const char examples[] = "  malloscope tree malloscope.server.4711.mscope\
 
 static char *figure_text(const struct tree *tree, double value) {
     bool objects = tree->sort == SORT_ALLOCS || tree->sort == SORT_TEMPORARY;
-    return memory_copy_text(objects ? count_text(value).text : bytes_text(value).text);
+    return memory_copy_text(objects ? units_count(value).text : units_bytes(value).text);
 }
 
 static void print_figures(const struct tree *tree, double value) {
@@ -94,8 +94,9 @@ static void print_child(
     struct tree *tree, const struct view_node *child, bool branches, bool is_last, uint64_t depth) {
     char branch[16] = "", trunk[16] = "";
     if (branches) {
-        snprintf(branch, sizeof branch, "%s ", is_last ? glyphs()->last_branch : glyphs()->branch);
-        snprintf(trunk, sizeof trunk, "%s ", is_last ? " " : glyphs()->trunk);
+        snprintf(branch, sizeof branch, "%s ",
+            is_last ? terminal_glyphs()->last_branch : terminal_glyphs()->branch);
+        snprintf(trunk, sizeof trunk, "%s ", is_last ? " " : terminal_glyphs()->trunk);
     }
     print_line(tree, branch, child);
     size_t used = strlen(tree->indent);
@@ -115,7 +116,7 @@ static void print_children(struct tree *tree, const struct view_node *node, uint
     if (tells_rest) {
         print_figures(tree, hidden);
         printf("%s%s%s%s %zu more, each below the limit of --min%s\n", tree->terminal.dim, tree->indent,
-            branches ? glyphs()->last_branch : "", branches ? "" : " ", node->child_count - shown,
+            branches ? terminal_glyphs()->last_branch : "", branches ? "" : " ", node->child_count - shown,
             tree->terminal.plain);
     }
 }
@@ -125,7 +126,7 @@ int command_tree(int argc, char **argv) {
     double percent = 1;
     const char *filter = NULL;
     bool raw_site = false;
-    struct symbol_wishes wishes = {0};
+    struct load_options load_options = {0};
     struct option_rule rules[] = {
         {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
             .help = "which figure to show, largest first (default live,\nor peak if the program has ended "
@@ -138,7 +139,7 @@ int command_tree(int argc, char **argv) {
         {0, "raw-site", OPTION_ON, &raw_site, NULL,
             .help = "go down into operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &tree.full_names, NULL, .help = "names in full, with all arguments"},
-        SYMBOL_RULES(wishes),
+        LOAD_RULES(load_options),
     };
     struct command_line line = {.name = "tree",
         .usage = "malloscope tree [OPTION]... FILE|PID...",
@@ -152,7 +153,7 @@ int command_tree(int argc, char **argv) {
     if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, &wishes, &loaded);
+    int code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
     if (code) return code;
     if (!rules[0].given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};
@@ -166,10 +167,10 @@ int command_tree(int argc, char **argv) {
         return message_problem(&problem);
     }
     summary_print(stdout, loaded.model);
-    summary_print_notes(stdout, loaded.model, query.sort);
+    notes_print(stdout, loaded.model, query.sort);
     advice_print(stdout, &loaded, query.sort);
     if (!rules[0].given && query.sort != SORT_LIVE)
-        summary_print_order(stdout, "what was live at the heap's peak");
+        notes_print_order(stdout, "what was live at the heap's peak");
     putchar('\n');
     tree.whole = view_sort_value(&root->figures, query.sort);
     tree.least = tree.whole * percent / 100;

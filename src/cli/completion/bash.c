@@ -4,7 +4,7 @@
 /* What stands for the value of an option: a kind that malloscope.bash knows, or a list in brackets. */
 static void write_kind(FILE *out, const struct option_rule *option) {
     cleanup_text char *values = completion_values(option);
-    if (!option_needs_value(option)) return;
+    if (!options_needs_value(option)) return;
     if (values) {
         for (char *p = values; *p; p++)
             if (*p == ' ') *p = ',';
@@ -28,7 +28,7 @@ static void write_table(const struct command_line *line, void *context) {
         fprintf(out, "    %s)\n        takes=%s\n", line->name, kinds[line->argument_kind]);
     fprintf(out, "        options='");
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) {
+    for (size_t i = 0; (option = options_at(line, i)); i++) {
         fprintf(out, "%s--%s", i ? "\n            " : "", option->name);
         write_kind(out, option);
         if (!option->letter) continue;

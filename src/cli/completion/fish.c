@@ -17,7 +17,7 @@ static void write_option(FILE *out, const struct command_line *line, const struc
         fputs(" -r -F", out);
     else if (option->kind == OPTION_FOLDER)
         fputs(" -x -a '(__fish_complete_directories)'", out);
-    else if (option_needs_value(option))
+    else if (options_needs_value(option))
         fputs(" -x", out);
     write_summary(out, summary);
 }
@@ -26,8 +26,8 @@ static void write_option(FILE *out, const struct command_line *line, const struc
 static void write_grammar(FILE *out, const struct command_line *line) {
     fprintf(out, "set -g __malloscope_%s_grammar", line->name);
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) {
-        const char *value = option_is_flag(option) ? "" : option_needs_value(option) ? "=" : "=?";
+    for (size_t i = 0; (option = options_at(line, i)); i++) {
+        const char *value = options_is_flag(option) ? "" : options_needs_value(option) ? "=" : "=?";
         if (option->letter)
             fprintf(out, " '%c/%s%s'", option->letter, option->name, value);
         else
@@ -49,7 +49,7 @@ static void write_table(const struct command_line *line, void *context) {
     FILE *out = context;
     if (line->argument_kind == ARGUMENT_PROGRAM) write_grammar(out, line);
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) write_option(out, line, option);
+    for (size_t i = 0; (option = options_at(line, i)); i++) write_option(out, line, option);
     write_arguments(out, line);
     fputc('\n', out);
 }

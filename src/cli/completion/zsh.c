@@ -2,9 +2,9 @@
 #include "cli/completion/completion.h"
 
 static void write_value(FILE *out, const struct option_rule *option) {
-    if (option_is_flag(option)) return;
+    if (options_is_flag(option)) return;
     cleanup_text char *values = completion_values(option);
-    bool needed = option_needs_value(option);
+    bool needed = options_needs_value(option);
     fprintf(out, "%s%s:", needed ? ":" : "::", needed ? option->argument : "BYTES");
     if (values)
         fprintf(out, "(%s)", values);
@@ -17,7 +17,7 @@ static void write_value(FILE *out, const struct option_rule *option) {
 
 static void write_option(FILE *out, const struct option_rule *option) {
     cleanup_text char *summary = completion_summary(option);
-    const char *after_name = option_is_flag(option) ? "" : option_needs_value(option) ? "=" : "=-";
+    const char *after_name = options_is_flag(option) ? "" : options_needs_value(option) ? "=" : "=-";
     if (option->letter)
         fprintf(out, "        '(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name, option->letter,
             *after_name ? "+" : "", option->name, after_name);
@@ -48,7 +48,7 @@ static void write_table(const struct command_line *line, void *context) {
     FILE *out = context;
     fprintf(out, "_malloscope_%s() {\n    _arguments -s -S : \\\n", line->name);
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) write_option(out, option);
+    for (size_t i = 0; (option = options_at(line, i)); i++) write_option(out, option);
     write_arguments(out, line);
     fputs("}\n\n", out);
 }

@@ -35,67 +35,67 @@ static int check_sysroot(const char *folder) {
     return 0;
 }
 
-int load_names(struct loaded *loaded, const struct symbol_wishes *wishes, symbol_progress progress,
+int load_names(struct loaded *loaded, const struct load_options *options, symbol_progress progress,
     void *context, struct problem *problem) {
     int r = resolver_new(loaded->model, &loaded->resolver, problem);
     if (r < 0) return r;
-    if (wishes->sysroot) resolver_set_sysroot(loaded->resolver, wishes->sysroot);
-    char *cache = wishes->no_cache ? NULL : symbol_cache_folder();
+    if (options->sysroot) resolver_set_sysroot(loaded->resolver, options->sysroot);
+    char *cache = options->no_cache ? NULL : symbol_cache_folder();
     if (cache) resolver_use_cache(loaded->resolver, cache);
     free(cache);
     resolver_resolve_all(loaded->resolver, progress, context);
     return 0;
 }
 
-static int load_symbols(struct loaded *loaded, const struct symbol_wishes *wishes, struct problem *problem) {
+static int load_symbols(struct loaded *loaded, const struct load_options *options, struct problem *problem) {
     struct progress progress;
     progress_start(&progress, "reading symbols");
-    int r = load_names(loaded, wishes, progress_step, &progress, problem);
+    int r = load_names(loaded, options, progress_step, &progress, problem);
     progress_end(&progress);
     if (r < 0) return r;
     print_warnings(resolver_warning(loaded->resolver));
-    if (resolver_lacks_files(loaded->resolver) && !wishes->sysroot)
+    if (resolver_lacks_files(loaded->resolver) && !options->sysroot)
         message_hint("if the recording comes from another machine or a container, name the folder that holds "
                      "its files with --sysroot DIR");
     return 0;
 }
 
-/* What was read is said to be damaged if it is, and gets names if `wishes` is not NULL. */
-static int complete(const struct symbol_wishes *wishes, struct loaded *loaded) {
+/* What was read is said to be damaged if it is, and gets names if `options` is not NULL. */
+static int complete(const struct load_options *options, struct loaded *loaded) {
     struct problem problem = {0};
     print_warnings(loaded->model->warning);
     if (loaded->model->damaged)
         message_hint("what can be read is shown; get a whole copy of the file, or record again");
-    if (!wishes || load_symbols(loaded, wishes, &problem) >= 0) return 0;
+    if (!options || load_symbols(loaded, options, &problem) >= 0) return 0;
     load_free(loaded);
     return message_problem(&problem);
 }
 
-int load_check_wishes(const struct symbol_wishes *wishes) {
-    return wishes && wishes->sysroot ? check_sysroot(wishes->sysroot) : 0;
+int load_check_options(const struct load_options *options) {
+    return options && options->sysroot ? check_sysroot(options->sysroot) : 0;
 }
 
-int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+int load_into_archive(char **sources, size_t count, const struct load_options *options,
     struct archive_writer *archive, struct loaded *ret_loaded) {
     struct problem problem = {0};
-    int code = load_check_wishes(wishes);
+    int code = load_check_options(options);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
     const char *const *names = (const char *const *)sources;
     struct progress progress;
     progress_start(&progress, READING);
-    int r = wishes && wishes->samples
+    int r = options && options->samples
                 ? model_load_with_samples(names, count, &ret_loaded->model, &problem)
                 : model_load_and_archive(names, count, archive, &ret_loaded->model, &problem);
     progress_end(&progress);
     if (r < 0) return message_problem(&problem);
-    return complete(wishes, ret_loaded);
+    return complete(options, ret_loaded);
 }
 
-int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
-    if (seconds < 0) return load_sources(&source, 1, wishes, ret_loaded);
+int load_moment(char *source, double seconds, const struct load_options *options, struct loaded *ret_loaded) {
+    if (seconds < 0) return load_sources(&source, 1, options, ret_loaded);
     struct problem problem = {0};
-    int code = load_check_wishes(wishes);
+    int code = load_check_options(options);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
     struct progress progress;
@@ -103,12 +103,12 @@ int load_moment(char *source, double seconds, const struct symbol_wishes *wishes
     int r = model_load_until(source, seconds, &ret_loaded->model, &problem);
     progress_end(&progress);
     if (r < 0) return message_problem(&problem);
-    return complete(wishes, ret_loaded);
+    return complete(options, ret_loaded);
 }
 
 int load_sources(
-    char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded) {
-    return load_into_archive(sources, count, wishes, NULL, ret_loaded);
+    char **sources, size_t count, const struct load_options *options, struct loaded *ret_loaded) {
+    return load_into_archive(sources, count, options, NULL, ret_loaded);
 }
 
 void load_free(struct loaded *loaded) {

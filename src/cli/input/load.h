@@ -12,42 +12,42 @@ struct loaded {
 };
 
 /* How addresses get names. */
-struct symbol_wishes {
+struct load_options {
     const char *sysroot; /* folder that holds the files of the recorded machine, or NULL */
     bool no_cache;       /* neither use names found earlier, nor keep any */
     bool samples;        /* and more than names: the model is to list the live samples */
 };
 
 /* The options of a command that shows names. */
-#define SYMBOL_RULES(wishes)                                                                                 \
-    {0, "sysroot", OPTION_FOLDER, &(wishes).sysroot, "DIR",                                                  \
+#define LOAD_RULES(options)                                                                                  \
+    {0, "sysroot", OPTION_FOLDER, &(options).sysroot, "DIR",                                                 \
         .help = "look for programs, libraries and debug files below DIR\n"                                   \
                 "first: those of the machine or image that was recorded"},                                   \
     {                                                                                                        \
-        0, "no-cache", OPTION_ON, &(wishes).no_cache, NULL,                                                  \
+        0, "no-cache", OPTION_ON, &(options).no_cache, NULL,                                                 \
             .help = "read all debug info anew, and keep no names in\n"                                       \
                     "~/.cache/malloscope (or below XDG_CACHE_HOME)",                                         \
             .environment = "MALLOSCOPE_NO_CACHE"                                                             \
     }
 
 /* Each of the sources is a recording, an archive, a folder of recordings or a PID; they are added up. Unless
- * `wishes` is NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or
+ * `options` is NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or
  * the exit code.
  */
-int load_sources(char **sources, size_t count, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
+int load_sources(char **sources, size_t count, const struct load_options *options, struct loaded *ret_loaded);
 /* The same, and each recording is written into the archive as it is read. */
-int load_into_archive(char **sources, size_t count, const struct symbol_wishes *wishes,
+int load_into_archive(char **sources, size_t count, const struct load_options *options,
     struct archive_writer *archive, struct loaded *ret_loaded);
 /* The same of one source, with what was allocated up to `seconds` after its start and is still live; < 0:
  * all.
  */
-int load_moment(char *source, double seconds, const struct symbol_wishes *wishes, struct loaded *ret_loaded);
+int load_moment(char *source, double seconds, const struct load_options *options, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
-/* The parts of that, for who has read a model otherwise: whether the wishes can be met, with a message if
+/* The parts of that, for who has read a model otherwise: whether the options can be met, with a message if
  * not, as an exit code; and names for all of the model's addresses, without a word. */
-int load_check_wishes(const struct symbol_wishes *wishes);
-int load_names(struct loaded *loaded, const struct symbol_wishes *wishes, symbol_progress progress,
+int load_check_options(const struct load_options *options);
+int load_names(struct loaded *loaded, const struct load_options *options, symbol_progress progress,
     void *context, struct problem *problem);
 
 /* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged

@@ -19,12 +19,12 @@ static struct {
     void *context;
 } help;
 
-bool option_is_flag(const struct option_rule *rule) {
+bool options_is_flag(const struct option_rule *rule) {
     return rule->kind == OPTION_ON || rule->kind == OPTION_OFF;
 }
 
-bool option_needs_value(const struct option_rule *rule) {
-    return !option_is_flag(rule) && rule->kind != OPTION_SIZE_OR_NONE;
+bool options_needs_value(const struct option_rule *rule) {
+    return !options_is_flag(rule) && rule->kind != OPTION_SIZE_OR_NONE;
 }
 
 void options_read_help(command_line_reader *reader, void *context) {
@@ -32,7 +32,7 @@ void options_read_help(command_line_reader *reader, void *context) {
     help.context = context;
 }
 
-const struct option_rule *command_line_option(const struct command_line *line, size_t index) {
+const struct option_rule *options_at(const struct command_line *line, size_t index) {
     static const struct option_rule help_rule = {
         'h', "help", OPTION_ON, NULL, NULL, .help = "show this help"};
     if (index < line->rule_count) return &line->rules[index];
@@ -70,7 +70,7 @@ static void print_rule(const struct option_rule *rule, size_t width) {
     char form[64];
     int used = rule->letter ? snprintf(form, sizeof form, "  -%c, --%s", rule->letter, rule->name)
                             : snprintf(form, sizeof form, "      --%s", rule->name);
-    const char *between = option_needs_value(rule) ? " " : "";
+    const char *between = options_needs_value(rule) ? " " : "";
     if (rule->argument)
         used += snprintf(form + used, sizeof form - (size_t)used, "%s%s", between, rule->argument);
     printf("%s%*s", form, used < COLUMN - 1 ? COLUMN - used : 0, "");
@@ -89,7 +89,7 @@ static void print_help(const struct command_line *line) {
     text_print_wrapped(stdout, line->about, 0, width);
     puts("\noptions:");
     const struct option_rule *option;
-    for (size_t i = 0; (option = command_line_option(line, i)); i++) print_rule(option, width);
+    for (size_t i = 0; (option = options_at(line, i)); i++) print_rule(option, width);
     bool any = false;
     for (size_t i = 0; i < line->rule_count; i++) {
         const struct option_rule *rule = &line->rules[i];
@@ -127,12 +127,12 @@ static const char *store(struct option_rule *rule, const char *value) {
         *(const char **)rule->target = value;
         return NULL;
     case OPTION_COUNT:
-        return parse_count(value, rule->target) ? NULL : "a whole number";
+        return units_parse_count(value, rule->target) ? NULL : "a whole number";
     case OPTION_SIZE:
-        return parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
+        return units_parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
     case OPTION_SIZE_OR_NONE:
         *(uint64_t *)rule->target = 0;
-        return !value || parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
+        return !value || units_parse_size(value, rule->target) ? NULL : "a size such as 4096, 512K or 1M";
     case OPTION_PERCENT: {
         char *end;
         errno = 0;
@@ -144,7 +144,7 @@ static const char *store(struct option_rule *rule, const char *value) {
         return NULL;
     }
     case OPTION_SECONDS:
-        return parse_seconds(value, rule->target) ? NULL : "a time such as 30s, 500ms or 5m";
+        return units_parse_seconds(value, rule->target) ? NULL : "a time such as 30s, 500ms or 5m";
     case OPTION_CHOICE:
         for (int i = 0; rule->choices[i]; i++)
             if (strcmp(rule->choices[i], value) == 0) {
@@ -162,7 +162,7 @@ static enum options_result wrong_value(const struct command_line *line, const st
     size_t count = 0;
     while (rule->choices[count]) count++;
     cleanup_text char *list = list_choices(rule);
-    const char *near = nearest_spelling(value, rule->choices, count);
+    const char *near = spelling_nearest(value, rule->choices, count);
     if (near)
         return wrong(
             line, "%s cannot be '%s'; did you mean '%s'? It is one of %s", shown_name, value, near, list);
@@ -172,7 +172,7 @@ static enum options_result wrong_value(const struct command_line *line, const st
 static enum options_result take_environment(const struct command_line *line, struct option_rule *rule) {
     const char *value = rule->environment ? getenv(rule->environment) : NULL;
     if (rule->given || !value || !*value) return OPTIONS_FINE;
-    if (option_is_flag(rule)) {
+    if (options_is_flag(rule)) {
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
             return wrong(
                 line, "the environment variable %s needs 0 or 1, not '%s'", rule->environment, value);
@@ -191,7 +191,7 @@ static enum options_result unknown_option(const struct command_line *line, const
     const char **names = memory_allocate((line->rule_count + 1) * sizeof *names);
     for (size_t i = 0; i < line->rule_count; i++) names[i] = line->rules[i].name;
     names[line->rule_count] = "help";
-    const char *near = nearest_spelling(name, names, line->rule_count + 1);
+    const char *near = spelling_nearest(name, names, line->rule_count + 1);
     free(names);
     if (near) return wrong(line, "'%s' has no option '--%s'; did you mean '--%s'?", line->name, name, near);
     return wrong(line, "'%s' has no option '--%s'", line->name, name);
@@ -207,7 +207,7 @@ struct walk {
 static enum options_result take_option(
     struct walk *walk, struct option_rule *rule, const char *shown_name, const char *inline_value) {
     const char *value = inline_value;
-    if (option_needs_value(rule) && !value) {
+    if (options_needs_value(rule) && !value) {
         if (walk->next >= walk->argc)
             return wrong(walk->line, "%s needs a value: %s", shown_name, rule->argument);
         value = walk->argv[walk->next++];
@@ -225,7 +225,7 @@ static enum options_result take_long(struct walk *walk, char *text) {
     for (size_t i = 0; i < walk->line->rule_count; i++) {
         struct option_rule *rule = &walk->line->rules[i];
         if (strcmp(rule->name, name) != 0) continue;
-        if (equals && option_is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
+        if (equals && options_is_flag(rule)) return wrong(walk->line, "--%s takes no value", name);
         cleanup_text char *shown = memory_format_text("--%s", name);
         return take_option(walk, rule, shown, equals ? equals + 1 : NULL);
     }
@@ -241,9 +241,9 @@ static enum options_result take_short(struct walk *walk, const char *letters) {
             if (walk->line->rules[i].letter == *letters) rule = &walk->line->rules[i];
         if (!rule) return wrong(walk->line, "'%s' has no option '-%c'", walk->line->name, *letters);
         char shown[] = {'-', *letters, 0};
-        bool rest_is_value = option_needs_value(rule) && letters[1];
+        bool rest_is_value = options_needs_value(rule) && letters[1];
         enum options_result result = take_option(walk, rule, shown, rest_is_value ? letters + 1 : NULL);
-        if (result != OPTIONS_FINE || option_needs_value(rule)) return result;
+        if (result != OPTIONS_FINE || options_needs_value(rule)) return result;
     }
     return OPTIONS_FINE;
 }

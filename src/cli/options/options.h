@@ -69,10 +69,10 @@ typedef void command_line_reader(const struct command_line *line, void *context)
 void options_read_help(command_line_reader *reader, void *context);
 
 /* Option `index` of a command: of its table, and behind that --help, which all have. NULL behind the last. */
-const struct option_rule *command_line_option(const struct command_line *line, size_t index);
+const struct option_rule *options_at(const struct command_line *line, size_t index);
 
-bool option_is_flag(const struct option_rule *rule);
+bool options_is_flag(const struct option_rule *rule);
 /* Not if there is no value, nor if it may be left out. */
-bool option_needs_value(const struct option_rule *rule);
+bool options_needs_value(const struct option_rule *rule);
 
 #endif

@@ -28,7 +28,7 @@ static size_t distance(const char *a, const char *b) {
     return table[length_a][length_b];
 }
 
-const char *nearest_spelling(const char *text, const char *const *candidates, size_t count) {
+const char *spelling_nearest(const char *text, const char *const *candidates, size_t count) {
     const char *best = NULL;
     size_t length = strlen(text);
     size_t best_distance = length / 3 + 2; /* one slip in a short word, more in a long one */

@@ -5,6 +5,6 @@
 #include <stddef.h>
 
 /* The candidate nearest to `text` in spelling, or NULL if none is near. */
-const char *nearest_spelling(const char *text, const char *const *candidates, size_t count);
+const char *spelling_nearest(const char *text, const char *const *candidates, size_t count);
 
 #endif

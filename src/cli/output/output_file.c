@@ -37,9 +37,9 @@ static void make_way(const char *path) {
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) unlink(path);
 }
 
-static int open_output(const struct output_wishes *wishes, const char *path, FILE **ret_out) {
-    if (wishes->force) make_way(path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (wishes->force ? O_TRUNC : O_EXCL), 0666);
+static int open_output(const struct output_options *options, const char *path, FILE **ret_out) {
+    if (options->force) make_way(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL), 0666);
     if (fd < 0) {
         int error = errno;
         const char *remedy = error == EEXIST   ? "replace it with -f, or choose another name with -o"
@@ -55,10 +55,10 @@ static int open_output(const struct output_wishes *wishes, const char *path, FIL
 }
 
 /* What could not be written whole is not left behind. */
-static int write_file(const struct output_wishes *wishes, const struct format *format,
+static int write_file(const struct output_options *options, const struct format *format,
     const struct format_input *input, const char *path) {
     FILE *out;
-    int code = open_output(wishes, path, &out);
+    int code = open_output(options, path, &out);
     if (code) return code;
     struct problem problem = {0};
     struct stat status = {0};
@@ -77,8 +77,8 @@ static int write_file(const struct output_wishes *wishes, const struct format *f
         if (is_regular) unlink(path);
         return message_problem(&problem);
     }
-    if (!wishes->quiet)
-        message_note("wrote %s (%s, %s)", path, format->name, bytes_text((double)status.st_size).text);
+    if (!options->quiet)
+        message_note("wrote %s (%s, %s)", path, format->name, units_bytes((double)status.st_size).text);
     return 0;
 }
 
@@ -94,14 +94,14 @@ static int write_stdout(const struct format *format, const struct format_input *
     return message_finish_output();
 }
 
-bool output_goes_to_stdout(const struct output_wishes *wishes, const struct format *format) {
-    if (wishes->path) return strcmp(wishes->path, "-") == 0;
+bool output_file_is_stdout(const struct output_options *options, const struct format *format) {
+    if (options->path) return strcmp(options->path, "-") == 0;
     return format->kind == FORMAT_TEXT || !isatty(STDOUT_FILENO);
 }
 
-int output_write(const struct output_wishes *wishes, const struct format *format,
+int output_file_write(const struct output_options *options, const struct format *format,
     const struct format_input *input, char **sources, size_t source_count) {
-    if (output_goes_to_stdout(wishes, format)) return write_stdout(format, input);
+    if (output_file_is_stdout(options, format)) return write_stdout(format, input);
     cleanup_text char *name = default_name(sources, source_count, format->extension);
-    return write_file(wishes, format, input, wishes->path ? wishes->path : name);
+    return write_file(options, format, input, options->path ? options->path : name);
 }

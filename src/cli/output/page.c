@@ -13,7 +13,7 @@ char *page_notes(const struct loaded *loaded) {
     size_t size = 0, used = 0;
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return NULL;
-    summary_print_notes(memory, loaded->model, SORT_TOTAL);
+    notes_print(memory, loaded->model, SORT_TOTAL);
     advice_print(memory, loaded, SORT_TOTAL);
     const char *about_names = resolver_warning(loaded->resolver);
     if (about_names) fputs(about_names, memory);
@@ -28,14 +28,14 @@ char *page_notes(const struct loaded *loaded) {
 }
 
 static int write_with_notes(
-    const struct loaded *loaded, struct page_wishes *page, char *notes, char **sources, size_t source_count) {
+    const struct loaded *loaded, struct page_output *page, char *notes, char **sources, size_t source_count) {
     page->options.notes = notes;
     struct format_input input = {
         .model = loaded->model, .resolver = loaded->resolver, .value = VALUE_LIVE, .page = &page->options};
-    return output_write(&page->output, format_find("html"), &input, sources, source_count);
+    return output_file_write(&page->output, format_find("html"), &input, sources, source_count);
 }
 
-int page_write(const struct loaded *loaded, struct page_wishes *page, char **sources, size_t source_count) {
+int page_write(const struct loaded *loaded, struct page_output *page, char **sources, size_t source_count) {
     cleanup_text char *notes = page_notes(loaded);
     return write_with_notes(loaded, page, notes, sources, source_count);
 }
@@ -49,7 +49,7 @@ static void print_side_notes(FILE *out, const char *side, const struct loaded *l
     if (loaded->model->damaged) fprintf(out, "%s: the recording is damaged, figures may be missing\n", side);
 }
 
-int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_wishes *page) {
+int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_output *page) {
     cleanup_text char *notes = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&notes, &size);

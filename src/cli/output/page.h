@@ -5,9 +5,9 @@
 #include "cli/input/load.h"
 #include "cli/output/output_file.h"
 
-struct page_wishes {
+struct page_output {
     struct page_options options;
-    struct output_wishes output;
+    struct output_options output;
 };
 
 /* The options that only the page has. */
@@ -27,8 +27,8 @@ struct page_wishes {
 char *page_notes(const struct loaded *loaded);
 
 /* Prints what goes wrong. Returns 0 or the exit code. */
-int page_write(const struct loaded *loaded, struct page_wishes *page, char **sources, size_t source_count);
+int page_write(const struct loaded *loaded, struct page_output *page, char **sources, size_t source_count);
 /* The page of `page->options.comparison`, which is of these two. */
-int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_wishes *page);
+int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_output *page);
 
 #endif

@@ -6,16 +6,16 @@
 
 struct dump_options {
     const char *pattern, *when, *signal; /* as given, NULL if not */
-    int format;                          /* of dump_format_choices */
+    int format;                          /* of dump_options_formats */
     char *absolute;                      /* the pattern; the caller frees it */
 };
 
-extern const char *const dump_format_choices[];
+extern const char *const dump_options_formats[];
 
 /* Checks them before the program starts. */
-int dump_options_prepare(struct dump_options *wishes, struct problem *problem);
+int dump_options_prepare(struct dump_options *options, struct problem *problem);
 
 /* In the child that becomes the program. */
-void dump_options_set_environment(const struct dump_options *wishes);
+void dump_options_set_environment(const struct dump_options *options);
 
 #endif

@@ -48,9 +48,9 @@ struct measured {
 };
 
 static char *amount_text(bool of_bytes, double value, double error) {
-    struct unit_text amount = of_bytes ? bytes_text(value) : count_text(value);
-    struct unit_text margin = of_bytes ? bytes_text(error) : count_text(error);
-    return error > 0 ? memory_format_text("%s %s %s", amount.text, glyphs()->plus_minus, margin.text)
+    struct unit_text amount = of_bytes ? units_bytes(value) : units_count(value);
+    struct unit_text margin = of_bytes ? units_bytes(error) : units_count(error);
+    return error > 0 ? memory_format_text("%s %s %s", amount.text, terminal_glyphs()->plus_minus, margin.text)
                      : memory_copy_text(amount.text);
 }
 
@@ -116,14 +116,14 @@ static char *list_leaks(
     for (size_t i = 0; i < leaks->count && shown < SITES_SHOWN; i++) {
         const struct leak *leak = &leaks->list[i];
         if (!leaks_is_likely(leak->kind) || leak->uncertain) continue;
-        cleanup_text char *why = leak_why(leak, &scene);
+        cleanup_text char *why = leak_text_why(leak, &scene);
         print_site(out, true, leak->row->figures.live_bytes, leak->row);
         fprintf(out, "    %s\n", why);
         shown++;
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].sum->live_bytes.value > 0)
-            fprintf(out, "  not counted: %s %s\n", bytes_text(others[i].sum->live_bytes.value).text,
+            fprintf(out, "  not counted: %s %s\n", units_bytes(others[i].sum->live_bytes.value).text,
                 others[i].what);
     if (fclose(out)) memory_is_short();
     return list;
@@ -255,16 +255,16 @@ static int print_judged(const struct judged *judged, const struct gated_run *run
 
 static int judge_recording(struct gates *gates, const struct gated_run *run, struct judged *judged) {
     struct loaded loaded = {0};
-    struct symbol_wishes wishes = {0};
+    struct load_options options = {0};
     char *source = run->recording;
-    int code = source ? load_sources(&source, 1, &wishes, &loaded) : PROBLEM_FAILURE;
+    int code = source ? load_sources(&source, 1, &options, &loaded) : PROBLEM_FAILURE;
     if (code) {
         add_error(gates, source ? "the recording cannot be read" : "the program was not recorded", judged);
         return code;
     }
     if (loaded.model->damaged)
         code = PROBLEM_DAMAGED;
-    else if (summary_is_incomplete(loaded.model))
+    else if (notes_incomplete(loaded.model))
         message_note("the recording is not complete, so the gates may have missed something");
     judge_all(gates, &loaded, judged);
     load_free(&loaded);

@@ -143,6 +143,6 @@ int output_pattern_prepare(const char *given, bool force, char **ret_pattern, st
     return r;
 }
 
-int dump_pattern_prepare(const char *given, char **ret_pattern, struct problem *problem) {
+int output_pattern_prepare_dumps(const char *given, char **ret_pattern, struct problem *problem) {
     return prepare(&for_dumps, given, ret_pattern, problem);
 }

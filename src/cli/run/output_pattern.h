@@ -13,6 +13,6 @@
  * `*ret_pattern`. */
 int output_pattern_prepare(const char *given, bool force, char **ret_pattern, struct problem *problem);
 /* The same for dumps, which take another name where one is there. */
-int dump_pattern_prepare(const char *given, char **ret_pattern, struct problem *problem);
+int output_pattern_prepare_dumps(const char *given, char **ret_pattern, struct problem *problem);
 
 #endif

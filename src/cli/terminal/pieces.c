@@ -19,7 +19,7 @@ void pieces_add(struct pieces *pieces, const char *format, ...) {
     size_t room = pieces->width > strlen(pieces->indent) + 8 ? pieces->width - strlen(pieces->indent) : 8;
     cleanup_text char *text = pieces->width ? text_shorten(clean, room) : memory_copy_text(clean);
     size_t width = text_width(text);
-    const char *separator = pieces->used ? glyphs()->dot : "";
+    const char *separator = pieces->used ? terminal_glyphs()->dot : "";
     size_t needed = width + (pieces->used ? 3 : strlen(pieces->indent));
     if (pieces->used && pieces->width && pieces->used + needed > pieces->width) {
         fputc('\n', pieces->out);

@@ -18,7 +18,7 @@ const char *plot_level(double share) {
     static const char *const letters[] = {" ", ".", ".", ":", ":", "+", "+", "#", "#"};
     double level = ceil(share * LEVELS - 1e-9); /* something is never shown as nothing */
     size_t index = level < 0 ? 0 : level > LEVELS ? LEVELS : (size_t)level;
-    return glyphs()->unicode ? blocks[index] : letters[index];
+    return terminal_glyphs()->unicode ? blocks[index] : letters[index];
 }
 
 double plot_most(const struct plot *plot, double from, double to) {
@@ -71,7 +71,7 @@ static void choose_times(struct axes *axes, double span) {
 }
 
 static char *time_label(double seconds, double span) {
-    if (span < 1e-3) return memory_format_text("%g %s", round(seconds * 1e6), glyphs()->micro);
+    if (span < 1e-3) return memory_format_text("%g %s", round(seconds * 1e6), terminal_glyphs()->micro);
     if (span < 1) return memory_format_text("%g ms", round(seconds * 1e6) / 1e3);
     if (span < 180) return memory_format_text("%g s", round(seconds * 1e3) / 1e3);
     if (span < 3 * 3600) return memory_format_text("%g min", round(seconds / 0.6) / 100);
@@ -87,10 +87,10 @@ static size_t column_of(const struct axes *axes, double span, double seconds) {
 /* Drawing, from top to bottom */
 
 static void print_peak(FILE *out, const struct plot *plot, const struct axes *axes) {
-    bool unicode = glyphs()->unicode;
+    bool unicode = terminal_glyphs()->unicode;
     size_t column = LABEL_WIDTH + 1 + column_of(axes, plot->span, plot->peak_seconds);
     cleanup_text char *words = memory_format_text(
-        "peak %s at %s", bytes_text(plot->peak).text, seconds_text(plot->peak_seconds).text);
+        "peak %s at %s", units_bytes(plot->peak).text, units_seconds(plot->peak_seconds).text);
     const char *mark = unicode ? "▼" : "v";
     size_t length = text_width(words) + 2;
     if (column + length <= LABEL_WIDTH + 1 + axes->columns)
@@ -107,11 +107,11 @@ static void print_rows(FILE *out, const struct axes *axes, const double *values)
         /* NOLINTNEXTLINE(bugprone-integer-division): which line of the scale it is. */
         double size = axes->size_step * (double)((row + 1) / axes->size_rows);
         cleanup_text char *label =
-            labelled ? memory_format_text("%s ", bytes_text(size).text) : memory_copy_text("");
+            labelled ? memory_format_text("%s ", units_bytes(size).text) : memory_copy_text("");
         fprintf(out, "%*s%s", LABEL_WIDTH, label,
-            glyphs()->unicode ? (labelled ? "┤" : "│")
-            : labelled        ? "+"
-                              : "|");
+            terminal_glyphs()->unicode ? (labelled ? "┤" : "│")
+            : labelled                 ? "+"
+                                       : "|");
         size_t last = axes->columns; /* no blanks at the end of a line */
         while (last > 0 && values[last - 1] / axes->top * (double)axes->rows <= (double)row) last--;
         for (size_t i = 0; i < last; i++)
@@ -121,7 +121,7 @@ static void print_rows(FILE *out, const struct axes *axes, const double *values)
 }
 
 static void print_times(FILE *out, const struct axes *axes, double span) {
-    bool unicode = glyphs()->unicode;
+    bool unicode = terminal_glyphs()->unicode;
     double per_column = span / (double)axes->columns;
     fprintf(out, "%*s%s", LABEL_WIDTH, "0 B ", unicode ? "└" : "+");
     size_t ticks = 0;

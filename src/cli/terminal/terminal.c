@@ -13,7 +13,7 @@ static const struct glyphs unicode = {true, "±", "…", "·", "µs", "×", "├
 
 static const struct glyphs *chosen = &ascii;
 
-const struct glyphs *glyphs(void) {
+const struct glyphs *terminal_glyphs(void) {
     return chosen;
 }
 
@@ -33,7 +33,7 @@ static size_t width_of(int fd, bool is_terminal) {
     const char *text = getenv("COLUMNS");
     struct winsize size;
     if (is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    if (text && parse_count(text, &columns) && columns > 0 && columns < 100000) return columns;
+    if (text && units_parse_count(text, &columns) && columns > 0 && columns < 100000) return columns;
     return is_terminal ? 80 : 0;
 }
 

@@ -23,7 +23,7 @@ struct glyphs {
     const char *branch, *last_branch, *trunk; /* of a tree, one column each */
 };
 
-const struct glyphs *glyphs(void);
+const struct glyphs *terminal_glyphs(void);
 
 /* Takes the character set from the environment: LC_ALL, LC_CTYPE, LANG; UTF-8 when none of them is set.
  * Called once at the start; until then glyphs are ASCII. */

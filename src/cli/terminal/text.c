@@ -29,7 +29,7 @@ static size_t decode(const unsigned char *text, uint32_t *ret_character) {
 static bool is_harmless(uint32_t character) {
     if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;
     if (character < 0x7f) return true;
-    if (!glyphs()->unicode) return false;
+    if (!terminal_glyphs()->unicode) return false;
     bool turns_direction =
         (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
         (character >= 0x2060 && character <= 0x206f) || character == 0x61c || character == 0xfeff;
@@ -98,11 +98,11 @@ size_t text_width(const char *text) {
 char *text_shorten(const char *text, size_t width) {
     size_t all = text_width(text);
     if (all <= width) return memory_copy_text(text);
-    const char *mark = glyphs()->ellipsis;
+    const char *mark = terminal_glyphs()->ellipsis;
     size_t mark_width = text_width(mark);
     if (width <= mark_width) {
         char *result = memory_copy_text(mark);
-        if (width < mark_width) result[width < strlen(result) && !glyphs()->unicode ? width : 0] = 0;
+        if (width < mark_width) result[width < strlen(result) && !terminal_glyphs()->unicode ? width : 0] = 0;
         return result;
     }
     size_t keep = width - mark_width, head = (keep + 1) / 2, tail = keep - head;
@@ -167,7 +167,7 @@ void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width
     fputc('\n', out);
 }
 
-void summary_wrap(FILE *out, const char *title, const char *text) {
+void text_print_titled(FILE *out, const char *title, const char *text) {
     struct terminal terminal = terminal_of(out);
     size_t indent = text_width(title) + 1, used = indent;
     cleanup_text char *clean = text_clean(text);

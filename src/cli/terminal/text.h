@@ -27,6 +27,6 @@ char *text_shorten(const char *text, size_t width);
 void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width);
 
 /* Plain text, wrapped at words behind `title`. */
-void summary_wrap(FILE *out, const char *title, const char *text);
+void text_print_titled(FILE *out, const char *title, const char *text);
 
 #endif

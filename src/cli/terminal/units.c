@@ -32,17 +32,17 @@ static struct unit_text scaled_bytes(double bytes, const char *separator, const 
     return result;
 }
 
-struct unit_text bytes_text(double bytes) {
+struct unit_text units_bytes(double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     return scaled_bytes(bytes, " ", units);
 }
 
-struct unit_text bytes_text_short(double bytes) {
+struct unit_text units_bytes_short(double bytes) {
     static const char *const units[] = {"", "K", "M", "G", "T", "P", "E"};
     return scaled_bytes(bytes, "", units);
 }
 
-struct unit_text count_text(double count) {
+struct unit_text units_count(double count) {
     struct unit_text result;
     if (!isfinite(count)) {
         snprintf(result.text, sizeof result.text, "?");
@@ -66,14 +66,14 @@ struct unit_text count_text(double count) {
     return result;
 }
 
-struct unit_text counted_text(double count, const char *noun) {
-    struct unit_text result, number = count_text(count);
+struct unit_text units_counted(double count, const char *noun) {
+    struct unit_text result, number = units_count(count);
     snprintf(result.text, sizeof result.text, "%.12s %s%s", number.text, noun,
         strcmp(number.text, "1") == 0 ? "" : "s");
     return result;
 }
 
-struct unit_text percent_text(double share) {
+struct unit_text units_percent(double share) {
     struct unit_text result;
     if (!isfinite(share))
         snprintf(result.text, sizeof result.text, "?");
@@ -88,13 +88,13 @@ struct unit_text percent_text(double share) {
     return result;
 }
 
-struct unit_text seconds_text(double seconds) {
+struct unit_text units_seconds(double seconds) {
     struct unit_text result;
     if (!isfinite(seconds) || seconds < 0) {
         snprintf(result.text, sizeof result.text, "?");
     } else if (seconds < 0.0009995) {
         double value = seconds * 1e6;
-        snprintf(result.text, sizeof result.text, "%.0f %s", value, glyphs()->micro);
+        snprintf(result.text, sizeof result.text, "%.0f %s", value, terminal_glyphs()->micro);
     } else if (seconds < 0.9995) {
         double value = seconds * 1e3;
         snprintf(result.text, sizeof result.text, "%.*f ms", digits_after_point(value), value);
@@ -122,7 +122,7 @@ static bool parse_digits(const char *text, char **ret_end, uint64_t *ret_value) 
     return true;
 }
 
-bool parse_count(const char *text, uint64_t *ret_count) {
+bool units_parse_count(const char *text, uint64_t *ret_count) {
     char *end;
     uint64_t value;
     if (!parse_digits(text, &end, &value) || *end) return false;
@@ -130,7 +130,7 @@ bool parse_count(const char *text, uint64_t *ret_count) {
     return true;
 }
 
-bool parse_size(const char *text, uint64_t *ret_bytes) {
+bool units_parse_size(const char *text, uint64_t *ret_bytes) {
     char *end;
     uint64_t value;
     if (!parse_digits(text, &end, &value)) return false;
@@ -149,7 +149,7 @@ bool parse_size(const char *text, uint64_t *ret_bytes) {
     return true;
 }
 
-bool parse_seconds(const char *text, double *ret_seconds) {
+bool units_parse_seconds(const char *text, double *ret_seconds) {
     static const struct {
         const char *name;
         double seconds;

@@ -5,24 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returned by value, so that `printf("%s", bytes_text(n).text)` needs no buffer. */
+/* Returned by value, so that `printf("%s", units_bytes(n).text)` needs no buffer. */
 struct unit_text {
     char text[32];
 };
 
-struct unit_text bytes_text(double bytes);                     /* "12.3 MiB" */
-struct unit_text bytes_text_short(double bytes);               /* "12.3M" */
-struct unit_text count_text(double count);                     /* "1,234", from a million on "1.23 M" */
-struct unit_text counted_text(double count, const char *noun); /* "1 allocation", "1,234 allocations" */
-struct unit_text percent_text(double share);                   /* of 1: "12%", "<1%", ">999%" */
-struct unit_text seconds_text(double seconds); /* "120 µs", "1.25 s", "2 min 05 s", "3 h 20 min" */
+struct unit_text units_bytes(double bytes);                     /* "12.3 MiB" */
+struct unit_text units_bytes_short(double bytes);               /* "12.3M" */
+struct unit_text units_count(double count);                     /* "1,234", from a million on "1.23 M" */
+struct unit_text units_counted(double count, const char *noun); /* "1 allocation", "1,234 allocations" */
+struct unit_text units_percent(double share);                   /* of 1: "12%", "<1%", ">999%" */
+struct unit_text units_seconds(double seconds); /* "120 µs", "1.25 s", "2 min 05 s", "3 h 20 min" */
 
 /* A size of bytes: digits, then nothing, B, K, M, G or T, which may be followed by B or iB. All are powers of
  * 1024. false: not such a size, or too large. */
-bool parse_size(const char *text, uint64_t *ret_bytes);
-bool parse_count(const char *text, uint64_t *ret_count);
+bool units_parse_size(const char *text, uint64_t *ret_bytes);
+bool units_parse_count(const char *text, uint64_t *ret_count);
 
 /* A time: a number, then nothing or s, ms, m or min, h. More than none, at most a year. */
-bool parse_seconds(const char *text, double *ret_seconds);
+bool units_parse_seconds(const char *text, double *ret_seconds);
 
 #endif

@@ -118,7 +118,7 @@ static bool find_names(struct top_reader *reader, struct top_watch *watch, const
     struct timespec start, end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
     loaded->model = (struct model *)model;
-    int r = load_names(loaded, &reader->wishes, reader->progress, reader->context, problem);
+    int r = load_names(loaded, &reader->options, reader->progress, reader->context, problem);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     reader->names_cost += (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
     if (r < 0) return false;
@@ -288,7 +288,7 @@ void top_reader_expand(struct top_reader *reader) {
         struct frame_text *frames = NULL;
         if (largest && largest->stack)
             frames =
-                frame_texts_make(&watch_of(reader, largest->process)->loaded, largest->stack, &style, &count);
+                stack_text_make(&watch_of(reader, largest->process)->loaded, largest->stack, &style, &count);
         top_set_stack(site, frames, count);
     }
 }

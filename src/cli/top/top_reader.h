@@ -25,7 +25,7 @@ struct top_reader {
     struct top_state *state;
     char **targets; /* what the user named; none = all that run */
     size_t target_count;
-    struct symbol_wishes wishes;
+    struct load_options options;
     symbol_progress progress; /* while names are read, which may take long */
     void *context;
 

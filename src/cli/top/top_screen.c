@@ -29,22 +29,23 @@ static char *cut_text(const char *text, size_t width) {
 }
 
 /* Takes the text over, and cuts it to the width. */
-static struct screen_line *add(struct screen *screen, enum line_style style, char *text) {
-    static struct screen_line beyond;
+static struct top_screen_line *add(struct top_screen *screen, enum top_line_style style, char *text) {
+    static struct top_screen_line beyond;
     if (screen->used == screen->height) {
         free(text);
         return &beyond;
     }
-    struct screen_line *line = &screen->lines[screen->used++];
-    *line = (struct screen_line){.text = cut_text(text, screen->width), .style = style};
+    struct top_screen_line *line = &screen->lines[screen->used++];
+    *line = (struct top_screen_line){.text = cut_text(text, screen->width), .style = style};
     free(text);
     return line;
 }
 
-static struct screen_line *add_format(struct screen *screen, enum line_style style, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static struct top_screen_line *add_format(struct top_screen *screen, enum top_line_style style,
+    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static struct screen_line *add_format(struct screen *screen, enum line_style style, const char *format, ...) {
+static struct top_screen_line *add_format(
+    struct top_screen *screen, enum top_line_style style, const char *format, ...) {
     char *text;
     va_list arguments;
     va_start(arguments, format);
@@ -54,7 +55,8 @@ static struct screen_line *add_format(struct screen *screen, enum line_style sty
 }
 
 /* One text at the left and one at the right; where there is no room for both, that at the left is cut. */
-static void add_ends(struct screen *screen, enum line_style style, const char *left, const char *right) {
+static void add_ends(
+    struct top_screen *screen, enum top_line_style style, const char *left, const char *right) {
     size_t right_width = text_width(right),
            room = screen->width > right_width + 1 ? screen->width - right_width - 1 : 0;
     cleanup_text char *cut = cut_text(left, room);
@@ -63,10 +65,10 @@ static void add_ends(struct screen *screen, enum line_style style, const char *l
     add_format(screen, style, "%s%*s%s", cut, (int)blanks, "", right);
 }
 
-void screen_free(struct screen *screen) {
+void top_screen_free(struct top_screen *screen) {
     for (size_t i = 0; i < screen->height; i++) free(screen->lines[i].text);
     free(screen->lines);
-    *screen = (struct screen){0};
+    *screen = (struct top_screen){0};
 }
 
 /* Figures */
@@ -95,24 +97,24 @@ static struct unit_text change_text(double change) {
     struct unit_text result = {""};
     if (fabs(change) >= 0.5)
         snprintf(result.text, sizeof result.text, "%s%.20s", change > 0 ? "+" : "-",
-            bytes_text_short(fabs(change)).text);
+            units_bytes_short(fabs(change)).text);
     return result;
 }
 
 static struct unit_text amount_text(const struct top_state *state, double bytes) {
-    return state->base_time < 0 ? bytes_text_short(bytes) : change_text(bytes);
+    return state->base_time < 0 ? units_bytes_short(bytes) : change_text(bytes);
 }
 
 static struct unit_text share_text(const struct top_amounts *amounts) {
     struct unit_text nothing = {""};
     if (amounts->allocations <= 0) return nothing;
     double share = amounts->temporary / amounts->allocations;
-    return percent_text(share > 1 ? 1 : share < 0 ? 0 : share);
+    return units_percent(share > 1 ? 1 : share < 0 ? 0 : share);
 }
 
 /* The head: what is looked at, and its totals */
 
-static void add_title(struct screen *screen, const struct top_state *state) {
+static void add_title(struct top_screen *screen, const struct top_state *state) {
     const struct top_process *only = state->shown                ? top_find_process(state, state->shown)
                                      : state->process_count == 1 ? state->processes[0]
                                                                  : NULL;
@@ -120,7 +122,7 @@ static void add_title(struct screen *screen, const struct top_state *state) {
     for (size_t i = 0; i < state->process_count; i++) running += state->processes[i]->running;
     cleanup_text char *what =
         only ? memory_format_text("%s (%d), %s %s", only->name, only->pid,
-                   only->running ? "running for" : "ended after", seconds_text(only->duration).text)
+                   only->running ? "running for" : "ended after", units_seconds(only->duration).text)
              : memory_format_text("%zu of %zu processes running", running, state->process_count);
     cleanup_text char *left = memory_format_text(" malloscope top  %s", what);
     cleanup_text char *since =
@@ -156,7 +158,7 @@ static void append(char **text, size_t width, const char *format, ...) {
     free(piece);
 }
 
-static void add_totals(struct screen *screen, const struct top_state *state) {
+static void add_totals(struct top_screen *screen, const struct top_state *state) {
     struct top_amounts sum = {0};
     struct estimate live = {0};
     double growth = 0, peak = 0;
@@ -173,20 +175,21 @@ static void add_totals(struct screen *screen, const struct top_state *state) {
         peak += process->peak;
     }
     double error = estimate_error(live);
-    cleanup_text char *bar = error > 0 && live.value > 0 ? memory_format_text(" %s%s", glyphs()->plus_minus,
-                                                               percent_text(error / live.value).text)
-                                                         : memory_copy_text("");
+    cleanup_text char *bar = error > 0 && live.value > 0
+                                 ? memory_format_text(" %s%s", terminal_glyphs()->plus_minus,
+                                       units_percent(error / live.value).text)
+                                 : memory_copy_text("");
     cleanup_text char *since =
         state->base_time < 0 ? memory_copy_text("")
                              : memory_format_text(" (%s)", sum.live == 0 ? "+0" : change_text(sum.live).text);
     struct unit_text change = change_text(growth);
-    cleanup_text char *front = memory_format_text(" live %s%s%s", bytes_text(live.value).text, bar, since);
+    cleanup_text char *front = memory_format_text(" live %s%s%s", units_bytes(live.value).text, bar, since);
     char *text = memory_copy_text(front);
     append(&text, screen->width, "%s/s", change.text[0] ? change.text : "+0");
-    append(&text, screen->width, "%s %s", counted > 1 ? "peaks" : "peak", bytes_text(peak).text);
-    append(&text, screen->width, "total %s%s", state->base_time < 0 ? "" : "+", bytes_text(sum.total).text);
+    append(&text, screen->width, "%s %s", counted > 1 ? "peaks" : "peak", units_bytes(peak).text);
+    append(&text, screen->width, "total %s%s", state->base_time < 0 ? "" : "+", units_bytes(sum.total).text);
     if (sum.allocations > 0) append(&text, screen->width, "temporary %s", share_text(&sum).text);
-    struct screen_line *line = add(screen, LINE_PLAIN, text);
+    struct top_screen_line *line = add(screen, LINE_PLAIN, text);
     if (growth >= 0.5) {
         line->alarm_from = text_width(front) + 3;
         line->alarm_length = strlen(change.text) + 2;
@@ -195,7 +198,7 @@ static void add_totals(struct screen *screen, const struct top_state *state) {
 
 /* From the lowest to the highest of what is shown, so that small changes of a large heap are seen; the
  * figures at the ends say which these are. */
-static void add_sparkline(struct screen *screen, const struct top_state *state) {
+static void add_sparkline(struct top_screen *screen, const struct top_state *state) {
     enum { ENDS = 40 };
     size_t room = screen->width > ENDS ? screen->width - ENDS : 1;
     size_t first = top_first_level(state);
@@ -212,14 +215,14 @@ static void add_sparkline(struct screen *screen, const struct top_state *state) 
         end = stpcpy(end, plot_level(share > 0.125 ? share : 0.125));
     }
     double seconds = state->times[state->reading % TOP_LEVELS] - state->times[first % TOP_LEVELS];
-    add_format(screen, LINE_PLAIN, " %s %s %s   last %s", bytes_text(low).text, bars, bytes_text(high).text,
+    add_format(screen, LINE_PLAIN, " %s %s %s   last %s", units_bytes(low).text, bars, units_bytes(high).text,
         age_text(seconds).text);
     free(bars);
 }
 
 /* The processes */
 
-static void add_processes(struct screen *screen, const struct top_state *state) {
+static void add_processes(struct top_screen *screen, const struct top_state *state) {
     if (state->process_count < 2) return;
     size_t room = screen->height / 4 > 3 ? screen->height / 4 : 3, shown = 0;
     size_t skip = 0; /* so that the one that is chosen is among those that are shown */
@@ -232,18 +235,18 @@ static void add_processes(struct screen *screen, const struct top_state *state) 
         const struct top_process *process = state->processes[i];
         struct unit_text change = change_text(top_growth_of_process(state, process));
         int indent = (int)(2 * (process->depth < 10 ? process->depth : 10));
-        struct screen_line *line = add_format(screen,
+        struct top_screen_line *line = add_format(screen,
             process->number == state->shown ? LINE_CURSOR
             : process->running              ? LINE_PLAIN
                                             : LINE_DIM,
             "%8d %8s %9s %8s %8s %8s  %*s%s%s%s", process->pid,
             amount_text(state, process->now.live - process->base.live).text, change.text,
-            bytes_text_short(process->peak).text,
+            units_bytes_short(process->peak).text,
             amount_text(state, process->now.total - process->base.total).text,
             age_text(process->duration).text, indent ? indent - 2 : 0, "",
-            !indent             ? ""
-            : glyphs()->unicode ? "└ "
-                                : "` ",
+            !indent                      ? ""
+            : terminal_glyphs()->unicode ? "└ "
+                                         : "` ",
             process->name, process->running ? "" : " (ended)");
         if (change.text[0] == '+') {
             line->alarm_from = 18;
@@ -251,7 +254,7 @@ static void add_processes(struct screen *screen, const struct top_state *state) 
         }
     }
     if (skip + shown < state->process_count)
-        add_format(screen, LINE_DIM, "%8s %zu more: p shows each", glyphs()->ellipsis,
+        add_format(screen, LINE_DIM, "%8s %zu more: p shows each", terminal_glyphs()->ellipsis,
             state->process_count - skip - shown);
 }
 
@@ -262,7 +265,7 @@ struct columns {
     bool errors, total, temporary, oldest;
 };
 
-static struct columns columns_of(const struct screen *screen, const struct top_state *state) {
+static struct columns columns_of(const struct top_screen *screen, const struct top_state *state) {
     struct columns columns = {
         .total = screen->width >= 50, .temporary = screen->width >= 60, .oldest = screen->width >= 70};
     for (size_t i = 0; i < state->process_count && screen->width >= 96 && state->base_time < 0; i++)
@@ -294,19 +297,19 @@ static struct unit_text title(const struct top_state *state, enum top_sort sort)
     struct unit_text text;
     bool changes = state->base_time >= 0 && (sort == TOP_LIVE || sort == TOP_TOTAL);
     snprintf(text.text, sizeof text.text, "%s%s%s", changes ? "+" : "", names[sort],
-        state->sort != sort ? ""
-        : glyphs()->unicode ? "▼"
-                            : "v");
+        state->sort != sort          ? ""
+        : terminal_glyphs()->unicode ? "▼"
+                                     : "v");
     return text;
 }
 
-static void add_site_titles(struct screen *screen, const struct top_state *state) {
+static void add_site_titles(struct top_screen *screen, const struct top_state *state) {
     struct columns columns = columns_of(screen, state);
     struct unit_text live = title(state, TOP_LIVE), growth = title(state, TOP_GROWTH),
                      total = title(state, TOP_TOTAL), temporary = title(state, TOP_TEMPORARY),
                      oldest = title(state, TOP_OLDEST);
     struct figures_text texts = {
-        live.text, glyphs()->plus_minus, growth.text, total.text, temporary.text, oldest.text};
+        live.text, terminal_glyphs()->plus_minus, growth.text, total.text, temporary.text, oldest.text};
     cleanup_text char *figures = join_figures(&columns, &texts);
     cleanup_text char *left = memory_format_text("%sSITE", figures);
     cleanup_text char *filter = state->filter ? text_clean(state->filter) : NULL;
@@ -328,12 +331,12 @@ static struct place_text place_of(const struct top_site *site) {
 }
 
 static void add_site(
-    struct screen *screen, const struct top_state *state, const struct top_row *row, bool cursor) {
+    struct top_screen *screen, const struct top_state *state, const struct top_row *row, bool cursor) {
     struct columns columns = columns_of(screen, state);
     double error = row->live.value > 0 ? estimate_error(row->live) / row->live.value : 0;
-    cleanup_text char *bar = error > 0
-                                 ? memory_format_text("%s%s", glyphs()->plus_minus, percent_text(error).text)
-                                 : memory_copy_text("");
+    cleanup_text char *bar =
+        error > 0 ? memory_format_text("%s%s", terminal_glyphs()->plus_minus, units_percent(error).text)
+                  : memory_copy_text("");
     struct unit_text live = amount_text(state, row->amounts.live), change = change_text(row->growth),
                      total = amount_text(state, row->amounts.total), temporary = share_text(&row->amounts),
                      oldest = age_text(row->age);
@@ -343,17 +346,18 @@ static void add_site(
     struct place_text place = place_of(row->site);
     cleanup_text char *name = place_text_fit(place, room, &plain);
     place_text_free(&place);
-    struct screen_line *line = add_format(screen, cursor ? LINE_CURSOR : LINE_PLAIN, "%s%s", figures, name);
+    struct top_screen_line *line =
+        add_format(screen, cursor ? LINE_CURSOR : LINE_PLAIN, "%s%s", figures, name);
     if (change.text[0] == '+') {
         line->alarm_from = columns.errors ? 16 : 9;
         line->alarm_length = 9;
     }
 }
 
-static void add_frame(struct screen *screen, const struct frame_text *frame, bool cursor) {
+static void add_frame(struct top_screen *screen, const struct frame_text *frame, bool cursor) {
     enum { INDENT = 12 };
     cleanup_text char *times = frame->repeats > 1
-                                   ? memory_format_text("  %s %zu", glyphs()->times, frame->repeats)
+                                   ? memory_format_text("  %s %zu", terminal_glyphs()->times, frame->repeats)
                                    : memory_copy_text("");
     size_t used = INDENT + text_width(times);
     cleanup_text char *text =
@@ -381,7 +385,7 @@ static const char *empty_text(const struct top_state *state) {
     return "nothing was recorded yet";
 }
 
-static void add_sites(struct screen *screen, struct top_state *state, size_t bottom) {
+static void add_sites(struct top_screen *screen, struct top_state *state, size_t bottom) {
     add_site_titles(screen, state);
     size_t page = screen->height > screen->used + bottom ? screen->height - screen->used - bottom : 0;
     scroll(state, page);
@@ -398,7 +402,7 @@ static void add_sites(struct screen *screen, struct top_state *state, size_t bot
 
 /* The foot, and the help in place of the table */
 
-static void add_help(struct screen *screen) {
+static void add_help(struct top_screen *screen) {
     static const char *const lines[] = {
         "",
         " s S        sort by the next or the former column; or at once:",
@@ -418,7 +422,7 @@ static void add_help(struct screen *screen) {
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) add_format(screen, LINE_PLAIN, "%s", lines[i]);
 }
 
-static void add_foot(struct screen *screen, const struct top_state *state) {
+static void add_foot(struct top_screen *screen, const struct top_state *state) {
     while (screen->used + 1 + (state->note != NULL) < screen->height)
         add_format(screen, LINE_PLAIN, "%s", "");
     if (state->note) add_format(screen, LINE_NOTE, " %s", state->note);
@@ -436,8 +440,8 @@ static void add_foot(struct screen *screen, const struct top_state *state) {
     }
 }
 
-struct screen top_compose(struct top_state *state, size_t width, size_t height) {
-    struct screen screen = {
+struct top_screen top_compose(struct top_state *state, size_t width, size_t height) {
+    struct top_screen screen = {
         .lines = memory_allocate((height + 1) * sizeof *screen.lines), .height = height, .width = width};
     add_title(&screen, state);
     add_totals(&screen, state);

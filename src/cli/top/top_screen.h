@@ -5,22 +5,22 @@
 
 #include "cli/top/top_state.h"
 
-enum line_style { LINE_PLAIN, LINE_BAR, LINE_CURSOR, LINE_DIM, LINE_NOTE };
+enum top_line_style { LINE_PLAIN, LINE_BAR, LINE_CURSOR, LINE_DIM, LINE_NOTE };
 
-struct screen_line {
+struct top_screen_line {
     char *text; /* clean, no wider than the screen; NULL = empty */
-    enum line_style style;
+    enum top_line_style style;
     size_t alarm_from, alarm_length; /* columns that stand out, unless the length is 0 */
 };
 
-struct screen {
-    struct screen_line *lines;
+struct top_screen {
+    struct top_screen_line *lines;
     size_t height, width;
     size_t used;
 };
 
 /* Notes in the state what a page is, and scrolls so that the cursor is on it. */
-struct screen top_compose(struct top_state *state, size_t width, size_t height);
-void screen_free(struct screen *screen);
+struct top_screen top_compose(struct top_state *state, size_t width, size_t height);
+void top_screen_free(struct top_screen *screen);
 
 #endif

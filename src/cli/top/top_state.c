@@ -32,7 +32,7 @@ static char *copy_name(const char *name) {
 }
 
 void top_set_stack(struct top_site *site, struct frame_text *frames, size_t count) {
-    frame_texts_free(site->stack, site->stack_count);
+    stack_text_free(site->stack, site->stack_count);
     site->stack = frames;
     site->stack_count = count;
 }
@@ -137,7 +137,7 @@ void top_set_process(struct top_state *state, struct top_process *process, const
     process->duration = model->processes[0].duration;
     process->now = amounts_of(&model->totals.sum);
     process->live = model->totals.sum.live_bytes;
-    process->is_incomplete = summary_is_incomplete(model);
+    process->is_incomplete = notes_incomplete(model);
     process->levels_only = model->levels_only;
     if (model->levels_only && model->moment_count)
         process->now.live = process->live.value = model->timeline[model->moment_count - 1].live_last;

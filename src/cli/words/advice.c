@@ -50,15 +50,15 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
     if (packaged) {
         cleanup_text char *text = memory_format_text("no symbols for %s: install %s, or set DEBUGINFOD_URLS",
             packaged, strchr(packaged, ',') ? "their -dbgsym packages" : "its -dbgsym package");
-        summary_wrap(out, "note:", text);
+        text_print_titled(out, "note:", text);
     }
     if (own) {
         cleanup_text char *text =
             memory_format_text("no symbols for %s: build with -g, and do not strip", own);
-        summary_wrap(out, "note:", text);
+        text_print_titled(out, "note:", text);
     }
     if (tally->generated > LARGE_SHARE * whole)
-        summary_wrap(out, "note:",
+        text_print_titled(out, "note:",
             "no names for generated code: have its compiler write /tmp/perf-PID.map: node --perf-basic-prof, "
             "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, dotnet "
             "with "
@@ -92,7 +92,7 @@ static enum objects objects_seen(const struct model *model) {
 static void advise_python(FILE *out, const struct tally *tally) {
     if (tally->python_objects <= 0) return;
     if (!tally->interpreted) {
-        summary_wrap(out, "note:",
+        text_print_titled(out, "note:",
             tally->model->processes[0].attached ? "attached to a Python program: only native frames are "
                                                   "shown; 'malloscope run' shows Python's"
                                                 : "this interpreter's own frames could not be read, so only "
@@ -103,13 +103,13 @@ static void advise_python(FILE *out, const struct tally *tally) {
     enum objects seen = objects_seen(tally->model);
     bool are_large = tally->python_bytes / tally->python_objects >= PYTHON_SMALL;
     if (seen == OBJECTS_ALL)
-        summary_wrap(
+        text_print_titled(
             out, "note:", "every Python object is shown: small ones are in the heap '" HEAP_PYTHON "'");
     else if (seen == OBJECTS_UNSEEN && are_large)
-        summary_wrap(out, "note:",
+        text_print_titled(out, "note:",
             "--python-objects saw none: PYTHONMALLOC or -X dev has given the interpreter another allocator");
     else if (are_large)
-        summary_wrap(out, "note:",
+        text_print_titled(out, "note:",
             "of Python's objects, those over 512 bytes and the interpreter's tables are shown; "
             "--python-objects shows all");
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *leak_kind_name(enum leak_kind kind) {
+const char *leak_text_kind(enum leak_kind kind) {
     static const char *const names[] = {[LEAK_GROWING] = "growing",
         [LEAK_OUTLIVING] = "outliving",
         [LEAK_NEVER_FREED] = "never_freed",
@@ -23,18 +23,18 @@ static char *freed_text(const struct leak *leak, const struct leak_scene *scene)
     uint64_t live = figures->live_samples;
     if (leak->never_freed && scene->exact) return memory_copy_text("nothing from here was ever freed");
     if (leak->never_freed)
-        return memory_format_text(
-            "none of the %s from here was ever freed", counted_text((double)figures->samples, "sample").text);
-    struct unit_text freed = counted_text(figures->freed_objects, "object");
-    cleanup_text char *exceptions = leak->freed_later > 0
-                                        ? memory_format_text("all but %s", count_text(leak->freed_later).text)
-                                        : memory_copy_text("any");
+        return memory_format_text("none of the %s from here was ever freed",
+            units_counted((double)figures->samples, "sample").text);
+    struct unit_text freed = units_counted(figures->freed_objects, "object");
+    cleanup_text char *exceptions =
+        leak->freed_later > 0 ? memory_format_text("all but %s", units_count(leak->freed_later).text)
+                              : memory_copy_text("any");
     cleanup_text char *these =
         live == 1 ? memory_copy_text("it is")
         : leak->outliving >= live
             ? memory_copy_text("all are")
-            : memory_format_text("%s of %s %s", count_text((double)leak->outliving).text,
-                  counted_text((double)live, noun(scene)).text, leak->outliving == 1 ? "is" : "are");
+            : memory_format_text("%s of %s %s", units_count((double)leak->outliving).text,
+                  units_counted((double)live, noun(scene)).text, leak->outliving == 1 ? "is" : "are");
     return memory_format_text("%s older than %s of the %s freed here became", these, exceptions, freed.text);
 }
 
@@ -42,7 +42,7 @@ static char *growing_text(const struct leak *leak, const struct leak_scene *scen
     cleanup_text char *freed = freed_text(leak, scene);
     return memory_format_text(
         "it grows: %u of %d parts of the run have left something behind, lately about %s/s; %s", leak->parts,
-        BIRTH_PARTS, bytes_text(leak->growth).text, freed);
+        BIRTH_PARTS, units_bytes(leak->growth).text, freed);
 }
 
 static char *never_freed_text(const struct leak *leak, const struct leak_scene *scene) {
@@ -66,10 +66,10 @@ static char *in_use_text(const struct leak *leak, const struct leak_scene *scene
     if (!scene->has_exited && figures->births[BIRTH_PARTS - 1] == figures->live_samples)
         return memory_copy_text("allocated lately, too young to tell");
     return memory_format_text("not older than the %s freed here became: a cache, or work under way",
-        counted_text(figures->freed_objects, "object").text);
+        units_counted(figures->freed_objects, "object").text);
 }
 
-char *leak_why(const struct leak *leak, const struct leak_scene *scene) {
+char *leak_text_why(const struct leak *leak, const struct leak_scene *scene) {
     switch (leak->kind) {
     case LEAK_GROWING:
         return growing_text(leak, scene);
@@ -82,7 +82,7 @@ char *leak_why(const struct leak *leak, const struct leak_scene *scene) {
     case LEAK_START_UP:
         if (leak->inherited) return memory_copy_text("taken over from the process that forked this one");
         return memory_format_text("allocated in the first %s of the run, and no more since",
-            seconds_text(scene->duration / BIRTH_PARTS).text);
+            units_seconds(scene->duration / BIRTH_PARTS).text);
     }
     return memory_copy_text("");
 }

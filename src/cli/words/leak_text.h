@@ -5,9 +5,9 @@
 #include "view/leaks.h"
 
 /* For scripts: "growing", "outliving", "never_freed", "in_use", "start_up". */
-const char *leak_kind_name(enum leak_kind kind);
+const char *leak_text_kind(enum leak_kind kind);
 
 /* A sentence without its full stop. The caller frees it. */
-char *leak_why(const struct leak *leak, const struct leak_scene *scene);
+char *leak_text_why(const struct leak *leak, const struct leak_scene *scene);
 
 #endif

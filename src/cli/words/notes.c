@@ -10,7 +10,7 @@
 
 #define FEW_SAMPLES 100
 
-const char *summary_drop_text(enum drop drop) {
+const char *notes_drop_text(enum drop drop) {
     switch (drop) {
     case DROP_LIVE_TABLE:
         return "live samples, for which the table had no room";
@@ -42,12 +42,12 @@ const char *summary_drop_text(enum drop drop) {
     return "";
 }
 
-void summary_print_order(FILE *out, const char *what) {
+void notes_print_order(FILE *out, const char *what) {
     cleanup_text char *text =
         memory_format_text("nearly nothing was live at the end, so this shows %s; '--sort live' "
                            "shows what was",
             what);
-    summary_wrap(out, "note:", text);
+    text_print_titled(out, "note:", text);
 }
 
 /* The drops that lose allocations; others only lose names. */
@@ -71,7 +71,7 @@ static bool has_losses(const struct model *model) {
     return false;
 }
 
-bool summary_is_incomplete(const struct model *model) {
+bool notes_incomplete(const struct model *model) {
     return model->is_partial || has_losses(model);
 }
 
@@ -79,7 +79,7 @@ bool summary_is_incomplete(const struct model *model) {
  * the share of the samples. */
 static void note_incomplete(FILE *out, const struct model *model) {
     if (model->is_partial)
-        summary_wrap(out, "INCOMPLETE:",
+        text_print_titled(out, "INCOMPLETE:",
             "allocations may be missing (not every allocation function could be probed): 'malloscope attach "
             "--plan' says which");
     if (!has_losses(model)) return;
@@ -95,19 +95,19 @@ static void note_incomplete(FILE *out, const struct model *model) {
         share = lost / (lost + (double)totals->sum.samples);
     else if (model->exact && totals->exact_total_bytes > 0 && !model_has_heaps(model))
         share = 1 - totals->sum.total_bytes.value / totals->exact_total_bytes;
-    cleanup_text char *amount = share > 0 ? memory_format_text("%s of the %s are", percent_text(share).text,
+    cleanup_text char *amount = share > 0 ? memory_format_text("%s of the %s are", units_percent(share).text,
                                                 model->exact ? "bytes allocated" : "samples")
                                           : memory_copy_text("allocations are");
     cleanup_text char *text =
         memory_format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
-    summary_wrap(out, "INCOMPLETE:", text);
+    text_print_titled(out, "INCOMPLETE:", text);
 }
 
 /* The rate that would have given about a thousand samples, as an option; a power of two. */
 static void suggest_rate(char *option, size_t size, double bytes) {
     double rate = bytes > 0 ? exp2(floor(log2(bytes / 1000))) : 0;
     if (rate >= 1024)
-        snprintf(option, size, "--rate %s", bytes_text_short(rate).text);
+        snprintf(option, size, "--rate %s", units_bytes_short(rate).text);
     else
         snprintf(option, size, "--exact");
     char *point = strchr(option, '.'); /* "8.00K" */
@@ -127,40 +127,40 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
     if (samples == 0) {
         cleanup_text char *amount = model->totals.exact_is_complete
                                         ? memory_format_text(", as the program allocated only %s",
-                                              bytes_text(model->totals.exact_total_bytes).text)
+                                              units_bytes(model->totals.exact_total_bytes).text)
                                         : memory_copy_text("");
         cleanup_text char *text = memory_format_text("nothing was sampled%s; '%s' would show it", amount,
             model->totals.exact_is_complete ? option : "--exact");
-        summary_wrap(out, "note:", text);
+        text_print_titled(out, "note:", text);
         return;
     }
     cleanup_text char *text =
         memory_format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
             live_alone ? "the live figures rest" : "all figures rest",
-            counted_text((double)samples, "sample").text, option);
-    summary_wrap(out, "note:", text);
+            units_counted((double)samples, "sample").text, option);
+    text_print_titled(out, "note:", text);
 }
 
-void summary_print_notes(FILE *out, const struct model *model, enum view_sort sort) {
+void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
     if (model->levels_only) return;
     note_incomplete(out, model);
     note_samples(out, model, sort);
     for (int i = 0; i < DROP_KINDS; i++) {
         if (!model->totals.drops[i]) continue;
-        cleanup_text char *text = memory_format_text("dropped %s %s",
-            count_text((double)model->totals.drops[i]).text, summary_drop_text((enum drop)i));
-        summary_wrap(out, "note:", text);
+        cleanup_text char *text = memory_format_text(
+            "dropped %s %s", units_count((double)model->totals.drops[i]).text, notes_drop_text((enum drop)i));
+        text_print_titled(out, "note:", text);
     }
     if (model->totals.sum.inherited_bytes > 0) {
         cleanup_text char *text = memory_format_text(
             "%s were inherited at the fork: they are in LIVE and PEAK, not in TOTAL and COUNT",
-            bytes_text(model->totals.sum.inherited_bytes).text);
-        summary_wrap(out, "note:", text);
+            units_bytes(model->totals.sum.inherited_bytes).text);
+        text_print_titled(out, "note:", text);
     }
     /* Only drops make it worth a word. */
     for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
         if (model->processes[i].flags & RECORDING_NO_GROWTH) {
-            summary_wrap(out, "note:",
+            text_print_titled(out, "note:",
                 "the recording could not grow any more: its limit (--max-size) was reached, the disk was "
                 "full, its file was deleted, or the program forbade itself system calls (seccomp)");
             break;
@@ -170,7 +170,7 @@ void summary_print_notes(FILE *out, const struct model *model, enum view_sort so
         cleanup_text char *text =
             memory_format_text("%s of the stacks do not reach the start of their thread: "
                                "callers far from the allocation may be missing",
-                percent_text(1 - health->complete).text);
-        summary_wrap(out, "note:", text);
+                units_percent(1 - health->complete).text);
+        text_print_titled(out, "note:", text);
     }
 }

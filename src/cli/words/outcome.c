@@ -31,21 +31,21 @@ void outcome_print(const char *recording, double seconds, const char *more) {
     struct terminal terminal = terminal_of(stderr);
     struct pieces pieces = {.out = stderr, .width = terminal.width, .indent = "  "};
     fprintf(stderr, "malloscope: recorded %s\n", path);
-    pieces_add(&pieces, "%s", seconds_text(seconds).text);
-    pieces_add(&pieces, "peak %s", bytes_text(totals->peak_bytes).text);
+    pieces_add(&pieces, "%s", units_seconds(seconds).text);
+    pieces_add(&pieces, "peak %s", units_bytes(totals->peak_bytes).text);
     if (estimate_error(totals->sum.live_bytes) <= 0)
-        pieces_add(&pieces, "live at the end %s", bytes_text(totals->sum.live_bytes.value).text);
+        pieces_add(&pieces, "live at the end %s", units_bytes(totals->sum.live_bytes.value).text);
     else
-        pieces_add(&pieces, "live at the end %s %s %s", bytes_text(totals->sum.live_bytes.value).text,
-            glyphs()->plus_minus, bytes_text(estimate_error(totals->sum.live_bytes)).text);
+        pieces_add(&pieces, "live at the end %s %s %s", units_bytes(totals->sum.live_bytes.value).text,
+            terminal_glyphs()->plus_minus, units_bytes(estimate_error(totals->sum.live_bytes)).text);
     summary_add_total(&pieces, model);
     if (model->exact)
-        pieces_add(&pieces, "%s%s", counted_text(totals->sum.total_objects.value, "allocation").text,
-            summary_is_incomplete(model) ? "" : ", exact");
+        pieces_add(&pieces, "%s%s", units_counted(totals->sum.total_objects.value, "allocation").text,
+            notes_incomplete(model) ? "" : ", exact");
     else
-        pieces_add(&pieces, "%s", counted_text((double)totals->sum.samples, "sample").text);
+        pieces_add(&pieces, "%s", units_counted((double)totals->sum.samples, "sample").text);
     pieces_end(&pieces);
-    summary_print_notes(stderr, model, SORT_TOTAL);
+    notes_print(stderr, model, SORT_TOTAL);
     if (more) fprintf(stderr, "  %s\n", more);
     bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
     const char *second = leaks ? "leaks" : "tree";

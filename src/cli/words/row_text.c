@@ -4,27 +4,27 @@
 #include "cli/words/site_text.h"
 #include "view/short_name.h"
 
-char *row_heap_text(const struct view_row *row) {
+char *row_text_heap(const struct view_row *row) {
     return row->heap ? text_clean(row->heap) : NULL;
 }
-char *row_scope_text(const struct view_row *row) {
+char *row_text_scope(const struct view_row *row) {
     return row->scope ? text_clean(row->scope) : NULL;
 }
 /* Types are spelled as functions are. */
-char *row_type_text(const struct view_row *row, bool full) {
+char *row_text_type(const struct view_row *row, bool full) {
     char *text = row->type ? text_clean(row->type) : NULL;
-    if (text && !full && text[0] != '[') short_name(text, glyphs()->ellipsis);
+    if (text && !full && text[0] != '[') short_name(text, terminal_glyphs()->ellipsis);
     return text;
 }
 
 struct place_text row_text(const struct view_row *row, enum view_by by, bool full) {
     switch (by) {
     case BY_HEAP:
-        return (struct place_text){.name = row_heap_text(row)};
+        return (struct place_text){.name = row_text_heap(row)};
     case BY_TYPE:
-        return (struct place_text){.name = row_type_text(row, full)};
+        return (struct place_text){.name = row_text_type(row, full)};
     case BY_SCOPE:
-        return (struct place_text){.name = row_scope_text(row)};
+        return (struct place_text){.name = row_text_scope(row)};
     default:
         return site_text(row->function, row->file, row->line, row->module, full);
     }

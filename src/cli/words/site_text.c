@@ -33,7 +33,7 @@ struct place_text site_text(const char *function, const char *file, int line, co
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);
-        if (!full && function[0] != '[') short_name(text.name, glyphs()->ellipsis);
+        if (!full && function[0] != '[') short_name(text.name, terminal_glyphs()->ellipsis);
         if (raw_place && (file || !says_module(function, module))) text.place = text_clean(raw_place);
     } else {
         const char *name = file ? raw_place : module;

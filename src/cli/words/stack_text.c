@@ -13,7 +13,7 @@ static bool same_place(const struct source_frame *a, const struct source_frame *
            (x->file == y->file || (x->file && y->file && strcmp(x->file, y->file) == 0));
 }
 
-struct frame_text *frame_texts_make(const struct loaded *loaded, const struct model_stack *stack,
+struct frame_text *stack_text_make(const struct loaded *loaded, const struct model_stack *stack,
     const struct stack_style *style, size_t *ret_count) {
     struct source_frames frames = {0};
     *ret_count = 0;
@@ -33,23 +33,23 @@ struct frame_text *frame_texts_make(const struct loaded *loaded, const struct mo
     return texts;
 }
 
-void frame_texts_free(struct frame_text *frames, size_t count) {
+void stack_text_free(struct frame_text *frames, size_t count) {
     for (size_t i = 0; i < count; i++) place_text_free(&frames[i].text);
     free(frames);
 }
 
-void stack_print(const struct loaded *loaded, const struct model_stack *stack,
+void stack_text_print(const struct loaded *loaded, const struct model_stack *stack,
     const struct stack_style *style, const struct terminal *terminal) {
     size_t count;
-    struct frame_text *frames = frame_texts_make(loaded, stack, style, &count);
+    struct frame_text *frames = stack_text_make(loaded, stack, style, &count);
     for (size_t i = 0; i < count; i++) {
-        cleanup_text char *times = frames[i].repeats > 1
-                                       ? memory_format_text("  %s %zu", glyphs()->times, frames[i].repeats)
-                                       : memory_copy_text("");
+        cleanup_text char *times = frames[i].repeats > 1 ? memory_format_text("  %s %zu",
+                                                               terminal_glyphs()->times, frames[i].repeats)
+                                                         : memory_copy_text("");
         size_t used = strlen(style->indent) + text_width(times), width = terminal->width;
         fputs(style->indent, stdout);
         place_text_print(frames[i].text, !width ? 0 : width > used + 8 ? width - used : 8, terminal);
         puts(times);
     }
-    frame_texts_free(frames, count);
+    stack_text_free(frames, count);
 }

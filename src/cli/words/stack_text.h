@@ -16,14 +16,14 @@ struct frame_text {
     size_t repeats; /* of a function that calls itself from one line */
 };
 
-/* All frames of a stack, as they are printed below. The caller frees them with frame_texts_free. */
-struct frame_text *frame_texts_make(const struct loaded *loaded, const struct model_stack *stack,
+/* All frames of a stack, as they are printed below. The caller frees them with stack_text_free. */
+struct frame_text *stack_text_make(const struct loaded *loaded, const struct model_stack *stack,
     const struct stack_style *style, size_t *ret_count);
-void frame_texts_free(struct frame_text *frames, size_t count);
+void stack_text_free(struct frame_text *frames, size_t count);
 
 /* Prints all frames of a stack, innermost first, one a line, from the type of what was allocated to its heap,
  * where these are known. A function that calls itself from one line is printed once, with how often. */
-void stack_print(const struct loaded *loaded, const struct model_stack *stack,
+void stack_text_print(const struct loaded *loaded, const struct model_stack *stack,
     const struct stack_style *style, const struct terminal *terminal);
 
 #endif

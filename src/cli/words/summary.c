@@ -67,7 +67,7 @@ static void print_title(FILE *out, const struct model *model, const struct termi
     const char *command =
         process->command_line && *process->command_line ? process->command_line : process->executable;
     cleanup_text char *about = memory_format_text(
-        "  (pid %d, %s %s)", process->pid, state_text(process), seconds_text(process->duration).text);
+        "  (pid %d, %s %s)", process->pid, state_text(process), units_seconds(process->duration).text);
     cleanup_text char *clean = text_clean(command ? command : "?");
     size_t room = terminal->width > text_width(about) + 8 ? terminal->width - text_width(about) : 8;
     cleanup_text char *title = terminal->width ? text_shorten(clean, room) : memory_copy_text(clean);
@@ -77,10 +77,10 @@ static void print_title(FILE *out, const struct model *model, const struct termi
 /* Nothing sampled has no spread that could be told. */
 static void add_estimate(struct pieces *pieces, const char *word, struct estimate estimate) {
     if (estimate_error(estimate) <= 0)
-        pieces_add(pieces, "%s %s", word, bytes_text(estimate.value).text);
+        pieces_add(pieces, "%s %s", word, units_bytes(estimate.value).text);
     else
-        pieces_add(pieces, "%s %s %s %s", word, bytes_text(estimate.value).text, glyphs()->plus_minus,
-            bytes_text(estimate_error(estimate)).text);
+        pieces_add(pieces, "%s %s %s %s", word, units_bytes(estimate.value).text,
+            terminal_glyphs()->plus_minus, units_bytes(estimate_error(estimate)).text);
 }
 
 void summary_add_total(struct pieces *pieces, const struct model *model) {
@@ -91,7 +91,7 @@ void summary_add_total(struct pieces *pieces, const struct model *model) {
         add_estimate(pieces, "total", totals->sum.total_bytes);
     else
         pieces_add(pieces, "total %s%s", totals->exact_is_complete ? "" : "at least ",
-            bytes_text(totals->exact_total_bytes).text);
+            units_bytes(totals->exact_total_bytes).text);
 }
 
 static bool is_attached(const struct model *model) {
@@ -107,39 +107,39 @@ void summary_print(FILE *out, const struct model *model) {
     print_title(out, model, &terminal);
     struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
     if (model->levels_only) {
-        pieces_add(&pieces, "peak %s of memory", bytes_text(totals->peak_bytes).text);
+        pieces_add(&pieces, "peak %s of memory", units_bytes(totals->peak_bytes).text);
         pieces_add(&pieces, "only its size over time was recorded, no allocations");
         pieces_end(&pieces);
         return;
     }
     add_estimate(&pieces, "live", totals->sum.live_bytes);
     pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
-        bytes_text(totals->peak_bytes).text);
+        units_bytes(totals->peak_bytes).text);
     summary_add_total(&pieces, model);
-    pieces_add(&pieces, "%s", counted_text(totals->sum.total_objects.value, "allocation").text);
+    pieces_add(&pieces, "%s", units_counted(totals->sum.total_objects.value, "allocation").text);
     if (!model->exact)
-        pieces_add(&pieces, "rate %s, %s", bytes_text((double)model->rate).text,
-            counted_text((double)totals->sum.samples, "sample").text);
-    else if (!summary_is_incomplete(model))
+        pieces_add(&pieces, "rate %s, %s", units_bytes((double)model->rate).text,
+            units_counted((double)totals->sum.samples, "sample").text);
+    else if (!notes_incomplete(model))
         pieces_add(&pieces, "exact, every allocation %s",
             model->was_paused    ? "while recording was on"
             : is_attached(model) ? "since attached to"
                                  : "recorded");
     if (totals->drops_total)
-        pieces_add(&pieces, "%s dropped", count_text((double)totals->drops_total).text);
+        pieces_add(&pieces, "%s dropped", units_count((double)totals->drops_total).text);
     else
         pieces_add(&pieces, "no drops");
-    pieces_add(&pieces, "recorder %s", bytes_text((double)totals->recorder_bytes).text);
+    pieces_add(&pieces, "recorder %s", units_bytes((double)totals->recorder_bytes).text);
     bool is_good = health->complete >= 0.95 && health->confidence && strcmp(health->confidence, "high") == 0;
     if (totals->sum.samples && !is_good)
-        pieces_add(&pieces, "stacks %s complete", percent_text(health->complete).text);
+        pieces_add(&pieces, "stacks %s complete", units_percent(health->complete).text);
     pieces_end(&pieces);
 }
 
 static char *estimate_text(struct estimate estimate) {
-    if (estimate_error(estimate) <= 0) return memory_copy_text(bytes_text(estimate.value).text);
-    return memory_format_text("%s %s %s", bytes_text(estimate.value).text, glyphs()->plus_minus,
-        bytes_text(estimate_error(estimate)).text);
+    if (estimate_error(estimate) <= 0) return memory_copy_text(units_bytes(estimate.value).text);
+    return memory_format_text("%s %s %s", units_bytes(estimate.value).text, terminal_glyphs()->plus_minus,
+        units_bytes(estimate_error(estimate)).text);
 }
 
 void summary_print_heaps(FILE *out, const struct model *model) {
@@ -157,10 +157,10 @@ void summary_print_heaps(FILE *out, const struct model *model) {
         cleanup_text char *total = estimate_text(figures->total_bytes);
         cleanup_text char *rate = heaps[i].rate == 1 ? memory_copy_text("exact")
                                                      : memory_format_text("one sample every %s on average",
-                                                           bytes_text((double)heaps[i].rate).text);
+                                                           units_bytes((double)heaps[i].rate).text);
         fprintf(out, "  %s%*s  %s live in %s, total %s in %s, %s\n", name, (int)(widest - text_width(name)),
-            "", live, counted_text(figures->live_objects.value, "object").text, total,
-            count_text(figures->total_objects.value).text, rate);
+            "", live, units_counted(figures->live_objects.value, "object").text, total,
+            units_count(figures->total_objects.value).text, rate);
     }
     free(heaps);
 }
