@@ -1,7 +1,7 @@
 /* Command lines: the input's parts, which zero bytes end, are arguments. The commands' own tables are used.
  *
  * Commands that only read go on to do what they were told, with a small recording "r" at hand. The others,
- * and those that are told to write a file, end after their options were understood: options_parse is replaced
+ * and those that are told to write a file, end after their options were understood: options_begin is replaced
  * by the linker (--wrap). Each part is also given to the readers of sizes, times, signals and names, and to
  * the recorder as an option in the environment. */
 #include "fuzz.h"
@@ -68,12 +68,11 @@ static bool only_reads(const struct command_line *line) {
     return is_reader;
 }
 
-enum options_result __real_options_parse(struct command_line *line, int argc, char **argv);
-enum options_result __wrap_options_parse(struct command_line *line, int argc, char **argv);
+bool __real_options_begin(struct command_line *line, int argc, char **argv, int *ret_code);
+bool __wrap_options_begin(struct command_line *line, int argc, char **argv, int *ret_code);
 
-enum options_result __wrap_options_parse(struct command_line *line, int argc, char **argv) {
-    enum options_result result = __real_options_parse(line, argc, argv);
-    if (result != OPTIONS_FINE) return result;
+bool __wrap_options_begin(struct command_line *line, int argc, char **argv, int *ret_code) {
+    if (!__real_options_begin(line, argc, argv, ret_code)) return false;
     REQUIRE(line->argument_count >= line->arguments_min && line->argument_count <= line->arguments_max);
     REQUIRE(line->argument_count < (size_t)argc);
     for (size_t i = 0; i < line->argument_count; i++) REQUIRE(line->arguments[i]);
@@ -84,7 +83,8 @@ enum options_result __wrap_options_parse(struct command_line *line, int argc, ch
         if (rule->kind == OPTION_SECONDS && rule->given)
             REQUIRE(isfinite(*(double *)rule->target) && *(double *)rule->target > 0);
     }
-    return only_reads(line) ? OPTIONS_FINE : OPTIONS_WRONG;
+    *ret_code = PROBLEM_USAGE;
+    return only_reads(line);
 }
 
 static void run_command(int count, char **arguments) {

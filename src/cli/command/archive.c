@@ -113,12 +113,11 @@ int command_archive(int argc, char **argv) {
         .usage = "malloscope archive [OPTION]... FILE|PID... [-o FILE]",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     cleanup_text char *chosen = NULL;
     if (!archiving.output && line.argument_count == 1) chosen = default_output(line.arguments[0]);
     if (!archiving.output) archiving.output = chosen;

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
+#include "cli/options/sampling_options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
@@ -17,11 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS      100
-#define LEVEL_MS     100
-#define DEPTH_LEAST  2
-#define DEPTH_MOST   4096
-#define SIZE_DEFAULT (UINT64_C(4) << 30)
+#define POLL_MS       100
+#define LEVEL_MS      100
+#define DEPTH_DEFAULT 256
+#define SIZE_DEFAULT  (UINT64_C(4) << 30)
 /* What eight threads at full speed tell before a busy machine lets the tool run: smaller ones are overrun. */
 #define RING_EXACT   (UINT64_C(64) << 20)
 #define RING_SAMPLED (UINT64_C(16) << 20)
@@ -33,8 +33,9 @@ static const char *const via_names[] = {"best", "bpf", "smaps", NULL};
 struct attach {
     int pid;
     const char *output;
-    bool force, quiet, exact, follow, plan, frame_pointers;
-    uint64_t rate, depth, size_max, stack, blocks, ring;
+    bool force, quiet, follow, plan, frame_pointers;
+    struct sampling_options sampling;
+    uint64_t size_max, stack, blocks, ring;
     double duration, baseline; /* seconds, 0 = none */
     int via;
 };
@@ -172,7 +173,7 @@ static char *rest_text(const struct session_status *status, const struct attach 
     if (status->recordings > 1)
         others = memory_format_text("and %s of processes it started",
             units_counted((double)status->recordings - 1, "more recording").text);
-    if (attach->exact && status->older_frees)
+    if (attach->sampling.exact && status->older_frees)
         frees = memory_format_text("%s of blocks that were allocated before%s %s not in it",
             units_counted((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
             status->older_frees == 1 ? "is" : "are");
@@ -238,7 +239,7 @@ static int watch_size(const struct attach *attach) {
         .replace = attach->force,
         .pid = attach->pid,
         .rate = 1,
-        .depth = (uint32_t)attach->depth,
+        .depth = (uint32_t)attach->sampling.depth,
         .size_max = attach->size_max,
         .allocator = "",
         .levels_only = true,
@@ -287,14 +288,14 @@ static int run(struct attach *attach) {
     struct session_options options = {
         .pid = attach->pid,
         .follow = attach->follow,
-        .depth = (uint32_t)attach->depth,
+        .depth = (uint32_t)attach->sampling.depth,
         .size_max = attach->size_max,
         .replace = attach->force,
         .probes = probe_options_default,
         .path_of = path_of,
         .context = attach,
     };
-    options.probes.rate = attach->rate;
+    options.probes.rate = attach->sampling.rate;
     options.probes.frame_pointers = attach->frame_pointers;
     options.probes.stack_bytes = (uint32_t)attach->stack;
     options.probes.live_blocks = (uint32_t)attach->blocks;
@@ -311,7 +312,7 @@ static int run(struct attach *attach) {
 }
 
 static int check_sizes(struct attach *attach) {
-    if (attach->ring == RING_BY_MODE) attach->ring = attach->exact ? RING_EXACT : RING_SAMPLED;
+    if (attach->ring == RING_BY_MODE) attach->ring = attach->sampling.exact ? RING_EXACT : RING_SAMPLED;
     const struct {
         const char *name;
         uint64_t value;
@@ -323,36 +324,29 @@ static int check_sizes(struct attach *attach) {
     return 0;
 }
 
-static int check_options(struct attach *attach, const struct option_rule *rate) {
+static int check_options(struct attach *attach) {
     if (attach->duration > 0 && attach->baseline >= attach->duration)
         return message_error(PROBLEM_USAGE, "choose a longer --duration, or a shorter --baseline",
             "it would stop before the figures begin: --baseline is not shorter than --duration");
-    if (attach->exact && rate->given && attach->rate != 1)
-        return message_error(
-            PROBLEM_USAGE, "--exact is the same as --rate 1", "--exact and --rate exclude each other");
-    if (attach->exact) attach->rate = 1;
-    attach->exact = attach->rate == 1;
-    if (attach->rate == 0 || attach->rate > UINT32_MAX)
+    struct sampling_options *sampling = &attach->sampling;
+    int code = sampling_options_check(sampling);
+    if (code) return code;
+    if (sampling->rate == SAMPLING_DEFAULT) sampling->rate = probe_options_default.rate;
+    if (sampling->depth == SAMPLING_DEFAULT) sampling->depth = DEPTH_DEFAULT;
+    if (sampling->rate > UINT32_MAX)
         return message_error(PROBLEM_USAGE, "choose a rate from 1, which records every allocation, to 4G",
-            "a rate of %llu is not possible", (unsigned long long)attach->rate);
-    if (attach->depth < DEPTH_LEAST || attach->depth > DEPTH_MOST)
-        return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
-            "a stack of %llu frames cannot be kept", (unsigned long long)attach->depth);
+            "a rate of %llu is not possible", (unsigned long long)sampling->rate);
     return check_sizes(attach);
 }
 
 int command_attach(int argc, char **argv) {
-    struct attach attach = {.rate = 512 << 10,
-        .depth = 256,
+    struct attach attach = {.sampling = SAMPLING_OPTIONS_NONE,
         .size_max = SIZE_DEFAULT,
         .stack = probe_options_default.stack_bytes,
         .blocks = probe_options_default.live_blocks,
         .ring = RING_BY_MODE};
     struct option_rule rules[] = {
-        {'r', "rate", OPTION_SIZE, &attach.rate, "N",
-            .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
-            .environment = "MALLOSCOPE_RATE"},
-        {'e', "exact", OPTION_ON, &attach.exact, NULL, .help = "record every allocation, like --rate 1"},
+        SAMPLING_RATE_RULES(attach.sampling),
         {'d', "duration", OPTION_SECONDS, &attach.duration, "TIME", .help = "stop after this time: 30s, 5m"},
         {0, "baseline", OPTION_SECONDS, &attach.baseline, "TIME",
             .help = "the figures begin after this time: what was allocated\nbefore is not counted"},
@@ -369,9 +363,7 @@ int command_attach(int argc, char **argv) {
             .help = "bpf: probes in the kernel; smaps: only the size over time;\nbest (the default): the "
                     "first that works",
             .choices = via_names},
-        {0, "depth", OPTION_COUNT, &attach.depth, "N",
-            .help = "keep N frames of a stack (default 256, at most 4096)",
-            .environment = "MALLOSCOPE_DEPTH"},
+        SAMPLING_DEPTH_RULE(attach.sampling),
         {0, "stack", OPTION_SIZE, &attach.stack, "N",
             .help = "copy up to N bytes of a stack (default 16K, at most 64K)"},
         {0, "frame-pointers", OPTION_ON, &attach.frame_pointers, NULL,
@@ -390,19 +382,18 @@ int command_attach(int argc, char **argv) {
         .usage = "malloscope attach [OPTION]... PID",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
         .arguments_max = 1,
         .argument_kind = ARGUMENT_PROCESS};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     uint64_t pid;
     if (!units_parse_count(line.arguments[0], &pid) || pid == 0 || pid > INT32_MAX)
         return message_error(PROBLEM_USAGE, "name a process by its number: see 'ps' or 'pgrep -a NAME'",
             "'%s' is not a process number", line.arguments[0]);
     attach.pid = (int)pid;
-    int code = check_options(&attach, &rules[0]);
+    code = check_options(&attach);
     if (code) return code;
     return attach.plan ? show_plan(attach.pid) : run(&attach);
 }

@@ -65,13 +65,12 @@ int command_completions(int argc, char **argv) {
         .usage = "malloscope completions bash|zsh|fish",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_max = 1,
         .argument_kind = ARGUMENT_CHOICE,
         .argument_choices = shells};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     if (processes && !line.argument_count) return print_processes();
     if (processes || !line.argument_count)
         return message_error(PROBLEM_USAGE,

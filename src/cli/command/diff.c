@@ -293,14 +293,16 @@ static int compare(struct comparison *comparison) {
 
 int command_diff(int argc, char **argv) {
     struct comparison comparison = {.limit = 20, .page.options.nodes_max = PAGE_NODES};
+    bool limit_given = false;
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &comparison.by, "WHAT",
             .help = "what makes a line (default function):", .choices = diff_by_names},
         {0, "value", OPTION_CHOICE, &comparison.value, "WHAT",
             .help = "what is compared (default live):", .choices = value_names},
-        {'n', "limit", OPTION_COUNT, &comparison.limit, "N", .help = "show N lines (default 20; 0 = all)"},
+        {'n', "limit", OPTION_COUNT, &comparison.limit, "N", .ret_given = &limit_given,
+            .help = "show N lines (default 20; 0 = all)"},
         {'a', "all", OPTION_ON, &comparison.all, NULL, .help = "show changes that may be chance, too"},
-        {'F', "filter", OPTION_TEXT, &comparison.filter, "RE", .help = FILTER_HELP},
+        FILTER_RULE(comparison.filter),
         {0, "json", OPTION_ON, &comparison.json, NULL, .help = "one JSON object, with all lines"},
         {0, "html", OPTION_ON, &comparison.html, NULL,
             .help = "a page for a browser: the flame graph of both"},
@@ -315,18 +317,17 @@ int command_diff(int argc, char **argv) {
         .usage = "malloscope diff [OPTION]... BASE NEW",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 2,
         .arguments_max = 2};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     if (comparison.json && comparison.html)
         return message_error(PROBLEM_USAGE, "choose one of them", "--json and --html exclude each other");
     if (comparison.page.output.path && !comparison.html)
         return message_error(PROBLEM_USAGE, "add --html, or redirect the output", "-o is for the page");
-    if (comparison.json && !rules[2].given) comparison.limit = 0;
-    int code = moment_read(&comparison.base, line.arguments[0]);
+    if (comparison.json && !limit_given) comparison.limit = 0;
+    code = moment_read(&comparison.base, line.arguments[0]);
     if (!code) code = moment_read(&comparison.fresh, line.arguments[1]);
     if (!code) code = compare(&comparison);
     moment_free(&comparison.base);

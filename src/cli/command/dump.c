@@ -27,12 +27,11 @@ int command_dump(int argc, char **argv) {
         .usage = "malloscope dump [OPTION]... FILE|PID -o FILE",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
         .arguments_max = 1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     if (!output)
         return message_error(PROBLEM_USAGE,
             "give it with -o, for instance: malloscope dump 4711 -o now.mscope",

@@ -93,8 +93,9 @@ static int finish_batch(struct batch *batch) {
 int command_export(int argc, char **argv) {
     struct export export = {.value = VALUE_LIVE, .threshold = HEAP_DUMP_THRESHOLD};
     const char **names = format_names();
+    bool format_given = false;
     struct option_rule rules[] = {
-        {'F', "format", OPTION_CHOICE, &export.format_number, "FORMAT",
+        {'F', "format", OPTION_CHOICE, &export.format_number, "FORMAT", .ret_given = &format_given,
             .help = "what to write (needed):", .choices = names},
         {0, "value", OPTION_CHOICE, &export.value, "VALUE",
             .help = "the figure for formats that hold one: live bytes (default),\nbytes at the peak, total "
@@ -114,14 +115,14 @@ int command_export(int argc, char **argv) {
         .usage = "malloscope export [OPTION]... FILE|PID... --format FORMAT",
         .about = text,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    bool goes_on = options_begin(&line, argc, argv, &code);
     free(names);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    if (!rules[0].given)
+    if (!goes_on) return code;
+    if (!format_given)
         return message_error(
             PROBLEM_USAGE, "'malloscope export --help' lists the formats", "'export' needs --format");
     size_t format_count;
@@ -135,7 +136,7 @@ int command_export(int argc, char **argv) {
         return message_error(PROBLEM_USAGE, "write it to a file with -o FILE",
             "%s is not text for a terminal", export.format->name);
     struct batch batch;
-    int code = load_batch(&export, line.arguments, line.argument_count, &batch);
+    code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
         struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.load_options.sysroot};
         bool is_page = strcmp(export.format->name, "html") == 0;

@@ -20,14 +20,13 @@ int command_flame(int argc, char **argv) {
     struct page_output page = {.options.nodes_max = PAGE_NODES};
     struct load_options load_options = {0};
     int sort = SORT_LIVE;
+    bool sort_given = false;
     struct option_rule rules[] = {
-        {'s', "sort", OPTION_CHOICE, &sort, "KEY",
+        {'s', "sort", OPTION_CHOICE, &sort, "KEY", .ret_given = &sort_given,
             .help = "which figure the page begins with (default live, or peak\nif the program has ended and "
                     "nearly nothing is live):",
             .choices = shared_sort_names},
-        {'F', "filter", OPTION_TEXT, &page.options.filter, "RE",
-            .help =
-                "only stacks in which a function, file or module matches\nthis extended regular expression"},
+        FILTER_RULE(page.options.filter),
         OUTPUT_RULES(page.output),
         PAGE_RULES(page),
         {0, "raw-site", OPTION_ON, &page.options.raw_sites, NULL,
@@ -38,17 +37,16 @@ int command_flame(int argc, char **argv) {
         .usage = "malloscope flame [OPTION]... FILE|PID... [-o OUT.html]",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
+    code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
     if (code) return code;
-    page.options.sort = rules[0].given ? (enum view_sort)sort : summary_default_sort(loaded.model);
+    page.options.sort = sort_given ? (enum view_sort)sort : summary_default_sort(loaded.model);
     page.options.sysroot = load_options.sysroot;
     code = page_write(&loaded, &page, line.arguments, line.argument_count);
     int end = load_finish(&loaded);

@@ -73,7 +73,7 @@ static void write_arguments(struct json *json, const struct command_line *line) 
     json_key_string(json, "kind", argument_kinds[line->argument_kind]);
     json_key_integer(json, "least", (int64_t)line->arguments_min);
     json_key(json, "most");
-    if (line->arguments_max == (size_t)-1)
+    if (line->arguments_max == ARGUMENTS_ANY)
         json_string(json, NULL); /* any number */
     else
         json_integer(json, (int64_t)line->arguments_max);
@@ -137,13 +137,12 @@ int command_help(int argc, char **argv) {
         .usage = "malloscope help [--json] [COMMAND]",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_max = 1,
         .argument_kind = ARGUMENT_CHOICE,
         .argument_choices = command_names()};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     const struct command *command = line.argument_count ? command_find(line.arguments[0]) : NULL;
     if (line.argument_count && !command) return command_unknown(line.arguments[0]);
     if (json)

@@ -175,14 +175,13 @@ int command_info(int argc, char **argv) {
         .usage = "malloscope info [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     struct loaded loaded;
-    int code = load_sources(
+    code = load_sources(
         line.arguments, line.argument_count, symbols || load_options.sysroot ? &load_options : NULL, &loaded);
     if (code) return code;
     const struct model *model = loaded.model;

@@ -253,7 +253,7 @@ int command_leaks(int argc, char **argv) {
     static const enum view_by leak_by[] = {
         BY_STACK, BY_SITE, BY_FUNCTION, BY_LINE, BY_FILE, BY_MODULE, BY_HEAP, BY_TYPE, BY_SCOPE};
     int by = 0;
-    bool json = false;
+    bool json = false, limit_given = false;
     const char *suppressions = NULL;
     struct leak_report report = {.limit = 10, .style = {.indent = "    "}};
     struct load_options load_options = {0};
@@ -261,8 +261,9 @@ int command_leaks(int argc, char **argv) {
         {'b', "by", OPTION_CHOICE, &by, "WHAT",
             .help = "what makes an entry (default stack); of several stacks\nthe largest is shown:",
             .choices = leak_by_names},
-        {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N entries (default 10; 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
+        {'n', "limit", OPTION_COUNT, &report.limit, "N", .ret_given = &limit_given,
+            .help = "show N entries (default 10; 0 = all)"},
+        FILTER_RULE(report.filter),
         {0, "suppressions", OPTION_FILE, &suppressions, "FILE", .help = SUPPRESSIONS_HELP},
         {0, "json", OPTION_ON, &json, NULL, .help = "one JSON object, with all entries"},
         {0, "raw-site", OPTION_ON, &report.style.raw_site, NULL,
@@ -275,18 +276,17 @@ int command_leaks(int argc, char **argv) {
         .usage = "malloscope leaks [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    if (json && !rules[1].given) report.limit = 0;
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
+    if (json && !limit_given) report.limit = 0;
 
     struct problem problem = {0};
     if (suppressions && suppressions_read(suppressions, &report.suppressions, &problem) < 0)
         return message_problem(&problem);
-    int code = load_sources(line.arguments, line.argument_count, &load_options, &report.loaded);
+    code = load_sources(line.arguments, line.argument_count, &load_options, &report.loaded);
     if (code) {
         suppressions_free(&report.suppressions);
         return code;

@@ -225,12 +225,12 @@ int command_report(int argc, char **argv) {
     struct option_rule rules[] = {
         {'b', "by", OPTION_CHOICE, &report.by, "WHAT",
             .help = "what makes a line (default site):", .choices = shared_by_names},
-        {'s', "sort", OPTION_CHOICE, &report.sort, "KEY",
+        {'s', "sort", OPTION_CHOICE, &report.sort, "KEY", .ret_given = &report.sort_given,
             .help = "largest first by (default live, or peak if the program has\nended and nearly nothing is "
                     "live):",
             .choices = shared_sort_names},
         {'n', "limit", OPTION_COUNT, &report.limit, "N", .help = "show N lines (default 20; 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &report.filter, "RE", .help = FILTER_HELP},
+        FILTER_RULE(report.filter),
         {0, "json", OPTION_ON, &report.json, NULL, .help = "one JSON object: totals, health, rows"},
         {0, "csv", OPTION_ON, &report.csv, NULL, .help = "comma-separated lines with a header"},
         {0, "html", OPTION_ON, &report.html, NULL,
@@ -247,12 +247,11 @@ int command_report(int argc, char **argv) {
         .usage = "malloscope report [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     if (report.json + report.csv + report.html > 1)
         return message_error(
             PROBLEM_USAGE, "choose one of them", "--json, --csv and --html exclude each other");
@@ -261,9 +260,8 @@ int command_report(int argc, char **argv) {
     if (report.html && report.by != BY_SITE)
         return message_error(PROBLEM_USAGE, "leave out --by", "the page of --html groups by site");
 
-    int code = load_sources(line.arguments, line.argument_count, &report.load_options, &report.loaded);
+    code = load_sources(line.arguments, line.argument_count, &report.load_options, &report.loaded);
     if (code) return code;
-    report.sort_given = rules[1].given;
     /* Scripts get the same order whatever the program did. */
     if (!report.sort_given && !report.json && !report.csv)
         report.sort = summary_default_sort(report.loaded.model);

@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
+#include "cli/options/sampling_options.h"
 #include "cli/run/dump_options.h"
 #include "cli/run/launch.h"
 #include "cli/run/output_pattern.h"
@@ -18,15 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_LEAST 2
-#define DEPTH_MOST  4096
-
 struct run {
     const char *output;
-    bool force, quiet, exact, follow, thread_frames, python_objects;
-    int stacks;                     /* of stack_choices */
-    uint64_t rate, depth, size_max; /* 0 = the recorder's default */
-    char **arguments;               /* of the program, ends with NULL */
+    bool force, quiet, follow, thread_frames, python_objects;
+    struct sampling_options sampling;
+    int stacks;        /* of stack_choices */
+    uint64_t size_max; /* 0 = the recorder's default */
+    char **arguments;  /* of the program, ends with NULL */
     char *program;
     char *pattern; /* absolute */
     char *library;
@@ -79,8 +78,8 @@ static void set_environment(const struct run *run) {
     memory_set_variable("MALLOSCOPE_OUTPUT", run->pattern);
     memory_set_variable("MALLOSCOPE_FOLLOW", run->follow ? "1" : "0");
     memory_set_variable("MALLOSCOPE_FORCE", run->force ? "1" : "0");
-    if (run->rate) set_number("MALLOSCOPE_RATE", run->rate);
-    if (run->depth) set_number("MALLOSCOPE_DEPTH", run->depth);
+    if (run->sampling.rate != SAMPLING_DEFAULT) set_number("MALLOSCOPE_RATE", run->sampling.rate);
+    if (run->sampling.depth != SAMPLING_DEFAULT) set_number("MALLOSCOPE_DEPTH", run->sampling.depth);
     memory_set_variable("MALLOSCOPE_STACKS", stack_choices[run->stacks]);
     if (run->thread_frames) memory_set_variable("MALLOSCOPE_THREAD_FRAMES", "1");
     if (run->python_objects) memory_set_variable("MALLOSCOPE_PYTHON_OBJECTS", "1");
@@ -151,21 +150,13 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
 
 /* Before */
 
-static int check_options(struct run *run, const struct option_rule *rate) {
-    if (run->exact && rate->given && run->rate != 1)
-        return message_error(
-            PROBLEM_USAGE, "--exact is the same as --rate 1", "--exact and --rate exclude each other");
-    if (run->exact) run->rate = 1;
-    if ((rate->given || getenv("MALLOSCOPE_RATE")) && run->rate == 0)
-        return message_error(PROBLEM_USAGE, "use --rate 1, or --exact, to record every allocation",
-            "a rate of 0 is not possible");
-    if (run->depth && (run->depth < DEPTH_LEAST || run->depth > DEPTH_MOST))
-        return message_error(PROBLEM_USAGE, "choose a number from 2 to 4096",
-            "a stack of %llu frames cannot be kept", (unsigned long long)run->depth);
+static int check_options(struct run *run) {
+    int code = sampling_options_check(&run->sampling);
+    if (code) return code;
     if (!gates_are_set(&run->gates) && (run->gates.junit_path || run->gates.suppressions_path))
         return message_error(PROBLEM_USAGE, "add --leaks-fail, --peak-limit or --max-allocs",
             "--%s is for gates, and there is none", run->gates.junit_path ? "junit" : "suppressions");
-    bool exact = run->exact || run->rate == 1;
+    bool exact = run->sampling.exact;
     uint64_t least =
         exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* room for the first tables and some growth */
     if (run->size_max && run->size_max < least)
@@ -190,7 +181,7 @@ static int prepare(struct run *run) {
 }
 
 int command_run(int argc, char **argv, const struct gate_judge *judge) {
-    struct run run = {.follow = true, .gates = GATES_NONE, .judge = judge};
+    struct run run = {.follow = true, .sampling = SAMPLING_OPTIONS_NONE, .gates = GATES_NONE, .judge = judge};
     struct option_rule rules[] = {
         {'o', "output", OPTION_FILE, &run.output, "FILE", .help = "name of the recording, or a folder for it",
             .environment = "MALLOSCOPE_OUTPUT"},
@@ -198,13 +189,8 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
             .environment = "MALLOSCOPE_FORCE"},
         {'q', "quiet", OPTION_ON, &run.quiet, NULL, .help = "print no summary at the end",
             .environment = "MALLOSCOPE_QUIET"},
-        {'r', "rate", OPTION_SIZE, &run.rate, "N",
-            .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",
-            .environment = "MALLOSCOPE_RATE"},
-        {'e', "exact", OPTION_ON, &run.exact, NULL, .help = "record every allocation, like --rate 1"},
-        {0, "depth", OPTION_COUNT, &run.depth, "N",
-            .help = "keep N frames of a stack (default 256, at most 4096)",
-            .environment = "MALLOSCOPE_DEPTH"},
+        SAMPLING_RATE_RULES(run.sampling),
+        SAMPLING_DEPTH_RULE(run.sampling),
         {0, "stacks", OPTION_CHOICE, &run.stacks, "WHAT",
             .help = "what stacks are made of: both (default), native alone, without\nPython's frames and "
                     "scopes, or scopes: the program's own\n(malloscope.h), which are cheaper",
@@ -250,14 +236,13 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
         .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1,
+        .arguments_max = ARGUMENTS_ANY,
         .argument_kind = ARGUMENT_PROGRAM};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    int code = check_options(&run, &rules[3]);
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
+    code = check_options(&run);
     if (code) return code;
     if (gates_are_set(&run.gates) && !judge) return COMMAND_NEEDS_JUDGE;
     run.arguments = memory_allocate((line.argument_count + 1) * sizeof *run.arguments);

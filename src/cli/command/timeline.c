@@ -94,16 +94,15 @@ int command_timeline(int argc, char **argv) {
         .usage = "malloscope timeline [--csv | --json] FILE|PID",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
         .arguments_max = 1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
     if (json && csv)
         return message_error(PROBLEM_USAGE, "choose one of them", "--json and --csv exclude each other");
     struct loaded loaded;
-    int code = load_sources(line.arguments, 1, NULL, &loaded);
+    code = load_sources(line.arguments, 1, NULL, &loaded);
     if (code) return code;
     if (loaded.model->process_count > 1) {
         load_free(&loaded);

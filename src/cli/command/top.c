@@ -267,12 +267,11 @@ int command_top(int argc, char **argv) {
         .usage = "malloscope top [OPTION]... [FILE|PID]...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
-    int code = load_check_options(&top.reader.options);
+        OPTIONS_TABLE(rules),
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
+    code = load_check_options(&top.reader.options);
     if (code) return code;
     top_start(&top.state);
     top.reader.state = &top.state;

@@ -125,17 +125,17 @@ int command_tree(int argc, char **argv) {
     struct tree tree = {.terminal = terminal_of(stdout)};
     double percent = 1;
     const char *filter = NULL;
-    bool raw_site = false;
+    bool raw_site = false, sort_given = false;
     struct load_options load_options = {0};
     struct option_rule rules[] = {
-        {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY",
+        {'s', "sort", OPTION_CHOICE, &tree.sort, "KEY", .ret_given = &sort_given,
             .help = "which figure to show, largest first (default live,\nor peak if the program has ended "
                     "and nearly nothing is live):",
             .choices = shared_sort_names},
         {'m', "min", OPTION_PERCENT, &percent, "PERCENT",
             .help = "leave out what is smaller (default 1; 0 = show all)"},
         {'d', "depth", OPTION_COUNT, &tree.depth, "N", .help = "go down N calls at most (default 0 = all)"},
-        {'F', "filter", OPTION_TEXT, &filter, "RE", .help = FILTER_HELP},
+        FILTER_RULE(filter),
         {0, "raw-site", OPTION_ON, &raw_site, NULL,
             .help = "go down into operator new, containers, strdup, ..."},
         {'v', "verbose", OPTION_ON, &tree.full_names, NULL, .help = "names in full, with all arguments"},
@@ -145,17 +145,16 @@ int command_tree(int argc, char **argv) {
         .usage = "malloscope tree [OPTION]... FILE|PID...",
         .about = about,
         .examples = examples,
-        .rules = rules,
-        .rule_count = sizeof rules / sizeof *rules,
+        OPTIONS_TABLE(rules),
         .arguments_min = 1,
-        .arguments_max = (size_t)-1};
-    enum options_result parsed = options_parse(&line, argc, argv);
-    if (parsed != OPTIONS_FINE) return parsed == OPTIONS_WRONG ? PROBLEM_USAGE : message_finish_output();
+        .arguments_max = ARGUMENTS_ANY};
+    int code;
+    if (!options_begin(&line, argc, argv, &code)) return code;
 
     struct loaded loaded;
-    int code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
+    code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
     if (code) return code;
-    if (!rules[0].given) tree.sort = summary_default_sort(loaded.model);
+    if (!sort_given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};
     struct view_query query = {.sort = (enum view_sort)tree.sort, .filter = filter, .raw_sites = raw_site};
     struct progress progress;
@@ -169,8 +168,7 @@ int command_tree(int argc, char **argv) {
     summary_print(stdout, loaded.model);
     notes_print(stdout, loaded.model, query.sort);
     advice_print(stdout, &loaded, query.sort);
-    if (!rules[0].given && query.sort != SORT_LIVE)
-        notes_print_order(stdout, "what was live at the heap's peak");
+    if (!sort_given && query.sort != SORT_LIVE) notes_print_order(stdout, "what was live at the heap's peak");
     putchar('\n');
     tree.whole = view_sort_value(&root->figures, query.sort);
     tree.least = tree.whole * percent / 100;

@@ -37,7 +37,7 @@ static void write_arguments(FILE *out, const struct command_line *line) {
         fprintf(out, "        '1:%s:(%s)'\n", line->name, choices);
     else if (line->argument_kind == ARGUMENT_PROGRAM)
         fprintf(out, "        '(-)1:program:_malloscope_programs' \\\n        '*::argument:_normal'\n");
-    else if (line->arguments_max == (size_t)-1)
+    else if (line->arguments_max == ARGUMENTS_ANY)
         fprintf(out, "        '*:%s'\n", action);
     else
         for (size_t i = 1; i <= line->arguments_max; i++)

@@ -215,6 +215,7 @@ static enum options_result take_option(
     const char *expected = store(rule, value);
     if (expected) return wrong_value(walk->line, rule, shown_name, value, expected);
     rule->given = true;
+    if (rule->ret_given) *rule->ret_given = true;
     return OPTIONS_FINE;
 }
 
@@ -282,4 +283,12 @@ enum options_result options_parse(struct command_line *line, int argc, char **ar
         if (result != OPTIONS_FINE) return result;
     }
     return check_count(line);
+}
+
+bool options_begin(struct command_line *line, int argc, char **argv, int *ret_code) {
+    enum options_result parsed = options_parse(line, argc, argv);
+    *ret_code = parsed == OPTIONS_WRONG  ? PROBLEM_USAGE
+                : parsed == OPTIONS_FINE ? 0
+                                         : message_finish_output();
+    return parsed == OPTIONS_FINE;
 }

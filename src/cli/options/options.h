@@ -31,7 +31,8 @@ struct option_rule {
     const char *help;           /* lines separated by \n */
     const char *const *choices; /* ends with NULL */
     const char *environment;    /* used when the option is not given; NULL = none. Flags: 0 or 1 */
-    bool given;                 /* on the command line */
+    bool *ret_given;            /* set to true if the option stands on the command line; NULL: nobody asks */
+    bool given;                 /* the same, for options_parse itself */
 };
 
 /* What a command's arguments are that are no options. */
@@ -41,6 +42,8 @@ enum argument_kind {
     ARGUMENT_PROGRAM, /* a program, and then its own arguments, which end the options */
     ARGUMENT_CHOICE,  /* of `argument_choices` */
 };
+
+#define ARGUMENTS_ANY ((size_t)-1) /* any number of them */
 
 struct command_line {
     const char *name;     /* of the command */
@@ -57,11 +60,18 @@ struct command_line {
     size_t argument_count;
 };
 
+/* A command's table in the initializer of its struct command_line. */
+#define OPTIONS_TABLE(table) .rules = (table), .rule_count = sizeof(table) / sizeof *(table)
+
 enum options_result { OPTIONS_FINE, OPTIONS_HELP_PRINTED, OPTIONS_WRONG };
 
 /* `argv[0]` is the command's name. Prints what is wrong, or the help. The arguments are gathered in argv
  * itself. */
 enum options_result options_parse(struct command_line *line, int argc, char **argv);
+
+/* The beginning of every command: options_parse, and whether the command goes on. False: the help was printed, or
+ * something is wrong and has been told; the command then ends with `*ret_code`. */
+bool options_begin(struct command_line *line, int argc, char **argv, int *ret_code);
 
 /* Commands fill their tables in as they start. To read one, have the command asked for its help, which goes
  * to `reader` then in place of being printed; NULL: as usual. */

@@ -6,6 +6,9 @@
 extern const char *const shared_by_names[];
 extern const char *const shared_sort_names[];
 
+/* The option --filter, whose value goes to a const char *. */
+#define FILTER_RULE(target)                                                                                  \
+    { 'F', "filter", OPTION_TEXT, &(target), "RE", .help = FILTER_HELP }
 #define FILTER_HELP                                                                                          \
     "only stacks in which a function, file, module, scope, type or\nheap matches this extended regular "     \
     "expression"
