@@ -10,7 +10,6 @@
 #include "model/stack_labels.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <time.h>
 
 static const char about[] = "Shows everything about a recording but its stacks: the program, when it ran and "
@@ -25,14 +24,10 @@ static const char examples[] = "  malloscope info malloscope.server.4711.mscope\
 static void print_field(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void print_field(const char *title, const char *format, ...) {
-    char *raw = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&raw, format, arguments);
+    cleanup_text char *text = text_clean_format(format, arguments);
     va_end(arguments);
-    if (length < 0) memory_is_short();
-    cleanup_text char *text = text_clean(raw);
-    free(raw);
     printf("  %-14s %s\n", title, text);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/advice.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/leak_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/site_text.h"
@@ -58,11 +59,8 @@ static void print_figures(
     const struct figures *figures = &row->figures;
     fputs(terminal->bold, stdout);
     struct pieces pieces = {.out = stdout, .width = terminal->width, .indent = ""};
-    if (estimate_error(figures->live_bytes) <= 0)
-        pieces_add(&pieces, "%s", units_bytes(figures->live_bytes.value).text);
-    else
-        pieces_add(&pieces, "%s %s %s", units_bytes(figures->live_bytes.value).text,
-            terminal_glyphs()->plus_minus, units_bytes(estimate_error(figures->live_bytes)).text);
+    cleanup_text char *live = estimate_text_bytes(figures->live_bytes);
+    pieces_add(&pieces, "%s", live);
     pieces_add(&pieces, "%s", units_counted(figures->live_objects.value, "object").text);
     if (figures->oldest != UINT64_MAX && row->largest) {
         double age = model->processes[row->largest->process].duration - 1e-9 * (double)figures->oldest;

@@ -6,6 +6,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/leak_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/outcome.h"
@@ -47,11 +48,8 @@ struct measured {
     const char *noun; /* "likely leaks" */
 };
 
-static char *amount_text(bool of_bytes, double value, double error) {
-    struct unit_text amount = of_bytes ? units_bytes(value) : units_count(value);
-    struct unit_text margin = of_bytes ? units_bytes(error) : units_count(error);
-    return error > 0 ? memory_format_text("%s %s %s", amount.text, terminal_glyphs()->plus_minus, margin.text)
-                     : memory_copy_text(amount.text);
+static char *amount_text(bool of_bytes, struct estimate amount) {
+    return of_bytes ? estimate_text_bytes(amount) : estimate_text_count(amount);
 }
 
 /* The message is freed by the caller. */
@@ -60,8 +58,8 @@ static struct junit_case compare(const char *gate, const struct measured *measur
     double value = measured->value.value, error = estimate_error(measured->value);
     bool above = value > (double)limit;
     bool failed = fmax(value - error, measured->seen) > (double)limit;
-    cleanup_text char *amount = amount_text(measured->of_bytes, value, error);
-    cleanup_text char *allowed = amount_text(measured->of_bytes, (double)limit, 0);
+    cleanup_text char *amount = amount_text(measured->of_bytes, measured->value);
+    cleanup_text char *allowed = amount_text(measured->of_bytes, (struct estimate){.value = (double)limit});
     const char *verdict = failed  ? "more than"
                           : above ? "which may by chance seem more than"
                                   : "no more than";
@@ -75,7 +73,7 @@ static struct junit_case compare(const char *gate, const struct measured *measur
 
 static void print_site(FILE *out, bool of_bytes, struct estimate value, const struct view_row *row) {
     struct place_text text = row_text(row, BY_SITE, false);
-    cleanup_text char *amount = amount_text(of_bytes, value.value, estimate_error(value));
+    cleanup_text char *amount = amount_text(of_bytes, value);
     fprintf(out, "  %s  %s%s%s\n", amount, text.name, text.place ? "  " : "", text.place ? text.place : "");
     place_text_free(&text);
 }

@@ -35,15 +35,11 @@ int message_error(enum problem_kind kind, const char *remedy, const char *format
 }
 
 void message_note(const char *format, ...) {
-    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    cleanup_text char *text = text_clean_format(format, arguments);
     va_end(arguments);
-    if (length < 0) memory_is_short();
-    cleanup_text char *clean = text_clean(text);
-    free(text);
-    fprintf(stderr, "malloscope: %s\n", clean);
+    fprintf(stderr, "malloscope: %s\n", text);
 }
 
 int message_finish_output(void) {

@@ -4,18 +4,13 @@
 #include "cli/terminal/text.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 void pieces_add(struct pieces *pieces, const char *format, ...) {
-    char *raw = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&raw, format, arguments);
+    cleanup_text char *clean = text_clean_format(format, arguments);
     va_end(arguments);
-    if (length < 0) memory_is_short();
-    cleanup_text char *clean = text_clean(raw);
-    free(raw);
     size_t room = pieces->width > strlen(pieces->indent) + 8 ? pieces->width - strlen(pieces->indent) : 8;
     cleanup_text char *text = pieces->width ? text_shorten(clean, room) : memory_copy_text(clean);
     size_t width = text_width(text);

@@ -2,11 +2,13 @@
 #include "base/memory.h"
 #include "cli/terminal/terminal.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
 
 /* Decodes the character at `text`. Returns its length, or 0 if the bytes are not UTF-8 (overlong forms and
@@ -56,6 +58,22 @@ char *text_clean(const char *text) {
     }
     *out = 0;
     return result;
+}
+
+char *text_clean_format(const char *format, va_list arguments) {
+    char *raw = NULL;
+    if (vasprintf(&raw, format, arguments) < 0) memory_is_short();
+    char *clean = text_clean(raw);
+    free(raw);
+    return clean;
+}
+
+const char *text_path_from_here(const char *path) {
+    static char folder[PATH_MAX];
+    static size_t length;
+    if (!folder[0] && getcwd(folder, sizeof folder)) length = strlen(folder);
+    bool inside = length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/';
+    return inside ? path + length + 1 : path;
 }
 
 /* Columns of the character at `text`, and its length in bytes. */

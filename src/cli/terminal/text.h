@@ -3,6 +3,7 @@
 #ifndef MALLOSCOPE_CLI_TERMINAL_TEXT_H
 #define MALLOSCOPE_CLI_TERMINAL_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -10,6 +11,12 @@
  * characters, bytes that are not UTF-8 and direction marks become \xNN or \u{NNNN}. Where the terminal is not
  * UTF-8, so does everything beyond ASCII. The caller frees it. NULL gives an empty text. */
 char *text_clean(const char *text);
+
+/* The same of a text that is made from a format. */
+char *text_clean_format(const char *format, va_list arguments);
+
+/* The path as seen from the current folder, if it lies below that; else the path itself. */
+const char *text_path_from_here(const char *path);
 
 /* A clean text as one word of a shell's command line: quoted if need be. The caller frees it. */
 char *text_shell_word(const char *text);

@@ -5,18 +5,12 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 char *outcome_path(const char *path) {
-    cleanup_text char *here = getcwd(NULL, 0);
-    size_t length = here ? strlen(here) : 0;
-    bool inside = length > 1 && strncmp(path, here, length) == 0 && path[length] == '/';
-    return text_clean(inside ? path + length + 1 : path);
+    return text_clean(text_path_from_here(path));
 }
 
 void outcome_print(const char *recording, double seconds, const char *more) {
@@ -33,11 +27,8 @@ void outcome_print(const char *recording, double seconds, const char *more) {
     fprintf(stderr, "malloscope: recorded %s\n", path);
     pieces_add(&pieces, "%s", units_seconds(seconds).text);
     pieces_add(&pieces, "peak %s", units_bytes(totals->peak_bytes).text);
-    if (estimate_error(totals->sum.live_bytes) <= 0)
-        pieces_add(&pieces, "live at the end %s", units_bytes(totals->sum.live_bytes.value).text);
-    else
-        pieces_add(&pieces, "live at the end %s %s %s", units_bytes(totals->sum.live_bytes.value).text,
-            terminal_glyphs()->plus_minus, units_bytes(estimate_error(totals->sum.live_bytes)).text);
+    cleanup_text char *live = estimate_text_bytes(totals->sum.live_bytes);
+    pieces_add(&pieces, "live at the end %s", live);
     summary_add_total(&pieces, model);
     if (model->exact)
         pieces_add(&pieces, "%s%s", units_counted(totals->sum.total_objects.value, "allocation").text,

@@ -5,16 +5,6 @@
 #include "view/short_name.h"
 
 #include <string.h>
-#include <unistd.h>
-
-/* What lies below the current folder is shown as seen from there. */
-static const char *from_here(const char *file) {
-    static char folder[4096];
-    static size_t length;
-    if (!folder[0] && getcwd(folder, sizeof folder)) length = strlen(folder);
-    return file && length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' ? file + length + 1
-                                                                                           : file;
-}
 
 /* A function that is not known is named by its module and address: "[libx.so+0x12]". */
 static bool says_module(const char *function, const char *module) {
@@ -26,7 +16,7 @@ static bool says_module(const char *function, const char *module) {
 
 struct place_text site_text(const char *function, const char *file, int line, const char *module, bool full) {
     struct place_text text = {0};
-    file = from_here(file);
+    if (file) file = text_path_from_here(file);
     cleanup_text char *raw_place = file && line > 0 ? memory_format_text("%s:%d", file, line)
                                    : file           ? memory_copy_text(file)
                                    : module         ? memory_copy_text(text_base_name(module))

@@ -3,6 +3,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "format/utf8.h"
 #include "model/stack_labels.h"
@@ -74,13 +75,9 @@ static void print_title(FILE *out, const struct model *model, const struct termi
     fprintf(out, "%s%s%s%s\n", terminal->bold, title, terminal->plain, about);
 }
 
-/* Nothing sampled has no spread that could be told. */
 static void add_estimate(struct pieces *pieces, const char *word, struct estimate estimate) {
-    if (estimate_error(estimate) <= 0)
-        pieces_add(pieces, "%s %s", word, units_bytes(estimate.value).text);
-    else
-        pieces_add(pieces, "%s %s %s %s", word, units_bytes(estimate.value).text,
-            terminal_glyphs()->plus_minus, units_bytes(estimate_error(estimate)).text);
+    cleanup_text char *text = estimate_text_bytes(estimate);
+    pieces_add(pieces, "%s %s", word, text);
 }
 
 void summary_add_total(struct pieces *pieces, const struct model *model) {
@@ -136,12 +133,6 @@ void summary_print(FILE *out, const struct model *model) {
     pieces_end(&pieces);
 }
 
-static char *estimate_text(struct estimate estimate) {
-    if (estimate_error(estimate) <= 0) return memory_copy_text(units_bytes(estimate.value).text);
-    return memory_format_text("%s %s %s", units_bytes(estimate.value).text, terminal_glyphs()->plus_minus,
-        units_bytes(estimate_error(estimate)).text);
-}
-
 void summary_print_heaps(FILE *out, const struct model *model) {
     size_t count, widest = 0;
     struct heap_totals *heaps = model_heap_totals(model, &count);
@@ -153,8 +144,8 @@ void summary_print_heaps(FILE *out, const struct model *model) {
     for (size_t i = 0; i < count; i++) {
         const struct figures *figures = &heaps[i].figures;
         cleanup_text char *name = text_clean(heaps[i].name);
-        cleanup_text char *live = estimate_text(figures->live_bytes);
-        cleanup_text char *total = estimate_text(figures->total_bytes);
+        cleanup_text char *live = estimate_text_bytes(figures->live_bytes);
+        cleanup_text char *total = estimate_text_bytes(figures->total_bytes);
         cleanup_text char *rate = heaps[i].rate == 1 ? memory_copy_text("exact")
                                                      : memory_format_text("one sample every %s on average",
                                                            units_bytes((double)heaps[i].rate).text);
