@@ -1,7 +1,7 @@
-/* Names for the procedure linkage table: the stubs through which a file calls functions of others.
+/* Names for the stubs of the procedure linkage table (PLT), through which a file calls functions of other files.
  *
- * The linker gives them no symbols. A stub jumps through a slot of the global offset table, and a relocation
- * of that slot names the function; both stay in stripped files.
+ * The linker gives stubs no symbols. But a stub jumps through a slot of the global offset table, and the relocation
+ * of that slot names the function. Slots and relocations stay in stripped files.
  *
  *     malloc@plt:  endbr64
  *                  jmp *slot(%rip) ───► slot ◄─── R_X86_64_JUMP_SLOT malloc
@@ -23,12 +23,12 @@ struct plt {
     struct interval_map by_address;
 };
 
-/* Reads all stubs of an x86-64 file; of another machine none. `symbols` names functions of the file itself
- * that are chosen when the program starts (IFUNC). The file and the symbols must outlive the table. */
+/* Reads all stubs of an x86-64 file; a file for another machine gets an empty table. `symbols` names the functions
+ * of this file that choose others when the program starts (IFUNC). The file and the symbols must outlive the table. */
 void plt_read(struct plt *plt, Elf *elf, const struct symbol_table *symbols);
 void plt_clear(struct plt *plt);
 
-/* The linkage name of the function that the stub at `address` leads to, or NULL. */
+/* The linkage name of the function that the stub at `address` leads to, or NULL if no stub lies there. */
 const char *plt_find(const struct plt *plt, uint64_t address);
 
 #endif

@@ -1,6 +1,7 @@
 #include "symbol/symbol_file.h"
 
 #include "base/elf/dwarf_units.h"
+#include "base/elf/elf_segments.h"
 #include "symbol/demangle.h"
 #include "symbol/plt.h"
 #include "symbol/symbol_table.h"
@@ -13,12 +14,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A loaded part of the file that holds code. */
-struct segment {
-    uint64_t file_offset, file_size;
-    uint64_t address, memory_size;
-};
 
 /* A file name as libdw has it for a unit, and as it is shown. */
 struct known_path {
@@ -34,8 +29,7 @@ struct symbol_file {
     enum symbol_file_trouble trouble;
     struct found_file found; /* dwfl is NULL if nothing was found */
     Elf *handle;             /* its main file, owned by it */
-    struct segment *segments;
-    size_t segment_count;
+    struct elf_segments segments;
     bool loaded;           /* what follows has been read */
     bool is_second;        /* only `dwarf`, `units` and `places` are its own, the rest is another's */
     Dwarf *dwarf;          /* NULL if there is no debug info */
@@ -74,10 +68,11 @@ static const char SIGNAL_FRAME[] = "[signal handler called]";
 static bool is_trampoline(const struct symbol_file *file, uint64_t address) {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libelf notes what it has read in the Elf */
-    for (size_t i = 0; i < file->segment_count && !file->found.is_debug_file; i++) {
-        const struct segment *segment = &file->segments[i];
+    for (size_t i = 0; i < file->segments.count && !file->found.is_debug_file; i++) {
+        const struct elf_segment *segment = &file->segments.list[i];
         uint64_t place = address - segment->address;
-        if (place >= segment->file_size || segment->file_size - place < sizeof code) continue;
+        if (!segment->has_code || place >= segment->file_size || segment->file_size - place < sizeof code)
+            continue;
         pthread_mutex_lock(&lock);
         Elf_Data *data = elf_getdata_rawchunk(
             file->handle, (int64_t)(segment->file_offset + place), sizeof code, ELF_T_BYTE);
@@ -283,7 +278,7 @@ const struct symbol *symbol_file_find(struct symbol_file *file, uint64_t link_ad
 }
 
 /* Debug files do not keep the file offsets of what was stripped. The mapping must then be a whole segment. */
-static bool segment_is_mapping(const struct segment *segment, const struct model_module *module) {
+static bool segment_is_mapping(const struct elf_segment *segment, const struct model_module *module) {
     uint64_t page = 4096, low = segment->address & -page;
     return module->end - module->start ==
            ((segment->address + segment->memory_size + page - 1) & -page) - low;
@@ -292,8 +287,9 @@ static bool segment_is_mapping(const struct segment *segment, const struct model
 uint64_t symbol_file_link_address(
     const struct symbol_file *file, const struct model_module *module, uint64_t address) {
     uint64_t offset = address - module->start + module->file_offset;
-    for (size_t i = 0; i < file->segment_count; i++) {
-        const struct segment *segment = &file->segments[i];
+    for (size_t i = 0; i < file->segments.count; i++) {
+        const struct elf_segment *segment = &file->segments.list[i];
+        if (!segment->has_code) continue;
         if (file->found.is_debug_file) {
             if (segment_is_mapping(segment, module))
                 return (segment->address & -(uint64_t)4096) + (address - module->start);
@@ -304,30 +300,9 @@ uint64_t symbol_file_link_address(
     return offset;
 }
 
-static void read_segments(struct symbol_file *file, Elf *elf) {
-    size_t count;
-    if (elf_getphdrnum(elf, &count) != 0) return;
-    file->segments = xcalloc(count ? count : 1, sizeof *file->segments);
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr header;
-        if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD || !(header.p_flags & PF_X))
-            continue;
-        file->segments[file->segment_count++] = (struct segment){
-            .file_offset = header.p_offset,
-            .file_size = header.p_filesz,
-            .address = header.p_vaddr,
-            .memory_size = header.p_memsz,
-        };
-    }
-}
-
 static void read_units(struct symbol_file *file) {
-    uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < file->segment_count; i++) {
-        const struct segment *segment = &file->segments[i];
-        if (segment->address < low) low = segment->address;
-        if (segment->address + segment->memory_size > high) high = segment->address + segment->memory_size;
-    }
+    uint64_t low, high;
+    elf_segments_code_range(&file->segments, &low, &high);
     dwarf_units_read(&file->units, file->dwarf, low + file->dwarf_bias, high + file->dwarf_bias);
 }
 
@@ -366,7 +341,7 @@ struct symbol_file *symbol_file_open(
     GElf_Addr bias;
     file->handle = dwfl_module_getelf(file->found.module, &bias);
     if (file->handle)
-        read_segments(file, file->handle);
+        elf_segments_read(&file->segments, file->handle);
     else
         file->trouble = SYMBOL_FILE_UNREADABLE;
     return file;
@@ -415,7 +390,7 @@ void symbol_file_close(struct symbol_file *file) {
     } else {
         plt_clear(&file->plt);
         symbol_table_clear(&file->symbols);
-        free(file->segments);
+        elf_segments_clear(&file->segments);
         symbol_file_search_end(&file->found);
     }
     free(file);

@@ -105,7 +105,7 @@ static bool slot_returns(struct walk *walk, uint64_t slot_address, int depth) {
     const struct elf_slot *slot = elf_code_slot_at(walk->elf, slot_address);
     if (!slot) return true;
     if (slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
-    return call_returns(walk, slot->local, depth);
+    return call_returns(walk, slot->target, depth);
 }
 
 /* Follows one straight run. True if it leads out of the function without having reached the goal. */

@@ -1,5 +1,7 @@
 #include "attach/bpf/elf_code.h"
 
+#include "base/elf/elf_segments.h"
+
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,30 +14,23 @@
 
 #include <libiberty/libiberty.h>
 
-struct segment {
-    uint64_t address, offset, size;
-    bool has_code;
-};
-
 struct elf_code {
     int fd;
     Elf *handle;
     const uint8_t *bytes;
     size_t size;
     GElf_Ehdr header;
-    struct segment *segments;
-    size_t segment_count;
+    struct elf_segments segments; /* no more of each than the file really has */
     struct elf_function *functions;
     size_t function_count, function_room;
-    struct elf_slot *slots;
-    size_t slot_count, slot_room;
+    struct elf_slots slots;
     bool is_dynamic, has_symbols;
-    Dwfl *debug; /* owns the names that came from a separate debug file */
+    Dwfl *debug; /* NULL: no separate debug file was looked for. Owns the names that come from one */
     Dwfl_Module *debug_module;
     Dwfl_Callbacks debug_callbacks;
     char *debug_path;
-    Dwarf *dwarf; /* read when it is first asked for */
-    bool is_dwarf_read;
+    bool is_dwarf_read; /* the first request has read what follows */
+    Dwarf *dwarf;       /* NULL: there is no debug info */
     struct dwarf_units units;
 };
 
@@ -44,16 +39,15 @@ struct elf_code {
 static void read_segments(struct elf_code *elf) {
     size_t count = 0;
     if (elf_getphdrnum(elf->handle, &count) != 0) return;
-    elf->segments = xcalloc(count ? count : 1, sizeof *elf->segments);
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
-        if (!gelf_getphdr(elf->handle, (int)i, &header)) continue;
-        if (header.p_type == PT_INTERP) elf->is_dynamic = true;
-        if (header.p_type != PT_LOAD || header.p_offset > elf->size) continue;
-        uint64_t size = header.p_filesz;
-        if (size > elf->size - header.p_offset) size = elf->size - header.p_offset;
-        elf->segments[elf->segment_count++] =
-            (struct segment){header.p_vaddr, header.p_offset, size, header.p_flags & PF_X};
+        if (gelf_getphdr(elf->handle, (int)i, &header) && header.p_type == PT_INTERP) elf->is_dynamic = true;
+    }
+    elf_segments_read(&elf->segments, elf->handle);
+    for (size_t i = 0; i < elf->segments.count; i++) {
+        struct elf_segment *segment = &elf->segments.list[i];
+        uint64_t left = segment->file_offset < elf->size ? elf->size - segment->file_offset : 0;
+        if (segment->file_size > left) segment->file_size = left;
     }
 }
 
@@ -81,41 +75,12 @@ static void read_symbols(struct elf_code *elf, Elf_Scn *section, const GElf_Shdr
     }
 }
 
-static void add_slot(struct elf_code *elf, uint64_t address, const char *name, uint64_t local) {
-    if (elf->slot_count == elf->slot_room) {
-        elf->slot_room = elf->slot_room ? 2 * elf->slot_room : 256;
-        elf->slots = xrealloc(elf->slots, elf->slot_room * sizeof *elf->slots);
-    }
-    elf->slots[elf->slot_count++] = (struct elf_slot){address, name, local};
-}
-
-static void read_slots(struct elf_code *elf, Elf_Scn *section, const GElf_Shdr *header) {
-    Elf_Scn *symbol_section = elf_getscn(elf->handle, header->sh_link);
-    GElf_Shdr symbol_header;
-    Elf_Data *symbols = NULL, *data = elf_getdata(section, NULL);
-    if (symbol_section && gelf_getshdr(symbol_section, &symbol_header))
-        symbols = elf_getdata(symbol_section, NULL);
-    size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Rela entry;
-        if (!gelf_getrela(data, (int)i, &entry)) break;
-        unsigned type = (unsigned)GELF_R_TYPE(entry.r_info);
-        if (type == R_X86_64_RELATIVE) add_slot(elf, entry.r_offset, NULL, (uint64_t)entry.r_addend);
-        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) continue;
-        GElf_Sym symbol;
-        if (!symbols || !gelf_getsym(symbols, (int)GELF_R_SYM(entry.r_info), &symbol)) continue;
-        const char *name = elf_strptr(elf->handle, symbol_header.sh_link, symbol.st_name);
-        if (name && *name) add_slot(elf, entry.r_offset, name, 0);
-    }
-}
-
 static void read_sections(struct elf_code *elf) {
     for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->handle, section));) {
         GElf_Shdr header;
         if (!gelf_getshdr(section, &header)) continue;
         if (header.sh_type == SHT_SYMTAB) elf->has_symbols = true;
         if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) read_symbols(elf, section, &header);
-        if (header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC)) read_slots(elf, section, &header);
     }
 }
 
@@ -124,13 +89,8 @@ static int by_address(const void *a, const void *b) {
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static int by_slot_address(const void *a, const void *b) {
-    const struct elf_slot *x = a, *y = b;
-    return x->address < y->address ? -1 : x->address > y->address;
-}
-
-/* The names of a stripped file, from its separate debug file or the part of it that some distributions keep
- * inside (.gnu_debugdata). */
+/* The functions of a stripped file, from its separate debug file, or from the symbol table that some distributions
+ * put into the file in compressed form (.gnu_debugdata). libdwfl finds both. */
 static void read_debug_symbols(struct elf_code *elf, const char *path, const char *root) {
     if (asprintf(&elf->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
     elf->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
@@ -172,7 +132,7 @@ int elf_code_open(const char *path, const char *root, bool search_debug, struct 
     read_sections(elf);
     if (search_debug && !elf->has_symbols) read_debug_symbols(elf, path, root);
     if (elf->function_count) qsort(elf->functions, elf->function_count, sizeof *elf->functions, by_address);
-    if (elf->slot_count) qsort(elf->slots, elf->slot_count, sizeof *elf->slots, by_slot_address);
+    elf_slots_read(&elf->slots, elf->handle, ELF_SLOT_FUNCTION | ELF_SLOT_POINTER | ELF_SLOT_LOCAL);
     *ret_elf = elf;
     return 0;
 }
@@ -183,9 +143,9 @@ void elf_code_close(struct elf_code *elf) {
     if (!elf->debug_module) dwarf_end(elf->dwarf);
     if (elf->debug) dwfl_end(elf->debug);
     free(elf->debug_path);
-    free(elf->segments);
+    elf_segments_clear(&elf->segments);
     free(elf->functions);
-    free(elf->slots);
+    elf_slots_clear(&elf->slots);
     elf_end(elf->handle);
     if (elf->fd >= 0) close(elf->fd);
     free(elf);
@@ -219,7 +179,7 @@ const struct elf_function *elf_code_function_at(const struct elf_code *elf, uint
         else
             high = middle;
     }
-    /* Of several that start at the same place, one that knows its size. */
+    /* Several functions may start at that address: the one whose size is known counts. */
     for (size_t i = low; i-- > 0;) {
         const struct elf_function *function = &elf->functions[i];
         if (function->size && address < function->address + function->size) return function;
@@ -229,13 +189,8 @@ const struct elf_function *elf_code_function_at(const struct elf_code *elf, uint
 }
 
 static void read_dwarf(struct elf_code *elf) {
-    uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct segment *segment = &elf->segments[i];
-        if (!segment->has_code) continue;
-        if (segment->address < low) low = segment->address;
-        if (segment->address + segment->size > high) high = segment->address + segment->size;
-    }
+    uint64_t low, high;
+    elf_segments_code_range(&elf->segments, &low, &high);
     Dwarf_Addr bias;
     elf->is_dwarf_read = true;
     elf->dwarf = elf->debug_module ? dwfl_module_getdwarf(elf->debug_module, &bias)
@@ -259,50 +214,42 @@ bool elf_code_describe(struct elf_code *elf, uint64_t address, Dwarf_Die *ret_fu
 }
 
 const struct elf_slot *elf_code_slots(const struct elf_code *elf, size_t *ret_count) {
-    *ret_count = elf->slot_count;
-    return elf->slots;
+    *ret_count = elf->slots.count;
+    return elf->slots.list;
 }
 
 const struct elf_slot *elf_code_slot_at(const struct elf_code *elf, uint64_t address) {
-    struct elf_slot wanted = {.address = address};
-    if (!elf->slot_count) return NULL;
-    return bsearch(&wanted, elf->slots, elf->slot_count, sizeof wanted, by_slot_address);
+    return elf_slots_find(&elf->slots, address);
 }
 
 const uint8_t *elf_code_bytes(const struct elf_code *elf, uint64_t address, size_t *ret_size) {
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct segment *segment = &elf->segments[i];
-        if (!segment->has_code || address < segment->address || address - segment->address >= segment->size)
+    for (size_t i = 0; i < elf->segments.count; i++) {
+        const struct elf_segment *segment = &elf->segments.list[i];
+        if (!segment->has_code || address < segment->address ||
+            address - segment->address >= segment->file_size)
             continue;
         uint64_t at = address - segment->address;
-        *ret_size = segment->size - at;
-        return elf->bytes + segment->offset + at;
+        *ret_size = segment->file_size - at;
+        return elf->bytes + segment->file_offset + at;
     }
     return NULL;
 }
 
 uint64_t elf_code_offset(const struct elf_code *elf, uint64_t address) {
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct segment *segment = &elf->segments[i];
-        if (address >= segment->address && address - segment->address < segment->size)
-            return address - segment->address + segment->offset;
-    }
-    return UINT64_MAX;
-}
-
-uint64_t elf_code_address(const struct elf_code *elf, uint64_t offset) {
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct segment *segment = &elf->segments[i];
-        if (offset >= segment->offset && offset - segment->offset < segment->size)
-            return offset - segment->offset + segment->address;
+    for (size_t i = 0; i < elf->segments.count; i++) {
+        const struct elf_segment *segment = &elf->segments.list[i];
+        if (address >= segment->address && address - segment->address < segment->file_size)
+            return address - segment->address + segment->file_offset;
     }
     return UINT64_MAX;
 }
 
 bool elf_code_has_text(const struct elf_code *elf, const char *text) {
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct segment *segment = &elf->segments[i];
-        if (memmem(elf->bytes + segment->offset, segment->size, text, strlen(text))) return true;
+    for (size_t i = 0; i < elf->segments.count; i++) {
+        const struct elf_segment *segment = &elf->segments.list[i];
+        if (segment->file_size &&
+            memmem(elf->bytes + segment->file_offset, segment->file_size, text, strlen(text)))
+            return true;
     }
     return false;
 }
