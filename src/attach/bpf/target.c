@@ -1,5 +1,7 @@
 #include "attach/bpf/target.h"
 
+#include "platform/maps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +14,7 @@
 
 #include <libiberty/libiberty.h>
 
-/* ---- is it something to attach to ---- */
+/* ---- whether the process can be attached to ---- */
 
 struct status {
     char state;
@@ -62,14 +64,16 @@ static int check_process(pid_t pid, struct problem *problem) {
 
 /* ---- its files ---- */
 
-/* A path that leads to the file that is mapped, not to one that has taken its name since. */
+/* Whether `path` leads to the file that is mapped, and not to another one that has taken its name since. */
 static bool is_file(const char *path, const struct target_file *file) {
     struct stat status;
     return stat(path, &status) == 0 && status.st_ino == file->inode &&
            makedev(file->device >> 32, file->device & UINT32_MAX) == status.st_dev;
 }
 
-/* As the process sees it; as the tool does, who may not always look into the process; or what is mapped. */
+/* A path by which the tool can open a mapped file, or NULL. Three are tried: the file's name below the root folder of
+ * the process, which is another one in a container; the same name here, since the tool may not be allowed to look
+ * below the process's root; the kernel's link to what is mapped, which also leads to a deleted file. */
 static char *find_open_path(pid_t pid, const struct target_file *file, uint64_t start, uint64_t end) {
     char *path = NULL;
     struct stat status;
@@ -93,21 +97,15 @@ static struct target_file *find_or_add(
     return file;
 }
 
-static void add_mapping(struct target *target, const char *line) {
-    uint64_t start, end, offset, inode;
-    unsigned major_number, minor_number;
-    char access[5];
-    int path_at = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start, &end, access,
-            &offset, &major_number, &minor_number, &inode, &path_at) < 7)
-        return;
-    if (inode == 0 || path_at == 0 || line[path_at] != '/') return;
-    struct target_file *file =
-        find_or_add(target, line + path_at, (uint64_t)major_number << 32 | minor_number, inode);
+static void add_mapping(struct target *target, const struct maps_line *line) {
+    if (line->inode == 0 || line->path[0] != '/') return;
+    struct target_file *file = find_or_add(target, line->path, line->device, line->inode);
     file->segments = xrealloc(file->segments, (file->segment_count + 1) * sizeof *file->segments);
-    file->segments[file->segment_count++] = (struct target_segment){start, end, offset};
-    if (access[2] == 'x' && !file->open_path) file->open_path = find_open_path(target->pid, file, start, end);
-    if (access[2] == 'x') file->has_code = true;
+    file->segments[file->segment_count++] =
+        (struct target_segment){line->start, line->end, line->file_offset};
+    if (!line->executable) return;
+    if (!file->open_path) file->open_path = find_open_path(target->pid, file, line->start, line->end);
+    file->has_code = true;
 }
 
 static void clear_file(struct target_file *file) {
@@ -136,35 +134,32 @@ static void mark_program(struct target *target) {
         struct target_file *file = &target->files[i];
         if (file->inode != status.st_ino) continue;
         struct stat same;
-        /* The device in maps is not the one that stat tells on some file systems (btrfs, overlay). */
+        /* On btrfs and overlay file systems, the device in maps is not the one that stat gives: both files are
+         * asked by stat. */
         if (file->open_path && stat(file->open_path, &same) == 0 && same.st_dev != status.st_dev) continue;
         file->is_program = true;
     }
 }
 
+static int cannot_read_map(pid_t pid, int error, const char *remedy, struct problem *problem) {
+    return problem_set(problem, problem_kind_of_errno(error), remedy,
+        "cannot read the memory map of process %d: %s", (int)pid, strerror(error));
+}
+
 static int read_files(struct target *target, struct problem *problem) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/maps", (int)target->pid);
-    FILE *file = fopen(path, "re");
-    if (!file) {
-        int error = errno;
-        return problem_set(problem, problem_kind_of_errno(error),
-            error == EACCES ? "run malloscope as root, or as the user who owns the process" : NULL,
-            "cannot read the memory map of process %d: %s", (int)target->pid, strerror(error));
+    int maps = open(path, O_RDONLY | O_CLOEXEC);
+    if (maps < 0) {
+        const char *remedy = "run malloscope as root, or as the user who owns the process";
+        return cannot_read_map(target->pid, errno, errno == EACCES ? remedy : NULL, problem);
     }
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    while ((length = getline(&line, &room, file)) > 0) {
-        if (line[length - 1] == '\n') line[length - 1] = '\0';
-        add_mapping(target, line);
-    }
-    int error = ferror(file) ? errno : 0;
-    free(line);
-    fclose(file);
-    if (error)
-        return problem_set(problem, problem_kind_of_errno(error), "run malloscope as root",
-            "cannot read the memory map of process %d: %s", (int)target->pid, strerror(error));
+    struct maps_reader reader = {.file_plus_one = maps + 1};
+    struct maps_line line;
+    while (maps_next(&reader, &line)) add_mapping(target, &line);
+    maps_close(&reader);
+    /* The kernel lets nobody read the map of a process that has ended meanwhile. */
+    if (reader.failed) return cannot_read_map(target->pid, ESRCH, "run malloscope as root", problem);
     drop_files_without_code(target);
     if (target->file_count == 0)
         return problem_set(problem, PROBLEM_FAILURE, "if it is just starting or ending, try again",
