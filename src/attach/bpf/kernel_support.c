@@ -1,5 +1,7 @@
 #include "attach/bpf/kernel_support.h"
 
+#include "attach/bpf/uprobe_link.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -17,23 +19,6 @@
 #define CAP_BPF     39
 #endif
 
-int uprobe_link_create(const struct uprobe_link *link) {
-    /* The kernel's union bpf_attr, as far as it goes here. */
-    struct {
-        uint32_t program, target, attach_type, flags;
-        uint64_t path, offsets, reference_counters, cookies;
-        uint32_t count, probe_flags, pid;
-    } attributes = {.program = (uint32_t)link->program, .attach_type = link->attach_type};
-    attributes.path = (uint64_t)link->path;
-    attributes.offsets = (uint64_t)link->offsets;
-    attributes.cookies = (uint64_t)link->cookies;
-    attributes.count = link->count;
-    attributes.probe_flags = link->on_return;
-    attributes.pid = (uint32_t)link->pid;
-    long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof attributes);
-    return fd < 0 ? -errno : (int)fd;
-}
-
 const char *kernel_support_method_name(enum probe_method method) {
     switch (method) {
     case METHOD_BEST:
@@ -50,6 +35,7 @@ const char *kernel_support_method_name(enum probe_method method) {
 
 /* ---- trying ---- */
 
+/* Loads a program that does nothing. Returns its descriptor or a negative errno. */
 static int load_nothing(unsigned attach_type) {
     /* return 0 */
     struct bpf_insn code[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
@@ -57,7 +43,8 @@ static int load_nothing(unsigned attach_type) {
     return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "nothing", "GPL", code, 2, &options);
 }
 
-/* Puts a program that does nothing at a place of the tool that is never run: the start of its file. */
+/* Whether a link of this kind can be made. The trial puts a program that does nothing on the first byte of the tool's own
+ * file: that is the ELF header, which is never executed. */
 static bool link_works(unsigned attach_type) {
     unsigned long offset = 0, cookie = 1;
     struct uprobe_link link = {.program = load_nothing(attach_type),
@@ -74,8 +61,9 @@ static bool link_works(unsigned attach_type) {
     return fd >= 0;
 }
 
-/* The first kernels with multi links asked whether the *thread* is the wanted one, so all others were lost.
- * Those with the correction refuse a negative pid before they look at the path. */
+/* Whether a multi link sees all threads of the process that it is made for. The first kernels with multi links compared
+ * the number of the *thread* with the wanted pid, so they missed all threads but the first. Corrected kernels refuse
+ * a negative pid with -EINVAL before they look at the path; the first ones find that "/" is no file. */
 static bool filters_by_process(void) {
     unsigned long offset = 0;
     struct uprobe_link link = {.program = load_nothing(ATTACH_UPROBE_MULTI),
@@ -118,7 +106,7 @@ static const char *kernel_release(void) {
     return uname(&name) == 0 ? name.release : "?";
 }
 
-/* Rights are given to the file that is executed, which is not the one that was called. */
+/* The path of the executable that needs capabilities: malloscope-commands, not the `malloscope` that the user called. */
 static const char *own_path(void) {
     static char path[256];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -18,6 +18,7 @@
 #include "attach/bpf/heap.skel.h"
 #include "attach/bpf/probe_links.h"
 #include "attach/bpf/sampling_interval.h"
+#include "attach/bpf/uprobe_link.h"
 
 const struct probe_options probe_options_default = {
     .rate = 512 << 10,
@@ -28,11 +29,11 @@ const struct probe_options probe_options_default = {
 
 struct probe_set {
     struct heap_bpf *skeleton;
-    struct exception_bpf *exceptions; /* loaded when it is first needed */
+    struct exception_bpf *exceptions; /* NULL until a plan needs it, or if the kernel refuses it */
     struct ring_buffer *ring;
     enum probe_method method;
-    bool avoids_throwing; /* during probe_attach: what may throw is left out */
-    uint32_t exec_count;  /* during probe_attach: which of its programs the process runs */
+    bool avoids_throwing; /* during probe_attach: functions that may throw are not probed */
+    uint32_t exec_count;  /* during probe_attach: how often the process has called exec */
     struct probe_link *links;
     size_t link_count;
     struct probe_links_closer closer;
@@ -42,10 +43,11 @@ struct probe_set {
 
 /* ---- loading ---- */
 
-/* What libbpf said, for the error that is about to come: the kernel's reason if there is one, else the first
- * warning. */
+/* Why loading failed, for the error message: the reason that the kernel's verifier gave, or else the first warning of
+ * libbpf. */
 static char complaint[512];
 
+/* The verifier's log ends with its reason, followed by a line of statistics. */
 static void keep_reason(const char *log) {
     const char *end = strstr(log, "\nprocessed "), *start = end;
     if (!end) return;
@@ -80,7 +82,7 @@ static int check_options(const struct probe_options *options, struct problem *pr
     return 0;
 }
 
-/* A request for more than this the kernel refuses at once. */
+/* RAM and swap together. In its default mode of overcommit the kernel refuses a request for more than this at once. */
 static uint64_t machine_memory(void) {
     struct sysinfo info;
     return sysinfo(&info) == 0 ? (info.totalram + info.totalswap) * info.mem_unit : 0;
@@ -116,7 +118,7 @@ static void add_link(struct probe_set *set, enum link_group group, pid_t pid, in
     set->links[set->link_count++] = (struct probe_link){group, pid, fd, link};
 }
 
-/* What becomes of the target. */
+/* Attaches the programs that see forks, execs and ends of processes. They serve all processes. */
 static int watch_processes(struct probe_set *set) {
     struct bpf_program *programs[] = {set->skeleton->progs.process_forked,
         set->skeleton->progs.process_replaced, set->skeleton->progs.thread_ended};
@@ -220,13 +222,16 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
     return set->skeleton->progs.modules_changed;
 }
 
-/* Where every return is caught, every call that may throw must be remembered, to be put right. */
+/* With METHOD_MULTI and METHOD_PERF every return is caught. So every call of a function that may throw has to be
+ * remembered until it returns: exception.bpf.c restores the return address of a remembered call. COOKIE_NESTS makes the
+ * kernel side remember it. */
 static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
     uint64_t cookie = probe->cookie | (set->exec_count & COOKIE_EXECS_MAX) << COOKIE_EXECS;
     return probe->throws && set->method != METHOD_SESSION ? cookie | COOKIE_NESTS : cookie;
 }
 
-/* All probes of a group in one file, from `first` on, as one link. */
+/* Attaches all probes of a group that are in the file of the probe `first`, by one link. No probe before `first` is in
+ * that group and file. */
 static int attach_multi(struct probe_set *set, const struct plan *plan, enum link_group group, size_t first) {
     const char *path = plan->probes[first].path;
     unsigned long *offsets = xcalloc(plan->probe_count, sizeof *offsets);
@@ -282,7 +287,8 @@ static int attach_group(
     return 0;
 }
 
-/* Moves the links of a process, or with pid 0 all, from the given one on, out of the set. */
+/* Moves the links of a process out of the set, or those of all processes if `pid` is 0. Links before the index `from`
+ * stay. */
 static struct probe_links withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
     struct probe_links list = {.links = xcalloc(set->link_count + 1, sizeof *list.links)};
     size_t kept = from;
@@ -301,7 +307,7 @@ static void drop_links(struct probe_set *set, size_t from, pid_t pid) {
     probe_links_close(&list);
 }
 
-/* Whether requests for memory may fail before the machine's is used up. */
+/* Whether a request for memory may fail although the machine has enough. */
 static bool has_limited_memory(pid_t pid) {
     struct rlimit space, data;
     if (prlimit(pid, RLIMIT_AS, NULL, &space) != 0 || prlimit(pid, RLIMIT_DATA, NULL, &data) != 0)
@@ -313,7 +319,7 @@ static bool has_limited_memory(pid_t pid) {
     return mode == '2';
 }
 
-/* Loads what leads exceptions past probes. False if the kernel does not allow it. */
+/* Loads exception.bpf.c. False if the kernel does not let BPF programs write to user memory. */
 static bool load_exceptions(struct probe_set *set) {
     if (set->exceptions) return true;
     struct exception_bpf *skeleton = exception_bpf__open();
@@ -341,7 +347,7 @@ static void warn_of_throwing(struct plan *plan) {
 
 int probe_attach(struct probe_set *set, struct plan *plan, struct problem *problem) {
     uint32_t pid = (uint32_t)plan->pid, exec_count = 0;
-    /* Stays as it is if the process is known already. */
+    /* A process that is known already keeps its entry, and the number of its execs. */
     int r = bpf_map__update_elem(
         set->skeleton->maps.processes, &pid, sizeof pid, &exec_count, sizeof exec_count, BPF_NOEXIST);
     if (r < 0 && r != -EEXIST)
@@ -383,7 +389,7 @@ enum probe_method probe_method(const struct probe_set *set) {
 
 /* ---- receiving ---- */
 
-/* Takes the frees that found the ring full out of their queue. */
+/* Takes all frees out of the queue in which the kernel side puts them while the ring buffer is full. */
 static struct late_free *fetch_late_frees(const struct probe_set *set, size_t *ret_count) {
     int queue = bpf_map__fd(set->skeleton->maps.late_frees);
     struct late_free *all = NULL, late;
@@ -408,8 +414,9 @@ int probe_poll(struct probe_set *set, int timeout_ms, probe_handler handler, voi
     set->handler = handler;
     set->context = context;
     int waited = timeout_ms > 0 ? ring_buffer__poll(set->ring, timeout_ms) : 0;
-    /* The allocations that the late frees end are in the ring by now, so they are told before. Most events do
-     * not wake us: the ring is looked at in any case. */
+    /* The queue is emptied before the ring is read. The allocation of each block in the queue has been in the ring since
+     * before its free, so the handler is told of the allocation first. The ring is read even if the wait ended by the
+     * timeout: most events do not wake the tool. */
     size_t late_count;
     struct late_free *late = fetch_late_frees(set, &late_count);
     int consumed = ring_buffer__consume(set->ring);
@@ -417,10 +424,6 @@ int probe_poll(struct probe_set *set, int timeout_ms, probe_handler handler, voi
     free(late);
     if (waited < 0) return waited;
     return consumed < 0 ? consumed : waited + consumed + (int)late_count;
-}
-
-int probe_descriptor(const struct probe_set *set) {
-    return ring_buffer__epoll_fd(set->ring);
 }
 
 void probe_read_counters(const struct probe_set *set, uint64_t ret_counters[COUNTERS]) {
@@ -455,8 +458,8 @@ void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) 
 
 #define FORGOTTEN_AT_ONCE 4096
 
-/* Takes the blocks of a process's former program out of the table, so that they take no room. They are not
- * touched by anybody else any more. */
+/* Removes the blocks of a program that the process does not run any more, so that they take no room. The kernel side
+ * does not touch them: their keys have the number of a former exec. */
 static void forget_blocks(struct probe_set *set, uint32_t pid) {
     uint32_t exec_count = 0;
     bool is_running = bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &exec_count,
@@ -470,7 +473,7 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
         for (uint32_t i = 0; i < count; i++)
             if (keys[i].pid == pid && (!is_running || keys[i].exec_count != exec_count))
                 bpf_map_delete_elem(map, &keys[i]);
-        if (r == -ENOENT) break; /* these were the last */
+        if (r == -ENOENT) break; /* -ENOENT: this batch was the last one */
         count = FORGOTTEN_AT_ONCE;
         r = bpf_map_lookup_batch(map, &place, &place, keys, blocks, &count, NULL);
     }

@@ -15,7 +15,7 @@ static void close_link(const struct probe_link *link) {
     if (link->link) bpf_link__destroy(link->link);
 }
 
-/* Links of one group, which threads take one by one. */
+/* The links of one group. Each thread takes the next one that no other thread has taken. */
 struct work {
     const struct probe_link *links;
     size_t count;
@@ -48,7 +48,7 @@ void probe_links_close(struct probe_links *list) {
     *list = (struct probe_links){0};
 }
 
-/* ---- behind the scenes ---- */
+/* ---- in the background ---- */
 
 static void *close_list(void *context) {
     struct probe_links *list = context;

@@ -1,8 +1,8 @@
-/* Links: what ties a program in the kernel to the places of a process where it is run.
+/* Links: a link ties a BPF program to the places of a process where it runs, and holds it there until it is closed.
  *
- * The kernel lets go of one only when no processor can be inside of it any more: that takes some 10 ms each.
- * So many are closed side by side, and those of processes that have ended behind the scenes, since the next
- * child may be waiting to be followed. */
+ * The kernel closes a link only when no processor can be inside the program any more, which takes some 10 ms. So
+ * several links are closed at the same time by several threads. The links of a process that has ended are closed in the
+ * background, because the next child process may be waiting to be attached to. */
 #ifndef MALLOSCOPE_ATTACH_BPF_PROBE_LINKS_H
 #define MALLOSCOPE_ATTACH_BPF_PROBE_LINKS_H
 
@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What is taken out first comes first: from then on nothing new is tracked. Frees are watched before and
- * after everything else, so that no tracked block can go unseen. */
+/* The groups in the order in which they are closed. Calls and returns come first: from then on no new block is tracked.
+ * Frees are attached before them and closed after them, so that no free of a tracked block is missed. */
 enum link_group { GROUP_CALLS, GROUP_RETURNS, GROUP_FREES, GROUP_UNWINDS, GROUP_OTHERS, GROUPS };
 
 struct probe_link {
     enum link_group group;
     pid_t pid;             /* 0: it serves all processes */
-    int fd;                /* a multi link, or -1 */
-    struct bpf_link *link; /* or one of libbpf's */
+    int fd;                /* descriptor of a link that was made by uprobe_link_create, or -1 */
+    struct bpf_link *link; /* a link that was made by libbpf, or NULL */
 };
 
 /* Sorted by group. */
@@ -28,17 +28,17 @@ struct probe_links {
     size_t count;
 };
 
-/* Closes them, one group after the other, and frees the list. */
+/* Closes the links, one group after the other, and frees the list. Returns when all are closed. */
 void probe_links_close(struct probe_links *list);
 
-/* Closes lists in threads of its own. All zero is one with nothing to do. */
+/* Closes lists in the background, each in a thread of its own. All zero is a closer with nothing to do. */
 struct probe_links_closer {
     pthread_t *threads;
     size_t count;
 };
 
 void probe_links_close_later(struct probe_links_closer *closer, struct probe_links list);
-/* Until all are closed. */
+/* Returns when all lists are closed. */
 void probe_links_wait(struct probe_links_closer *closer);
 
 #endif
