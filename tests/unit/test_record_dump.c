@@ -82,10 +82,10 @@ static const char *dump(const char *ending, int (*write)(struct dump_file *file)
 }
 
 static int write_recording(struct dump_file *file) {
-    return dump_write_recording(file, recording, now);
+    return dump_recording_write(file, recording, now);
 }
 static int write_heap(struct dump_file *file) {
-    return dump_write_heap(file, recording);
+    return dump_heap_write(file, recording);
 }
 
 static double load_copy(const char *path, bool exact) {

@@ -84,7 +84,7 @@ EXPORT mscope_result mscope_type_named(const void *block, const char *type) {
 
 EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, size_t size) {
     (void)size;
-    if (!own_heap_exists(heap)) return MSCOPE_NO_HEAP;
+    if (!own_heaps_has(heap)) return MSCOPE_NO_HEAP;
     if (!block) return MSCOPE_BAD_ARGUMENT;
     if (!recorder_is_recording()) return MSCOPE_OK;
     uint64_t distance = mark_distance(block);

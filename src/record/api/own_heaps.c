@@ -45,18 +45,18 @@ static struct own_heap heaps[OWN_HEAPS];
 static _Atomic uint32_t heaps_used;
 
 /* HEAP_UNITS / rate; 0 where C code decides: exact heaps, and those that are not there. */
-__attribute__((visibility("hidden"))) _Atomic uint64_t hook_heap_scale[OWN_HEAPS];
+__attribute__((visibility("hidden"))) _Atomic uint64_t own_heaps_scale[OWN_HEAPS];
 /* Units until the calling thread's next sample; 0 = to be drawn. The entry code charges it. */
-__thread uint64_t hook_heap_countdown;
+__thread uint64_t own_heaps_countdown;
 
 /* Counts the sampled blocks that begin in a stretch of addresses, so that most resets need not look for any.
  * A count that has reached its maximum stays there. */
 static _Atomic uint16_t region_count[REGIONS];
 
-mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
-mscope_result hook_heap_alloc_many(
+mscope_result own_heaps_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
+mscope_result own_heaps_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count, caller *at);
-mscope_result hook_heap_resize(
+mscope_result own_heaps_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at);
 
 /* ---- the heaps ----
@@ -72,7 +72,7 @@ static struct own_heap *find(mscope_heap heap) {
                                                                                          : &heaps[heap];
 }
 
-bool own_heap_exists(uint32_t heap) {
+bool own_heaps_has(uint32_t heap) {
     return find(heap) != NULL;
 }
 
@@ -94,7 +94,7 @@ static void note(mscope_heap heap) {
     enum heap_kind kind = own->enumerate ? HEAP_ENUMERATED : HEAP_REPORTED;
     own->number = heap_table_note(&recorder.recording, name, rate, kind);
     bool noted = own->number != HEAP_NONE;
-    if (noted && rate > 1) atomic_store(&hook_heap_scale[heap], scale);
+    if (noted && rate > 1) atomic_store(&own_heaps_scale[heap], scale);
     atomic_store_explicit(&own->stage, noted ? HEAP_NOTED : HEAP_READY, memory_order_release);
 }
 
@@ -133,14 +133,14 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
 /* True: this allocation is to be sampled. */
 static bool take(const struct own_heap *own, mscope_heap heap, size_t size) {
     if (rate_of(own) == 1) return recorder_is_active();
-    uint64_t scale = atomic_load_explicit(&hook_heap_scale[heap], memory_order_relaxed), charge;
+    uint64_t scale = atomic_load_explicit(&own_heaps_scale[heap], memory_order_relaxed), charge;
     if (__builtin_mul_overflow(scale, size, &charge) || charge > INT64_MAX) charge = INT64_MAX;
-    if (!hook_heap_countdown) hook_heap_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
-    if (hook_heap_countdown > charge) {
-        hook_heap_countdown -= charge;
+    if (!own_heaps_countdown) own_heaps_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
+    if (own_heaps_countdown > charge) {
+        own_heaps_countdown -= charge;
         return false;
     }
-    hook_heap_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
+    own_heaps_countdown = sampler_draw(recorder_thread->random, HEAP_UNITS);
     return recorder_is_active();
 }
 
@@ -244,11 +244,11 @@ static mscope_result allocated(mscope_heap heap, const void *address, size_t siz
     return record(own, key_of(heap, address), size, count, at);
 }
 
-mscope_result hook_heap_alloc(mscope_heap heap, const void *address, size_t size, caller *at) {
+mscope_result own_heaps_alloc(mscope_heap heap, const void *address, size_t size, caller *at) {
     return allocated(heap, address, size, 1, at);
 }
 
-mscope_result hook_heap_alloc_many(
+mscope_result own_heaps_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count, caller *at) {
     return allocated(heap, address, size, count, at);
 }
@@ -258,7 +258,7 @@ EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     uint64_t key = key_of(heap, address);
     /* An address beyond 48 bits was never sampled: its key may look like another heap's. */
     bool expected = atomic_load_explicit(filter_of(key), memory_order_relaxed) && key >> 48 == heap;
-    if (!expected && atomic_load_explicit(&hook_heap_scale[heap], memory_order_relaxed)) return MSCOPE_OK;
+    if (!expected && atomic_load_explicit(&own_heaps_scale[heap], memory_order_relaxed)) return MSCOPE_OK;
     struct own_heap *own;
     mscope_result result = check(heap, &own);
     if (result != MSCOPE_OK || !own || !address) return result;
@@ -268,12 +268,12 @@ EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     return MSCOPE_UNKNOWN;
 }
 
-uint32_t own_heap_number(uint32_t heap) {
+uint32_t own_heaps_number(uint32_t heap) {
     struct own_heap *own;
     return check(heap, &own) == MSCOPE_OK && own ? own->number : HEAP_NONE;
 }
 
-mscope_result hook_heap_resize(
+mscope_result own_heaps_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at) {
     struct own_heap *own;
     mscope_result result = check(heap, &own);

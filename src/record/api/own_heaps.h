@@ -17,10 +17,10 @@
 /* The recording begins: it is told of the heaps that were registered before. */
 void own_heaps_start(void);
 
-bool own_heap_exists(uint32_t heap);
+bool own_heaps_has(uint32_t heap);
 
 /* Its number in the recording, if the calling thread can record something in it now; otherwise HEAP_NONE. */
-uint32_t own_heap_number(uint32_t heap);
+uint32_t own_heaps_number(uint32_t heap);
 
 /* The allocators that keep their own books tell what is live. */
 void own_heaps_enumerate(void);

@@ -22,7 +22,7 @@
 #define ASKED_ALWAYS 8u  /* a thread is often named a little after it began */
 #define ASKED_EACH   64u /* and seldom after that */
 
-__thread struct mscope_scopes *hook_scopes;
+__thread struct mscope_scopes *scopes_of_thread;
 EXPORT intptr_t mscope_scopes_on;
 static bool threads_are_frames, scopes_are_frames;
 
@@ -32,7 +32,7 @@ static inline intptr_t scopes_on(void) {
 }
 
 void scopes_switch(bool on) {
-    intptr_t distance = (intptr_t)((uintptr_t)&hook_scopes - thread_pointer());
+    intptr_t distance = (intptr_t)((uintptr_t)&scopes_of_thread - thread_pointer());
     __atomic_store_n(&mscope_scopes_on, on ? distance : 0, __ATOMIC_RELAXED);
 }
 
@@ -46,13 +46,14 @@ static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler may have been faster, and its scopes are closed again: one of the two is enough. */
-    if (memory) hook_scopes = memory;
-    return hook_scopes;
+    if (memory) scopes_of_thread = memory;
+    return scopes_of_thread;
 }
 
 void scopes_free(void) {
-    struct mscope_scopes *scopes = hook_scopes;
-    hook_scopes = NULL; /* first: a signal handler may come in between, to which the fence is addressed */
+    struct mscope_scopes *scopes = scopes_of_thread;
+    scopes_of_thread =
+        NULL; /* first: a signal handler may come in between, to which the fence is addressed */
     atomic_signal_fence(memory_order_seq_cst);
     if (scopes) pages_give(scopes, sizeof *scopes);
 }
@@ -73,11 +74,11 @@ static __attribute__((noinline, cold)) uint32_t note(const char *name) {
 }
 
 static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_name *name, uint64_t place) {
-    if (!name || (!hook_scopes && !make_scopes())) return MSCOPE_SCOPE_NONE;
+    if (!name || (!scopes_of_thread && !make_scopes())) return MSCOPE_SCOPE_NONE;
     uint32_t number = note(name->name);
     /* Relaxed: a number that name_table_note has published; all threads find the same. */
     __atomic_store_n(&name->number, number, __ATOMIC_RELAXED);
-    return push(hook_scopes, number, place);
+    return push(scopes_of_thread, number, place);
 }
 
 /* The last scope was not entered further out than this: by the same function, in a coroutine, or by one that
@@ -92,7 +93,7 @@ static __attribute__((noinline, cold)) mscope_scope enter_beside(
 
 EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
     if (!scopes_on()) return MSCOPE_SCOPE_NONE;
-    struct mscope_scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = scopes_of_thread;
     uint32_t number = name ? __atomic_load_n(&name->number, __ATOMIC_RELAXED) : NAME_NONE;
     if (__builtin_expect(!scopes || number == NAME_NONE, 0)) return enter_first(name, STACK_POINTER);
     uint32_t last = scopes->depth - 1; /* of those that are kept, if there is one */
@@ -102,46 +103,46 @@ EXPORT mscope_scope mscope_scope_enter(struct mscope_name *name) {
 }
 
 EXPORT void mscope_scope_leave(mscope_scope scope) {
-    struct mscope_scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes && scope < scopes->depth) scopes->depth = scope;
 }
 
 /* Whether the calling thread's beginnings are noted. Once they are they go on to be, also while nothing is
  * recorded: an end says nothing but that it is one. */
 static inline bool has_scopes(void) {
-    return hook_scopes || (scopes_on() && make_scopes());
+    return scopes_of_thread || (scopes_on() && make_scopes());
 }
 
 EXPORT void mscope_scope_begin(const char *name) {
     if (!has_scopes()) return;
-    push(hook_scopes, note(name), STACK_POINTER);
+    push(scopes_of_thread, note(name), STACK_POINTER);
 }
 
 EXPORT void mscope_scope_end(void) {
-    struct mscope_scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes && scopes->depth) scopes->depth--;
 }
 
 EXPORT void mscope_ignore_begin(void) {
-    if (has_scopes()) hook_scopes->ignored++;
+    if (has_scopes()) scopes_of_thread->ignored++;
 }
 
 EXPORT void mscope_ignore_end(void) {
-    struct mscope_scopes *scopes = hook_scopes;
+    struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes && scopes->ignored) scopes->ignored--;
 }
 
 /* ---- what a sample takes ---- */
 
 void scopes_prepare(void) {
-    if (!threads_are_frames || (!hook_scopes && !make_scopes())) return;
-    struct mscope_scopes *scopes = hook_scopes;
+    if (!threads_are_frames || (!scopes_of_thread && !make_scopes())) return;
+    struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
     char name[16];
     if (system_calls_allowed() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
 }
 
-uint64_t scopes_sign(const struct mscope_scopes *scopes) {
+uint64_t scopes_make_fingerprint(const struct mscope_scopes *scopes) {
     uint32_t depth = scopes->depth < SCOPES_KEPT ? scopes->depth : SCOPES_KEPT;
     uint64_t sum = scopes->depth > SCOPES_KEPT;
     for (uint32_t i = 0; i < depth; i++)
@@ -158,7 +159,7 @@ static uint64_t frame_of(enum frame_kind kind, uint32_t name) {
  * What entered a scope a little below the stack pointer, a wrapper or a constructor, has returned: all frames
  * are outside of that. A scope that was entered on another stack than this is outside of all. */
 uint32_t scopes_merge(uint64_t *frames, const uint64_t *places, uint32_t count, uint64_t low, uint64_t high) {
-    const struct mscope_scopes *scopes = hook_scopes;
+    const struct mscope_scopes *scopes = scopes_of_thread;
     if (!scopes) return count;
     uint32_t open = scopes_are_frames && places ? scopes->depth : 0;
     uint32_t kept = open < SCOPES_KEPT ? open : SCOPES_KEPT;

@@ -23,17 +23,17 @@
 #define SCOPES_ROOM (SCOPES_KEPT + 2) /* frames: and one that says that some are missing, and the thread */
 
 /* The calling thread's; NULL while it has none. */
-extern __thread struct mscope_scopes *hook_scopes;
+extern __thread struct mscope_scopes *scopes_of_thread;
 
 static inline bool scopes_ignore(void) {
-    return __builtin_expect(hook_scopes != NULL, 0) && hook_scopes->ignored;
+    return __builtin_expect(scopes_of_thread != NULL, 0) && scopes_of_thread->ignored;
 }
 
 /* Stands for all that scopes_merge would add: other scopes, other signature. */
-uint64_t scopes_sign(const struct mscope_scopes *scopes);
+uint64_t scopes_make_fingerprint(const struct mscope_scopes *scopes);
 
-static inline uint64_t scopes_signature(void) {
-    return __builtin_expect(hook_scopes != NULL, 0) ? scopes_sign(hook_scopes) : 0;
+static inline uint64_t scopes_fingerprint(void) {
+    return __builtin_expect(scopes_of_thread != NULL, 0) ? scopes_make_fingerprint(scopes_of_thread) : 0;
 }
 
 /* Whether stacks end with the thread's name, and have scopes. Said once. */
@@ -43,7 +43,7 @@ void scopes_choose(bool threads, bool scopes);
 void scopes_prepare(void);
 
 static inline bool scopes_are_open(void) {
-    return __builtin_expect(hook_scopes != NULL, 0) && hook_scopes->depth;
+    return __builtin_expect(scopes_of_thread != NULL, 0) && scopes_of_thread->depth;
 }
 
 /* Puts the calling thread's scopes and its name among the `count` frames of its stack, which lies between

@@ -17,8 +17,8 @@ static int write_file(struct dump_file *file, enum dump_format format) {
     struct recording *recording = &recorder.recording;
     int r = dump_file_start(file);
     if (r < 0) return r;
-    r = format == DUMP_RECORDING ? dump_write_recording(file, recording, clock_now())
-                                 : dump_write_heap(file, recording);
+    r = format == DUMP_RECORDING ? dump_recording_write(file, recording, clock_now())
+                                 : dump_heap_write(file, recording);
     return dump_file_end(file, r);
 }
 

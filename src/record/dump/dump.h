@@ -17,7 +17,7 @@ enum dump_format { DUMP_RECORDING, DUMP_HEAP };
 int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted);
 
 /* The two formats. The file has been started. */
-int dump_write_recording(struct dump_file *file, struct recording *recording, uint64_t now);
-int dump_write_heap(struct dump_file *file, struct recording *recording);
+int dump_recording_write(struct dump_file *file, struct recording *recording, uint64_t now);
+int dump_heap_write(struct dump_file *file, struct recording *recording);
 
 #endif

@@ -229,7 +229,7 @@ static struct line make_lines(
     return sum;
 }
 
-int dump_write_heap(struct dump_file *file, struct recording *recording) {
+int dump_heap_write(struct dump_file *file, struct recording *recording) {
     struct recording_header *header = recording->header;
     /* The sums stand first and the figures go on changing: they are read once, for both. */
     uint64_t count = atomic_load_explicit(&header->stacks.count, memory_order_acquire);

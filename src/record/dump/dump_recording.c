@@ -226,7 +226,7 @@ static int copy_all(struct copying *copying, uint64_t now) {
     return r == 0 ? dump_file_put(copying->file, 0, copying->header_words, HEADER_SPAN) : r;
 }
 
-int dump_write_recording(struct dump_file *file, struct recording *recording, uint64_t now) {
+int dump_recording_write(struct dump_file *file, struct recording *recording, uint64_t now) {
     struct copying *copying = dump_map(sizeof *copying);
     if (!copying) return -ENOMEM;
     copying->file = file;

@@ -19,7 +19,7 @@
 
 #define DEFAULT_PATTERN "malloscope.%e.%p.%n.heap"
 
-bool dump_triggers_watch;
+bool dump_triggers_want_samples;
 
 static struct {
     char pattern[RECORDING_PATH_MAX]; /* absolute; empty while no dumps are wanted */
@@ -106,7 +106,7 @@ void dump_triggers_note(struct sample sample) {
 void dump_triggers_watch_peak(void) {
     uint64_t live = heap_size(&recorder.recording);
     counter_store(&state.peak, live ? live : 1);
-    dump_triggers_watch = true;
+    dump_triggers_want_samples = true;
 }
 
 uint64_t dump_triggers_peak(void) {
@@ -191,6 +191,6 @@ void dump_triggers_start(const struct options *options) {
             "'. Use exit, a size such as 100M, or a time such as 10s.");
     state.next_bytes = state.when.every_bytes;
     state.next_time = state.when.every_nanoseconds;
-    dump_triggers_watch = state.when.every_bytes || state.when.every_nanoseconds;
+    dump_triggers_want_samples = state.when.every_bytes || state.when.every_nanoseconds;
     if (options->dump_signal) take_signal(options->dump_signal);
 }

@@ -18,7 +18,7 @@ struct options;
 void dump_triggers_start(const struct options *options);
 
 /* Whether samples are to be told: something is to be written every so often. */
-extern bool dump_triggers_watch;
+extern bool dump_triggers_want_samples;
 __attribute__((noinline)) void dump_triggers_note(struct sample sample);
 
 /* The most that is live at once from now on, weighted; 0 while nobody has asked. */

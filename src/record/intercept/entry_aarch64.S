@@ -269,16 +269,16 @@ realloc_always_here:
 .macro heap_charge due
 	cmp	w0, #OWN_HEAPS
 	b.hs	\due
-	adrp	x12, hook_heap_scale
-	add	x12, x12, #:lo12:hook_heap_scale
+	adrp	x12, own_heaps_scale
+	add	x12, x12, #:lo12:own_heaps_scale
 	ldr	x12, [x12, w0, uxtw #3]
 	cbz	x12, \due
 	umulh	x13, x12, x2
 	cbnz	x13, \due
 	mul	x12, x12, x2
 	mrs	x9, tpidr_el0
-	adrp	x10, :gottprel:hook_heap_countdown
-	ldr	x10, [x10, #:gottprel_lo12:hook_heap_countdown]
+	adrp	x10, :gottprel:own_heaps_countdown
+	ldr	x10, [x10, #:gottprel_lo12:own_heaps_countdown]
 	ldr	x11, [x9, x10]
 	subs	x11, x11, x12
 	b.ls	\due
@@ -289,29 +289,29 @@ realloc_always_here:
 	heap_charge 1f
 	mov	w0, #0
 	ret
-1:	cold_call hook_heap_alloc, x3
+1:	cold_call own_heaps_alloc, x3
 	end_function mscope_heap_alloc
 
 	function mscope_heap_alloc_many
-	cold_call hook_heap_alloc_many, x4
+	cold_call own_heaps_alloc_many, x4
 	end_function mscope_heap_alloc_many
 
 	function mscope_heap_resize
-	cold_call hook_heap_resize, x4
+	cold_call own_heaps_resize, x4
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
 /* Python's objects, of which one may be due (python_objects.c). */
 	inner object_malloc_due
-	cold_call hook_object_malloc, x2
+	cold_call python_objects_malloc, x2
 	end_inner object_malloc_due
 
 	inner object_calloc_due
-	cold_call hook_object_calloc, x3
+	cold_call python_objects_calloc, x3
 	end_inner object_calloc_due
 
 	inner object_realloc_due
-	cold_call hook_object_realloc, x3
+	cold_call python_objects_realloc, x3
 	end_inner object_realloc_due
 
 /* libc's other names for some of them (libc_names.c). */

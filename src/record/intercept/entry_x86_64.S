@@ -225,13 +225,13 @@ free_here:
 	cmp	$OWN_HEAPS, %edi
 	jae	\due
 	mov	%edi, %eax
-	lea	hook_heap_scale(%rip), %rcx
+	lea	own_heaps_scale(%rip), %rcx
 	mov	(%rcx, %rax, 8), %rax
 	test	%rax, %rax
 	je	\due
 	imul	%rdx, %rax
 	jo	\due
-	mov	hook_heap_countdown@gottpoff(%rip), %rcx
+	mov	own_heaps_countdown@gottpoff(%rip), %rcx
 	sub	%rax, %fs:(%rcx)
 	jbe	\refund
 .endm
@@ -241,29 +241,29 @@ free_here:
 	xor	%eax, %eax
 	ret
 2:	add	%rax, %fs:(%rcx)
-1:	cold_call hook_heap_alloc %rcx
+1:	cold_call own_heaps_alloc %rcx
 	end_function mscope_heap_alloc
 
 	function mscope_heap_alloc_many
-	cold_call hook_heap_alloc_many %r8
+	cold_call own_heaps_alloc_many %r8
 	end_function mscope_heap_alloc_many
 
 	function mscope_heap_resize
-	cold_call hook_heap_resize %r8
+	cold_call own_heaps_resize %r8
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
 /* Python's objects, of which one may be due (python_objects.c). */
 	inner object_malloc_due
-	cold_call hook_object_malloc %rdx
+	cold_call python_objects_malloc %rdx
 	end_inner object_malloc_due
 
 	inner object_calloc_due
-	cold_call hook_object_calloc %rcx
+	cold_call python_objects_calloc %rcx
 	end_inner object_calloc_due
 
 	inner object_realloc_due
-	cold_call hook_object_realloc %rcx
+	cold_call python_objects_realloc %rcx
 	end_inner object_realloc_due
 
 /* libc's other names for some of them (libc_names.c). */

@@ -147,7 +147,7 @@ static void make_thread_key(void) {
 
 static uint32_t note_module(const struct mapped_code *code) {
     uint32_t number = module_table_note(&recorder.recording, code, clock_now());
-    if (recorder.shows_python) python_note(code, number);
+    if (recorder.shows_python) python_note_module(code, number);
     return number;
 }
 

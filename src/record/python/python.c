@@ -18,7 +18,7 @@ python_merge *hook_python_merge;
 static void begin(const struct interpreter *found) {
     python.interpreter = *found;
     python.evaluate = unwind_frame_word(found->evaluate);
-    python_watch_deaths();
+    python_code_deaths_watch();
     hook_python_sign = python_sign_frames;
     hook_python_merge = python_merge_frames;
     hook_python_walk = python_walk_frames; /* last: it tells that the others are there */
@@ -34,7 +34,7 @@ static struct {
 
 enum { NONE, NOTED, SEEN };
 
-void python_note(const struct mapped_code *code, uint32_t number) {
+void python_note_module(const struct mapped_code *code, uint32_t number) {
     const char *name = strrchr(code->line->path, '/');
     /* libpython3.so is empty */
     bool may_be = name && strncmp(name, "/libpython3.", 12) == 0 && name[12] != 's';
@@ -48,7 +48,7 @@ void python_note(const struct mapped_code *code, uint32_t number) {
 /* Libraries that are being closed may run Python code once more, and be gone a moment later. */
 static _Atomic uint32_t closings;
 
-void python_look_at(const struct native_stack *native) {
+void python_look_at_stack(const struct native_stack *native) {
     if (closings) return;
     uint64_t kind = FRAME_MODULE, number = library.number;
     uint64_t module = kind << FRAME_KIND_SHIFT | number << FRAME_MODULE_SHIFT;
@@ -67,7 +67,7 @@ void python_before_closing(void) {
     closings++;
     if (library.stage == NONE) return;
     hook_python_walk = NULL;
-    python_watch_no_deaths();
+    python_code_deaths_unwatch();
     library.stage = NOTED;
 }
 
@@ -97,5 +97,5 @@ void python_start(bool objects) {
 }
 
 void python_end(void) {
-    python_watch_no_deaths();
+    python_code_deaths_unwatch();
 }

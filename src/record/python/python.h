@@ -51,14 +51,14 @@ typedef uint32_t python_merge(
 extern python_merge *hook_python_merge;
 
 /* The calling thread ends, and what is known of its frames. */
-void python_thread_ends(void);
+void python_fingerprint_free(void);
 
 /* An interpreter that a program opens by dlopen is found in three steps. The capture of stacks comes to know
  * the library (unwind_note); a thread is seen to execute code of it, so that it must be whole; and before any
  * library is closed, it is left until it is seen again. */
 struct mapped_code;
-void python_note(const struct mapped_code *code, uint32_t number);
-void python_look_at(const struct native_stack *native);
+void python_note_module(const struct mapped_code *code, uint32_t number);
+void python_look_at_stack(const struct native_stack *native);
 void python_before_closing(void);
 void python_after_closing(void);
 

@@ -54,7 +54,7 @@ static uint32_t character_at(const void *letters, unsigned width, size_t index) 
 }
 
 /* Text as UTF-8, cut to fit. */
-static void memory_copy_text(const void *object, char *text, size_t size) {
+static void copy_text(const void *object, char *text, size_t size) {
     uint32_t state = (uint32_t)number_at(object, TEXT_STATE);
     unsigned width = state >> 2 & 7;
     bool is_ascii = state >> 6 & 1, is_compact = state >> 5 & 1;
@@ -85,8 +85,8 @@ static void memory_copy_text(const void *object, char *text, size_t size) {
 static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
     KEEP_CALLER_STATE;
     char name[TEXT_MOST], file[NAME_LENGTH];
-    memory_copy_text(name_of(object), name, sizeof name);
-    memory_copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
+    copy_text(name_of(object), name, sizeof name);
+    copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
     struct code code = {.name = name,
         .file = name_table_note(&recorder.recording, file),
         .first_line = (uint32_t)number_at(object, python.layout.code.first_line)};
@@ -109,7 +109,7 @@ static uint32_t find_line(const void *code, uint32_t offset) {
         .size = (size_t)pointer_at(bytes, TEXT_LENGTH),
         .minor = python.layout.minor,
         .first_line = (uint32_t)number_at(code, python.layout.code.first_line)};
-    return python_line(&table, offset);
+    return python_lines_find(&table, offset);
 }
 
 static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {

@@ -31,7 +31,7 @@ static inline const void *object_at(const void *base, uint16_t offset) {
 }
 
 /* The calling thread's state, if it holds the interpreter's lock; otherwise NULL (python_walk.c). */
-const void *python_thread(void);
+const void *python_walk_thread(void);
 
 /* Of that: its innermost frame, or NULL. */
 static inline const void *python_top(const void *thread) {
@@ -51,7 +51,7 @@ python_sign python_sign_frames;   /* python_signature.c */
 
 /* Code objects that die are counted, for signatures. Only one interpreter at a time is watched
  * (python_signature.c). */
-void python_watch_deaths(void);
-void python_watch_no_deaths(void);
+void python_code_deaths_watch(void);
+void python_code_deaths_unwatch(void);
 
 #endif

@@ -70,7 +70,7 @@ static int64_t by_entries(const struct line_table *table, uint32_t offset) {
     return 0;
 }
 
-uint32_t python_line(const struct line_table *table, uint32_t offset) {
+uint32_t python_lines_find(const struct line_table *table, uint32_t offset) {
     int64_t line = table->minor <= 9    ? by_pairs_of_steps(table, offset)
                    : table->minor == 10 ? by_pairs_of_ranges(table, offset)
                                         : by_entries(table, offset);

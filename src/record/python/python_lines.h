@@ -13,6 +13,6 @@ struct line_table {
 };
 
 /* The line of the instruction `offset` bytes into the code; 0 if it has none. */
-uint32_t python_line(const struct line_table *table, uint32_t offset);
+uint32_t python_lines_find(const struct line_table *table, uint32_t offset);
 
 #endif

@@ -40,9 +40,9 @@ static __thread uint64_t countdown;
 void *entry_object_malloc_due(void *context, size_t size);
 void *entry_object_calloc_due(void *context, size_t count, size_t size);
 void *entry_object_realloc_due(void *context, void *block, size_t size);
-void *hook_object_malloc(const struct allocator *next, size_t size, caller *at);
-void *hook_object_calloc(const struct allocator *next, size_t count, size_t size, caller *at);
-void *hook_object_realloc(const struct allocator *next, void *block, size_t size, caller *at);
+void *python_objects_malloc(const struct allocator *next, size_t size, caller *at);
+void *python_objects_calloc(const struct allocator *next, size_t count, size_t size, caller *at);
+void *python_objects_realloc(const struct allocator *next, void *block, size_t size, caller *at);
 
 /* ---- what the interpreter calls: they end with a jump, so that nothing of them is on the stack ---- */
 
@@ -98,7 +98,7 @@ static void object_free(void *context, void *block) {
 #define LATER (UINT64_C(64) << 10) /* bytes after which a thread that is not recorded asks again */
 
 static __attribute__((noinline, cold)) bool can_record(void) {
-    uint32_t found = own_heap_number(heap);
+    uint32_t found = own_heaps_number(heap);
     if (found == HEAP_NONE) return false;
     recorder.objects = found;
     return true;
@@ -187,7 +187,7 @@ static __attribute__((noinline, flatten)) void free_marked(const struct allocato
 /* ---- the cold paths, which the entry code (entry_*.S) calls ---- */
 
 /* In exact mode this is what an object costs: in one function. */
-__attribute__((flatten)) void *hook_object_malloc(const struct allocator *next, size_t size, caller *at) {
+__attribute__((flatten)) void *python_objects_malloc(const struct allocator *next, size_t size, caller *at) {
     uint64_t distance;
     void *block = take(size) ? behind_room(next, size, false, &distance) : NULL;
     if (!block) return next->malloc(next->context, size);
@@ -195,7 +195,7 @@ __attribute__((flatten)) void *hook_object_malloc(const struct allocator *next, 
     return block;
 }
 
-void *hook_object_calloc(const struct allocator *next, size_t count, size_t size, caller *at) {
+void *python_objects_calloc(const struct allocator *next, size_t count, size_t size, caller *at) {
     uint64_t distance;
     void *block = take(count * size) ? behind_room(next, count * size, true, &distance) : NULL;
     if (!block) return next->calloc(next->context, count, size);
@@ -216,8 +216,8 @@ static void *resize_unmarked(const struct allocator *next, void *block, size_t s
     return marked;
 }
 
-void *hook_object_realloc(const struct allocator *next, void *block, size_t size, caller *at) {
-    if (!block) return hook_object_malloc(next, size, at);
+void *python_objects_realloc(const struct allocator *next, void *block, size_t size, caller *at) {
+    if (!block) return python_objects_malloc(next, size, at);
     uint64_t old_distance = mark_distance_as(block, MARK_OBJECT), distance = 0;
     if (!old_distance) return resize_unmarked(next, block, size, at);
     uint64_t old_size = mark_sample(block, 0).size;

@@ -5,7 +5,7 @@ python_walk *_Atomic hook_python_walk;
 python_sign *hook_python_sign;
 python_merge *hook_python_merge;
 
-void python_thread_ends(void) {}
+void python_fingerprint_free(void) {}
 
 void python_start(bool objects) {
     (void)objects;
@@ -13,10 +13,10 @@ void python_start(bool objects) {
 
 void python_end(void) {}
 
-void python_note(const struct mapped_code *code, uint32_t number) {
+void python_note_module(const struct mapped_code *code, uint32_t number) {
     (void)code, (void)number;
 }
 
-void python_look_at(const struct native_stack *native) {
+void python_look_at_stack(const struct native_stack *native) {
     (void)native;
 }

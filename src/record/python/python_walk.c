@@ -17,7 +17,7 @@ static const void *own_state_among_all(void) {
     return is_there && id == (const void *)pthread_self() ? holder : NULL;
 }
 
-const void *python_thread(void) {
+const void *python_walk_thread(void) {
     return python.interpreter.own_thread_state ? own_state_among_all() : python.interpreter.thread_state();
 }
 
@@ -106,7 +106,7 @@ static void walk_shims(struct output *walk, const void *thread) {
 }
 
 bool python_walk_frames(struct python_stack *stack) {
-    const void *thread = python_thread();
+    const void *thread = python_walk_thread();
     if (!thread) return false;
     struct output walk = {.frames = stack->frames, .places = stack->places, .max = stack->max};
     switch (python.layout.shape) {

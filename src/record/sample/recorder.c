@@ -181,7 +181,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
     bool merged = walk_python && !in_handler && merge_python(walk_python, &stack, &cut);
     if (merged && ret_python) *ret_python = hook_python_sign(false);
-    if (!walk_python) python_look_at(&stack);
+    if (!walk_python) python_look_at_stack(&stack);
     /* The thread's own stack begins where a coroutine's must have ended. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
     uint64_t high = is_below ? thread->stack_low : bounds.high;
@@ -197,13 +197,13 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 }
 
 static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
-    struct memo memo;
-    uint64_t around = scopes_signature() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = walk_cache_stack(caller, recorder_thread, around, is_locked, &memo);
-    if (stack != MEMO_NONE) return stack;
-    if (!memo.memory) return walk_stack(caller, heap, NULL, NULL);
-    stack = walk_stack(caller, heap, memo.trace, &memo.python);
-    walk_cache_keep(&memo, caller, stack == STACK_DROPPED ? MEMO_NONE : stack);
+    struct walk_lookup lookup;
+    uint64_t around = scopes_fingerprint() + heap * UINT64_C(0x632be59bd9b4e019);
+    uint32_t stack = walk_cache_find(caller, recorder_thread, around, is_locked, &lookup);
+    if (stack != WALK_UNKNOWN) return stack;
+    if (!lookup.cache) return walk_stack(caller, heap, NULL, NULL);
+    stack = walk_stack(caller, heap, lookup.trace, &lookup.python);
+    walk_cache_keep(&lookup, caller, stack == STACK_DROPPED ? WALK_UNKNOWN : stack);
     return stack;
 }
 
@@ -243,7 +243,7 @@ inline bool recorder_capture(const struct unwind_registers *caller, bool again, 
 inline void recorder_count(const struct sample *sample) {
     events_allocate(&recorder.recording, recorder_thread, sample);
     counter_add_own(&recorder_thread->samples, 1);
-    if (__builtin_expect(dump_triggers_watch, 0)) dump_triggers_note(*sample);
+    if (__builtin_expect(dump_triggers_want_samples, 0)) dump_triggers_note(*sample);
 }
 
 /* The thread that chose this allocation has no record any more if a signal handler forked meanwhile, and this

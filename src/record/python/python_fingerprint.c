@@ -58,14 +58,14 @@ static void (**code_free_slot(void))(void *) {
     return (void (**)(void *))(uintptr_t)((const char *)python.interpreter.code_type + TYPE_FREE);
 }
 
-void python_watch_deaths(void) {
+void python_code_deaths_watch(void) {
     atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed); /* some may have died unseen */
     if (*code_free_slot() == note_death) return;
     free_code = *code_free_slot();
     __atomic_store_n(code_free_slot(), note_death, __ATOMIC_RELEASE); /* who finds it finds free_code */
 }
 
-void python_watch_no_deaths(void) {
+void python_code_deaths_unwatch(void) {
     if (python.interpreter.code_type && *code_free_slot() == note_death) *code_free_slot() = free_code;
 }
 
@@ -195,7 +195,7 @@ static __attribute__((noinline, cold)) struct chain *make_chain(void) {
     return own_chain;
 }
 
-void python_thread_ends(void) {
+void python_fingerprint_free(void) {
     struct chain *former = own_chain;
     own_chain = NULL; /* first: a signal handler may come in between */
     atomic_signal_fence(memory_order_seq_cst);
@@ -232,7 +232,7 @@ static __attribute__((noinline)) uint64_t sign_as_many(const void *top, uint64_t
 }
 
 uint64_t python_sign_frames(bool is_locked) {
-    const void *thread = is_locked ? python.interpreter.thread_state() : python_thread();
+    const void *thread = is_locked ? python.interpreter.thread_state() : python_walk_thread();
     if (!thread) return 0;
     const void *top = python_top(thread);
     uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
