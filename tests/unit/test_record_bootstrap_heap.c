@@ -1,7 +1,7 @@
 /* The early heap: blocks are zeroed, aligned, apart from each other and marked, in its own room and beyond.
  */
 #include "check.h"
-#include "record/intercept/real_allocator.h"
+#include "record/intercept/bootstrap_heap.h"
 #include "record/sample/mark.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@
 #include "malloscope.h"
 
 #include "platform/caller_state.h"
-#include "record/intercept/hooks.h"
+#include "record/intercept/export.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include "malloscope.h"
 #include "platform/caller_state.h"
 #include "record/api/own_heaps.h"
-#include "record/intercept/hooks.h"
+#include "record/intercept/export.h"
 #include "record/intercept/real_allocator.h"
 #include "record/sample/address_filter.h"
 #include "record/sample/mark.h"

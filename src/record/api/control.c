@@ -9,9 +9,11 @@
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
 #include "record/dump/dump_triggers.h"
+#include "record/intercept/export.h"
 #include "record/intercept/got_takeover.h"
-#include "record/intercept/hooks.h"
+#include "record/life/finish.h"
 #include "record/life/options.h"
+#include "record/life/start.h"
 #include "record/python/python.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -80,7 +82,7 @@ static bool take_options(struct options *options, const struct mscope_options *g
 
 EXPORT mscope_result mscope_init(const struct mscope_options *given) {
     struct options options;
-    recorder_start();
+    start_by_environment();
     if (mscope_state() != MSCOPE_UNINITIALIZED) return MSCOPE_BAD_STATE;
     if (!options_read(&options)) return MSCOPE_BAD_STATE;
     if (!take_options(&options, given)) return MSCOPE_BAD_ARGUMENT;

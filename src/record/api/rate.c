@@ -10,7 +10,8 @@
 #include "malloscope.h"
 #include "platform/caller_state.h"
 #include "platform/counter.h"
-#include "record/intercept/hooks.h"
+#include "record/intercept/export.h"
+#include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 
 /* The heap of this rate, which may have been in use before. */

@@ -4,7 +4,7 @@
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/dump/dump.h"
-#include "record/intercept/hooks.h"
+#include "record/intercept/export.h"
 #include "record/life/options.h"
 #include "record/sample/recorder_state.h"
 

@@ -1,5 +1,5 @@
-/* The early heap: for what is allocated before the allocator is known (real_allocator.h). */
-#include "record/intercept/real_allocator.h"
+#include "record/intercept/bootstrap_heap.h"
+
 #include "record/sample/mark.h"
 
 #include <errno.h>

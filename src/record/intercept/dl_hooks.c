@@ -1,10 +1,6 @@
-/* Libraries that the program opens and closes.
- *
- * One that is opened with RTLD_DEEPBIND finds libc's free before ours. Of closings the capture of stacks has
- * to know: another one may take the place (unwind.h). dlclose, unlike dlopen, does not care who calls it, so
- * it can be called from here. Most closings unmap nothing, because the library is still in use: the loader's
- * count of what it has unmapped tells. */
-#include "record/intercept/got_takeover.h"
+#include "record/intercept/dl_hooks.h"
+
+#include "record/intercept/export.h"
 #include "record/intercept/hooks.h"
 #include "record/python/python.h"
 #include "unwind/unwind.h"
@@ -13,7 +9,7 @@
 #include <link.h>
 #include <stdint.h>
 
-EXPORT int dlclose(void *library);
+EXPORT int dlclose(void *handle);
 void dl_hooks_before_dlopen(const char *path, int mode);
 
 /* Where the entry code goes on. */
@@ -43,19 +39,19 @@ static uint64_t unloads_so_far(void) {
     return unloads;
 }
 
-int dl_hooks_dlclose(void *library) {
+int dl_hooks_dlclose(void *handle) {
     if (!next.dl_iterate_phdr) {
         *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
         *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     }
     python_before_closing();
     uint64_t before = unloads_so_far(), begun = unwind_closing_begin();
-    int result = next.dlclose(library);
+    int result = next.dlclose(handle);
     unwind_closing_end(begun, unloads_so_far() != before);
     python_after_closing();
     return result;
 }
 
-int dlclose(void *library) {
-    return dl_hooks_dlclose(library);
+int dlclose(void *handle) {
+    return dl_hooks_dlclose(handle);
 }

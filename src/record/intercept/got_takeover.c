@@ -1,8 +1,11 @@
 #include "record/intercept/got_takeover.h"
 
 #include "platform/caller_state.h"
+#include "record/intercept/dl_hooks.h"
+#include "record/intercept/dynamic_section.h"
 #include "record/intercept/real_allocator.h"
 #include "record/intercept/search_order.h"
+#include "record/life/exit.h"
 
 #include <dlfcn.h>
 #include <link.h>

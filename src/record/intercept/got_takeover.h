@@ -20,8 +20,4 @@ void got_takeover_begin(void);
 /* Every address is put back as it was. */
 void got_takeover_end(void);
 
-/* dlclose and _exit, by names that no other library can have (dl_hooks.c, exit.c). */
-int dl_hooks_dlclose(void *library);
-_Noreturn void exit_hook(int status);
-
 #endif

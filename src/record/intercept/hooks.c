@@ -7,7 +7,9 @@
  * errno stays as the allocator leaves it: the recorder restores it around its own system calls (unnoticed.h).
  */
 #include "record/intercept/hooks.h"
-#include "core/arena.h"
+
+#include "record/intercept/bootstrap_heap.h"
+#include "record/intercept/export.h"
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/real_allocator.h"
 #include "record/sample/address_filter.h"
@@ -62,7 +64,6 @@ void hooks_choose_usable_size(bool marks) {
         hooks_next_usable_size = marks ? entry_usable_size_marked : real_allocator.malloc_usable_size;
 }
 
-_Atomic uint8_t address_filter_counts[1 << 16];
 static _Atomic(enum unmarked) treatment;
 
 /* Relaxed: written when recording begins; blocks from before it are in no table, however they are treated. */
@@ -183,7 +184,7 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
     else if (distance)
         record_marked(block, distance, size, at);
     else if (mark && unmarked() == UNMARKED_IGNORE)
-        recorder_drop(); /* its free would not be noticed */
+        recorder_drop(DROP_LIVE_TABLE); /* its free would not be noticed */
     else
         record_unmarked(block, size, at);
     return block;

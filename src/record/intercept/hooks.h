@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* For functions that the program calls; everything else in the library is hidden. */
-#define EXPORT __attribute__((visibility("default")))
-
 /* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
 enum unmarked {
     UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */

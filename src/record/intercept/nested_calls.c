@@ -1,8 +1,8 @@
 #include "record/intercept/nested_calls.h"
 
 #include "platform/counter.h"
+#include "record/intercept/dynamic_section.h"
 #include "record/intercept/real_allocator.h"
-#include "record/intercept/search_order.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 

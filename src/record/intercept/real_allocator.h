@@ -67,9 +67,5 @@ bool real_allocator_is_late(void);
 /* The executable brings a malloc of its own: nothing of its heap can be recorded. */
 bool real_allocator_is_shadowed(void);
 
-/* A zeroed block of the early heap: never given back. NULL only when the kernel has no memory. */
-__attribute__((noinline)) void *bootstrap_heap_allocate(size_t alignment, size_t size);
-size_t bootstrap_heap_size(const void *block);
-
 #endif
 #endif

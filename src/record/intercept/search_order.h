@@ -7,9 +7,7 @@
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
 #define MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
 
-#include <link.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 /* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
  * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
@@ -21,22 +19,5 @@ void *search_order_before(const char *name);
 /* The first definition behind us, of any version. NULL if there is none, or if it must be asked where it is
  * (an indirect function). */
 void *search_order_behind(const char *name);
-
-/* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
-const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name);
-
-/* What an object has the linker fill in: data and calls. */
-struct relocations {
-    const ElfW(Sym) * symbols;
-    const char *text;
-    const ElfW(Rela) * tables[2];
-    size_t counts[2];
-};
-
-struct relocations dynamic_section_relocations(const struct link_map *object);
-
-/* The name that is looked up for it, or "". */
-const char *dynamic_section_relocation_name(
-    const struct relocations *relocations, const ElfW(Rela) * relocation);
 
 #endif

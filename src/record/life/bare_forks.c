@@ -2,8 +2,9 @@
  * the handlers do is done here. Others (clone3, assembly) are noticed at the child's first event, which then
  * inherits nothing (fork.c). */
 #include "platform/system.h"
-#include "record/intercept/hooks.h"
-#include "record/sample/recorder_state.h"
+#include "record/intercept/export.h"
+#include "record/life/fork.h"
+#include "record/life/syscall_result.h"
 
 #include <dlfcn.h>
 #include <sched.h>

@@ -1,14 +1,5 @@
-/* fork: the child gets a recording of its own that begins with what it inherits as live. The parent's is not
- * touched.
- *
- *     parent                                  child
- *     fork_before: copy of the live table ──► a private copy of that copy, by the kernel
- *     drop_inheritance                        fork_begin_child: a new recording, whose live table is that
- *                                             copy; the stacks are read from the parent's recording, where
- *                                             they never change
- *
- * The live table itself cannot be read in the child: the parent's threads go on changing it, in memory that
- * the two share. */
+#include "record/life/fork.h"
+
 #include "core/code_table.h"
 #include "core/events.h"
 #include "core/heap_table.h"
@@ -21,6 +12,7 @@
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
+#include "record/life/start.h"
 #include "record/sample/capture_buffers.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -28,6 +20,7 @@
 #include "record/walkcache/walk_cache.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -188,7 +181,7 @@ void fork_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
-    /* Release, in the order of record (start.c). */
+    /* Release, in the order of start_with (start.c). */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
@@ -222,4 +215,8 @@ bool fork_watch(void) {
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
     return pthread_atfork(fork_before, drop_inheritance, after_fork_in_child) == 0;
+}
+
+bool fork_shares_memory(void) {
+    return recorder_is_recording() && system_calls_allowed() && recorder.recording.header->pid != getpid();
 }

@@ -6,7 +6,10 @@
  * in that space, and drops what does not fit. The strict mode, which forbids even the processor's clock, ends
  * the recording. Where only files are out of reach, calls may fail, and space ahead is all that is needed. */
 #include "platform/system.h"
-#include "record/intercept/hooks.h"
+#include "record/intercept/export.h"
+#include "record/life/fork.h"
+#include "record/life/reserve.h"
+#include "record/life/syscall_result.h"
 #include "record/sample/recorder_state.h"
 
 #include <linux/seccomp.h>
@@ -32,12 +35,6 @@ static enum sandbox what_begins(long number, uint64_t a, uint64_t b) {
                     (number == SYS_unshare && a & CLONE_NEWNS) ||
                     (number == SYS_setns && (b == 0 || b & CLONE_NEWNS));
     return by_files ? FILE_SANDBOX : NO_SANDBOX;
-}
-
-long syscall_result(long result) {
-    if (result >= 0 || result < -4095) return result;
-    errno = (int)-result;
-    return -1;
 }
 
 static void enter(enum sandbox sandbox) {

@@ -1,8 +1,7 @@
-/* The start of recording in a process. */
-#include "core/live_table.h"
+#include "record/life/start.h"
+
 #include "core/module_table.h"
 #include "core/recording_begin.h"
-#include "core/timeline.h"
 #include "platform/caller_state.h"
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
@@ -10,12 +9,13 @@
 #include "record/dump/dump_triggers.h"
 #include "record/intercept/hooks.h"
 #include "record/intercept/real_allocator.h"
+#include "record/life/fork.h"
 #include "record/life/options.h"
+#include "record/life/thread.h"
 #include "record/python/python.h"
 #include "record/sample/capture_buffers.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
-#include "record/walkcache/walk_cache.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -37,7 +37,9 @@
 #else
 #define MACHINE EM_AARCH64
 #endif
-#define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
+
+/* Of the recording's name, for children. */
+static char pattern[RECORDING_PATH_MAX];
 
 static uint64_t kernel_time(clockid_t clock) {
     struct timespec time;
@@ -117,32 +119,12 @@ static int make_recording(const struct options *options, uint64_t start, char *p
 
 int start_in_child(const struct recording_header *parent) {
     static char path[RECORDING_PATH_MAX];
-    struct options options = {.output = recorder.pattern, .size_max = parent->size_max};
+    struct options options = {.output = pattern, .size_max = parent->size_max};
     uint64_t start = parent->start_monotonic, realtime = parent->start_realtime;
     int r = make_recording(&options, start, path);
     /* Time goes on as in the parent: the blocks that are inherited were born in it. */
     if (r == 0) recorder.recording.header->start_realtime = realtime;
     return r;
-}
-
-static void end_thread(void *value) {
-    struct thread_record *record = value;
-    if (!recorder_is_recording() || record != recorder_thread) return;
-    thread_note_name(record);
-    thread_flush(record);
-    timeline_flush(&recorder.recording, record);
-    live_table_give_all(&recorder.recording, record);
-    walk_cache_free();
-    scopes_free();
-    recorder_thread = NULL;
-    recorder_countdown = 0; /* an allocation in a later destructor registers the thread anew */
-    thread_table_end(&recorder.recording, record, clock_now());
-}
-
-static void make_thread_key(void) {
-    if (pthread_key_create(&recorder.thread_key, end_thread) != 0) return;
-    recorder.has_thread_key = recorder.thread_key < KEYS_WITHOUT_HEAP;
-    if (!recorder.has_thread_key) pthread_key_delete(recorder.thread_key);
 }
 
 static uint32_t note_module(const struct mapped_code *code) {
@@ -160,18 +142,18 @@ static bool prepare(void) {
     return watches || (watches = fork_watch());
 }
 
-static int begin(const struct options *options, uint64_t start, char *path) {
+static int open_recording(const struct options *options, uint64_t start, char *path) {
     if (getauxval(AT_SECURE) || !system_calls_allowed()) return -EPERM;
     if (real_allocator_is_shadowed()) return -ENOTSUP;
     if (!options->is_root && !options->follow) return -ECANCELED;
-    if (strlen(options->output) >= sizeof recorder.pattern) return -ENAMETOOLONG;
+    if (strlen(options->output) >= sizeof pattern) return -ENAMETOOLONG;
     if (!prepare()) return -ENOMEM;
     options_find_program();
     return make_recording(options, start, path);
 }
 
 /* STARTING to RECORDING; or to `otherwise`, with a negative errno. */
-static int record(const struct options *options, bool at_once, enum stage otherwise, char *path) {
+static int start_with(const struct options *options, bool at_once, enum stage otherwise, char *path) {
     KEEP_CALLER_STATE;
     bool early = otherwise == OFF;
     recorder.rate = options->rate;
@@ -186,11 +168,11 @@ static int record(const struct options *options, bool at_once, enum stage otherw
     uint64_t start = kernel_time(CLOCK_MONOTONIC);
     clock_start(start);
     path[0] = '\0';
-    int r = begin(options, start, path);
+    int r = open_recording(options, start, path);
 
     if (r == 0) {
-        memcpy(recorder.pattern, options->output, strlen(options->output) + 1);
-        make_thread_key();
+        memcpy(pattern, options->output, strlen(options->output) + 1);
+        thread_start();
         recorder.shows_python = options->stacks != STACKS_NATIVE;
         unwind_start(note_module, early);
         scopes_choose(options->thread_frames || !recorder.walks, options->stacks != STACKS_NATIVE);
@@ -220,6 +202,7 @@ static int record(const struct options *options, bool at_once, enum stage otherw
 void start_by_environment(void) {
     struct options options;
     int stage = NOT_STARTED;
+    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != NOT_STARTED) return;
     if (!real_allocator_ready() || !options_read(&options))
         return; /* too early: asked again at the next allocation */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
@@ -230,7 +213,7 @@ void start_by_environment(void) {
         return;
     }
     char path[RECORDING_PATH_MAX];
-    int r = record(&options, true, OFF, path);
+    int r = start_with(&options, true, OFF, path);
     if (r < 0 && options.is_root) say_why_not(path[0] ? path : options.output, -r);
 }
 
@@ -238,7 +221,7 @@ int start_by_program(const struct options *options) {
     int stage = DORMANT;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
     char path[RECORDING_PATH_MAX];
-    int r = record(options, false, DORMANT, path);
+    int r = start_with(options, false, DORMANT, path);
     if (r == 0) recorder_countdown = 0; /* this thread notices at once */
     return r;
 }

@@ -1,6 +1,7 @@
 #include "record/python/python_find.h"
-#include "record/intercept/real_allocator.h"
 
+#include "record/intercept/dynamic_section.h"
+#include "record/intercept/real_allocator.h"
 #include "record/intercept/search_order.h"
 
 #include <dlfcn.h>

@@ -5,22 +5,18 @@
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
-#include "platform/caller_state.h"
 #include "platform/counter.h"
-#include "platform/system.h"
 #include "record/api/scopes.h"
 #include "record/dump/dump_triggers.h"
+#include "record/life/fork.h"
+#include "record/life/start.h"
+#include "record/life/thread.h"
 #include "record/python/python.h"
 #include "record/sample/capture_buffers.h"
 #include "record/sample/mark.h"
 #include "record/sample/prefetch.h"
 #include "record/sample/recorder_state.h"
 #include "record/walkcache/walk_cache.h"
-
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 __thread uint64_t recorder_countdown;
 __thread struct thread_record *recorder_thread;
@@ -30,7 +26,7 @@ static __thread uint32_t drawn_heap, due_heap;
 static _Atomic uint32_t nobody;
 struct recorder recorder = {.owner = &nobody};
 
-static void drop(enum drop kind) {
+void recorder_drop(enum drop kind) {
     counter_add(false, &recorder.recording.header->drops[kind], 1);
 }
 
@@ -45,8 +41,6 @@ static uint64_t draw(struct thread_record *thread) {
     drawn_heap = heap; /* last: a signal handler's draw is then wholly before or after */
     return interval;
 }
-
-static bool register_thread(void);
 
 static void publish_countdown(uint64_t countdown) {
     __atomic_store_n(&recorder_countdown, countdown, __ATOMIC_RELEASE);
@@ -66,17 +60,10 @@ __attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
     return recorder_is_recording();
 }
 
-static __attribute__((noinline, cold)) bool begin_thread(size_t size) {
-    if (register_thread()) return true;
-    /* Relaxed: a sum. */
-    atomic_fetch_add_explicit(&recorder.recording.header->orphan_bytes, size, memory_order_relaxed);
-    return false;
-}
-
 bool recorder_due(size_t size) {
     if (!recorder_is_recording() && !recorder_begin(true)) return false;
     if (__builtin_expect(!recorder_thread, 0)) {
-        if (!begin_thread(size)) return false;
+        if (!thread_begin(size)) return false;
         if (!recorder.exact) {
             publish_countdown(draw(recorder_thread));
             if (recorder_countdown > size) {
@@ -99,10 +86,6 @@ bool recorder_due(size_t size) {
     return recorder_is_active();
 }
 
-bool recorder_knows_thread(void) {
-    return recorder_thread || begin_thread(0);
-}
-
 bool recorder_is_active(void) {
     return counter_load(&recorder.recording.header->active) != 0 && !scopes_ignore();
 }
@@ -111,10 +94,6 @@ void recorder_mend_countdown(void) {
     if (recorder_thread && recorder_is_recording() &&
         recorder_countdown > counter_load(&recorder_thread->interval))
         recorder_countdown = 0;
-}
-
-void recorder_drop(void) {
-    drop(DROP_LIVE_TABLE);
 }
 
 void recorder_refund(size_t size) {
@@ -130,10 +109,6 @@ bool recorder_stop_marking(void) {
     recorder.marks = false;
     if (recorder_is_recording()) recorder.recording.header->filter = FILTER_LOOKUP;
     return true;
-}
-
-void recorder_start(void) {
-    if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED) start_by_environment();
 }
 
 /* ---- the sample ---- */
@@ -210,12 +185,12 @@ static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t h
 inline bool recorder_insert(const void *block, struct sample *sample) {
     struct live_entry *entry;
     if ((uintptr_t)block & ~LIVE_KEY_MASK) {
-        drop(DROP_ADDRESS);
+        recorder_drop(DROP_ADDRESS);
         return false;
     }
     sample->slot = live_table_take(&recorder.recording, recorder_thread, &entry);
     if (sample->slot == LIVE_NONE) {
-        drop(DROP_LIVE_TABLE);
+        recorder_drop(DROP_LIVE_TABLE);
         return false;
     }
     sample_store(sample, entry);
@@ -230,7 +205,7 @@ static inline bool capture(
     again &= recorder.walks;
     sample->stack = again ? remember_stack(caller, sample->heap, is_locked)
                           : walk_stack(caller, sample->heap, NULL, NULL);
-    if (sample->stack == UINT32_MAX) drop(DROP_SCRATCH);
+    if (sample->stack == UINT32_MAX) recorder_drop(DROP_SCRATCH);
     /* What has no stack of its own is weighed at the rate of the start, when it is freed, too. */
     if (sample->stack == STACK_DROPPED && sample->heap == due_heap) sample->heap = 0;
     return sample->stack != UINT32_MAX;
@@ -326,7 +301,7 @@ bool recorder_restore(const void *block, const struct forgotten *forgotten) {
 void recorder_take_back(const struct sample *sample) {
     live_table_withdraw(live_table_at(&recorder.recording, sample->slot));
     live_table_give(&recorder.recording, recorder_thread, sample->slot);
-    drop(DROP_LIVE_TABLE);
+    recorder_drop(DROP_LIVE_TABLE);
 }
 
 void recorder_note_private_bytes(void) {
@@ -377,45 +352,5 @@ void recorder_restore_unmarked(const void *block, const struct forgotten *forgot
     uint32_t former;
     if (recorder_restore(block, forgotten) &&
         !address_index_insert(&recorder.index, (uintptr_t)block, forgotten->sample.slot, &former))
-        drop(DROP_LIVE_TABLE);
-}
-
-/* ---- threads ---- */
-
-void thread_note_name(struct thread_record *record) {
-    if (system_calls_allowed()) prctl(PR_GET_NAME, record->name);
-}
-
-static bool register_thread(void) {
-    KEEP_CALLER_STATE;
-    struct recording *recording = &recorder.recording;
-    int32_t tid = system_calls_allowed() ? (int32_t)gettid() : 0;
-    uint32_t number = thread_table_register(recording, tid, clock_now());
-    if (number == UINT32_MAX) {
-        drop(DROP_THREAD);
-        recorder_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
-        return false;
-    }
-    struct thread_record *record = thread_table_get(recording, number);
-    record->moment = UINT64_MAX; /* it has not come to any yet */
-    record->countdown_address = (uintptr_t)&recorder_countdown;
-    /* Not from its number, which threads without a sample pass on: each would draw what the last one drew.
-     * Relaxed: numbers that differ. */
-    uint64_t order = atomic_fetch_add_explicit(&recorder.seeds_given, 1, memory_order_relaxed);
-    uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
-    if (!recorder.seed &&
-        !(system_calls_allowed() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
-        seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
-    sampler_random_seed(record->random, seed);
-    thread_note_name(record);
-    recorder_thread = record;
-    /* Among the first 32 keys, so that this allocates nothing. */
-    if (recorder.has_thread_key) pthread_setspecific(recorder.thread_key, record);
-    return true;
-}
-
-void thread_flush(struct thread_record *record) {
-    if (recorder.exact) return;
-    counter_add_own(&record->bytes, counter_load(&record->interval) - recorder_countdown);
-    counter_store(&record->interval, recorder_countdown);
+        recorder_drop(DROP_LIVE_TABLE);
 }

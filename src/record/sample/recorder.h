@@ -21,6 +21,12 @@ extern __thread uint64_t recorder_countdown;
 
 bool recorder_due(size_t size);
 
+/* Whether what is allocated now is to be recorded. */
+bool recorder_is_active(void);
+
+/* Where this process does not record, or not yet: whether it does now. */
+bool recorder_begin(bool may_start);
+
 /* The entry code takes the size off and, on its way here, puts it back. A signal handler that allocates in
  * between leaves a countdown below zero: larger than any interval. */
 void recorder_mend_countdown(void);
@@ -38,8 +44,8 @@ static inline bool recorder_take(size_t size) {
 /* Undoes the charge for an allocation that recorder_take chose and the allocator then refused. */
 void recorder_refund(size_t size);
 
-/* An allocation that recorder_take chose cannot be recorded. */
-void recorder_drop(void);
+/* Counts a sample that cannot be recorded. */
+void recorder_drop(enum drop kind);
 
 /* Records the block of `size` bytes that was allocated by the code at `caller` in a heap of the recording: 0,
  * malloc's, or that of an interpreter's objects. The result is to be kept in the block's mark; its slot is
@@ -73,15 +79,29 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
 bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten);
 void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten);
 
-/* Starts now instead of at the first allocation. */
-void recorder_start(void);
-
-/* The program ends: figures that live in thread-local storage go into the recording. */
-void finish_recording(void);
-
 /* Are sampled blocks marked (mark.h)? Otherwise they stay as the allocator gave them. Known once started. */
 bool recorder_uses_marks(void);
 /* False if they were not marked anyway. */
 bool recorder_stop_marking(void);
+
+/* ---- What a sample is made of (recorder.c). `heap` is its number in the recording. ---- */
+
+/* Fills in time and stack of a sample whose size, heap and count are known. `again`: it may well come from
+ * the same place as another of late. False: it is dropped. */
+bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample);
+/* Puts the block into the live table, and fills in the slot. False: it is dropped. */
+bool recorder_insert(const void *block, struct sample *sample);
+/* The same undone: there is no way to find it again. */
+void recorder_take_back(const struct sample *sample);
+/* The figures learn of it. */
+void recorder_count(const struct sample *sample);
+
+/* Withdraws the block that should be in this slot, going by its entry. */
+bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten);
+/* The address of a block whose free was not seen is given out again: it counts as freed now. */
+bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64_t now);
+
+/* The header says how much memory the indices take. */
+void recorder_note_private_bytes(void);
 
 #endif

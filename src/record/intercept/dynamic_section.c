@@ -1,0 +1,90 @@
+#include "record/intercept/dynamic_section.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The parts of an object's dynamic section that a look-up needs. */
+struct symbols {
+    const ElfW(Sym) * entry;
+    const char *text;
+    const uint32_t *gnu_hash, *hash;
+};
+
+/* The linker relocates these pointers in most objects, but not in the kernel's. */
+static const void *address_in(const struct link_map *object, ElfW(Addr) pointer) {
+    return (const void *)(pointer < object->l_addr ? pointer + object->l_addr : pointer);
+}
+
+static struct symbols symbols_of(const struct link_map *object) {
+    struct symbols symbols = {0};
+    for (const ElfW(Dyn) *part = object->l_ld; part && part->d_tag != DT_NULL; part++) {
+        const void *address = address_in(object, part->d_un.d_ptr);
+        if (part->d_tag == DT_SYMTAB) symbols.entry = address;
+        if (part->d_tag == DT_STRTAB) symbols.text = address;
+        if (part->d_tag == DT_GNU_HASH) symbols.gnu_hash = address;
+        if (part->d_tag == DT_HASH) symbols.hash = address;
+    }
+    return symbols;
+}
+
+static bool is_definition(const struct symbols *symbols, uint32_t number, const char *name) {
+    const ElfW(Sym) *symbol = &symbols->entry[number];
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
+           strcmp(symbols->text + symbol->st_name, name) == 0;
+}
+
+/* The table: a header of four words, a Bloom filter, the first symbol of each bucket, and for each symbol its
+ * hash with the lowest bit set at a bucket's end. */
+static const ElfW(Sym) * find_by_gnu_hash(const struct symbols *symbols, const char *name) {
+    uint32_t hash = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) hash = hash * 33 + *c;
+    const uint32_t *table = symbols->gnu_hash;
+    uint32_t buckets = table[0], first = table[1], filter_size = table[2], shift = table[3];
+    const uint64_t *filter = (const uint64_t *)(table + 4);
+    uint64_t word = filter[hash / 64 & (filter_size - 1)];
+    if (buckets == 0 || !(word >> hash % 64 & word >> (hash >> shift) % 64 & 1)) return NULL;
+
+    const uint32_t *bucket = (const uint32_t *)(filter + filter_size), *chain = bucket + buckets - first;
+    uint32_t number = bucket[hash % buckets];
+    if (number < first) return NULL;
+    for (;; number++) {
+        if ((chain[number] | 1) == (hash | 1) && is_definition(symbols, number, name))
+            return &symbols->entry[number];
+        if (chain[number] & 1) return NULL;
+    }
+}
+
+/* Without such a table the older one tells at least how many symbols there are. */
+static const ElfW(Sym) * find_in_all(const struct symbols *symbols, const char *name) {
+    for (uint32_t number = 0; number < symbols->hash[1]; number++)
+        if (is_definition(symbols, number, name)) return &symbols->entry[number];
+    return NULL;
+}
+
+const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name) {
+    struct symbols symbols = symbols_of(object);
+    if (!symbols.entry || !symbols.text) return NULL;
+    return symbols.gnu_hash ? find_by_gnu_hash(&symbols, name)
+           : symbols.hash   ? find_in_all(&symbols, name)
+                            : NULL;
+}
+
+struct relocations dynamic_section_relocations(const struct link_map *object) {
+    struct symbols symbols = symbols_of(object);
+    struct relocations found = {.symbols = symbols.entry, .text = symbols.text};
+    for (const ElfW(Dyn) *part = object->l_ld; part && part->d_tag != DT_NULL; part++) {
+        const void *address = address_in(object, part->d_un.d_ptr);
+        if (part->d_tag == DT_RELA) found.tables[0] = address;
+        if (part->d_tag == DT_JMPREL) found.tables[1] = address;
+        if (part->d_tag == DT_RELASZ) found.counts[0] = part->d_un.d_val / sizeof(ElfW(Rela));
+        if (part->d_tag == DT_PLTRELSZ) found.counts[1] = part->d_un.d_val / sizeof(ElfW(Rela));
+    }
+    return found;
+}
+
+const char *dynamic_section_relocation_name(
+    const struct relocations *relocations, const ElfW(Rela) * relocation) {
+    uint64_t number = ELF64_R_SYM(relocation->r_info);
+    return number ? relocations->text + relocations->symbols[number].st_name : "";
+}
