@@ -39,12 +39,18 @@ RECORD_UPWARD = [
     ("sample/recorder.c", "python/python.h", "Python frames are merged into a sample's stack"),
     ("sample/recorder.c", "api/scopes.h", "a sample carries the thread's scope"),
     ("sample/recorder.c", "dump/dump_triggers.h", "a sample may be the one at which a dump is due"),
+    ("sample/recorder.c", "life/start.h", "the first allocation starts the recording"),
+    ("sample/recorder.c", "life/fork.h", "a forked child's first event makes it a recording of its own"),
+    ("sample/recorder.c", "life/thread.h", "a thread's first event gives it a record"),
+    ("intercept/got_takeover.c", "life/exit.h", "_exit is among the functions whose addresses are exchanged"),
     ("intercept/dl_hooks.c", "python/python.h", "a library that was just loaded may bring an interpreter"),
     ("intercept/entry_*.S", "api/own_heaps.h", "the entry code compares a heap's number with OWN_HEAPS"),
     ("python/python_objects.c", "api/own_heaps.h", "the interpreter's small objects are recorded in a heap of their own"),
     ("dump/dump.c", "api/own_heaps.h", "a dump asks the program's heaps for their figures first"),
     ("dump/dump.c", "life/options.h", "the name of a dump is made from a pattern, as the recording's is"),
     ("dump/dump_triggers.c", "life/options.h", "when dumps are written is an option"),
+    ("api/control.c", "life/start.h", "a program may start the recording"),
+    ("api/control.c", "life/finish.h", "a program may end the recording"),
     ("api/control.c", "life/options.h", "a program that starts the recording brings its own options"),
 ]
 

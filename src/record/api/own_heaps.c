@@ -11,7 +11,6 @@
 #include "record/api/block_types.h"
 #include "record/api/enumerated_heaps.h"
 #include "record/intercept/export.h"
-#include "record/life/thread.h"
 #include "record/sample/address_filter.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -230,7 +229,7 @@ static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     /* It was registered while the recording began, or there was no room then. */
     if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
-    if (thread_is_known()) *ret_own = own;
+    if (recorder_knows_thread()) *ret_own = own;
     return MSCOPE_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "platform/pages.h"
 #include "platform/system.h"
 #include "record/intercept/export.h"
-#include "record/life/thread.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 
@@ -43,7 +42,7 @@ void scopes_choose(bool threads, bool scopes) {
 }
 
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
-    if (!recorder_is_recording() || !thread_is_known()) return NULL;
+    if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
     KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler may have been faster, and its scopes are closed again: one of the two is enough. */

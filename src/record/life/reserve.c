@@ -1,7 +1,6 @@
 #include "record/life/reserve.h"
 
 #include "platform/caller_state.h"
-#include "record/life/thread.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 #include "unwind/unwind.h"
@@ -26,5 +25,5 @@ void reserve_space(void) {
     uint64_t ahead = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
     arena_reserve(&recorder.recording, ahead);
     address_index_reserve(&recorder.index, ahead / RESERVE_BLOCK);
-    if (thread_is_known()) prove_stack();
+    if (recorder_knows_thread()) prove_stack();
 }

@@ -8,6 +8,7 @@
 #include "platform/system.h"
 #include "record/api/scopes.h"
 #include "record/sample/recorder.h"
+#include "record/sample/recorder_state.h"
 #include "record/walkcache/walk_cache.h"
 
 #include <pthread.h>

@@ -86,6 +86,10 @@ bool recorder_due(size_t size) {
     return recorder_is_active();
 }
 
+bool recorder_knows_thread(void) {
+    return recorder_thread || thread_begin(0);
+}
+
 bool recorder_is_active(void) {
     return counter_load(&recorder.recording.header->active) != 0 && !scopes_ignore();
 }

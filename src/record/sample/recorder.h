@@ -24,6 +24,9 @@ bool recorder_due(size_t size);
 /* Whether what is allocated now is to be recorded. */
 bool recorder_is_active(void);
 
+/* Makes sure that the calling thread has a record. */
+bool recorder_knows_thread(void);
+
 /* Where this process does not record, or not yet: whether it does now. */
 bool recorder_begin(bool may_start);
 
