@@ -126,7 +126,7 @@ def left_behind():
 
 def wait_until_gone():
     """The kernel frees programs a moment after they were let go."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + harness.PATIENCE
     while left_behind() and time.monotonic() < deadline:
         time.sleep(0.05)
     return left_behind()

@@ -541,7 +541,7 @@ def test_a_thread_is_not_a_process(build, start):
 def test_a_zombie(start):
     attach.require_ebpf()
     target = start(["true"])
-    time.sleep(0.2)
+    os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is not taken leave of
     assert "zombie" in problem_of(target.pid)["what"]
 
 

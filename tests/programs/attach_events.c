@@ -2,7 +2,7 @@
  *
  *     attach_events [OPTION...] PID       until standard input is closed or the process ends
  *     attach_events --plan PID            the probe plan, for people
- *     attach_events --repeat N PID        attaches and detaches N times; tells descriptors before and behind
+ *     attach_events --repeat N PID        attaches and detaches N times; tells how many descriptors are open before and after
  *     attach_events --check               whether it can work here
  *
  * It always closes with the line of kind "totals". */
@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <poll.h>
 #include <search.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,8 @@ static struct {
     struct plan *plans[64];
     int plan_count;
     int processes; /* that are followed and have not ended */
+    int fresh[64]; /* processes that run another program since an exec and have no probes yet */
+    int fresh_count;
 } driver;
 
 static int by_number(const void *a, const void *b) {
@@ -48,14 +51,32 @@ static void fail(const struct problem *problem) {
     exit(problem->kind);
 }
 
-static void attach(int pid) {
-    struct problem problem = {0};
+static bool try_attach(int pid, struct problem *problem) {
     struct plan *plan;
-    if (plan_make(pid, &plan, &problem) < 0 || probe_attach(driver.set, plan, &problem) < 0) fail(&problem);
+    if (plan_make(pid, &plan, problem) < 0 || probe_attach(driver.set, plan, problem) < 0) return false;
     driver.plans[driver.plan_count++] = plan;
     driver.processes++;
     printf("{\"kind\": \"attached\", \"pid\": %d, \"method\": \"%s\", \"probes\": %zu, \"warnings\": %zu}\n",
         pid, kernel_support_method_name(probe_method(driver.set)), plan->probe_count, plan->warning_count);
+    return true;
+}
+
+static void attach(int pid) {
+    struct problem problem = {0};
+    if (!try_attach(pid, &problem)) fail(&problem);
+}
+
+/* The event of an exec can come before the loader has mapped the libraries. No allocator is found then, so
+ * it is tried again after each poll until there is one. */
+static void attach_fresh(void) {
+    int kept = 0;
+    for (int i = 0; i < driver.fresh_count; i++) {
+        struct problem problem = {0};
+        if (try_attach(driver.fresh[i], &problem)) continue;
+        if (kill(driver.fresh[i], 0) < 0) fail(&problem);
+        driver.fresh[kept++] = driver.fresh[i];
+    }
+    driver.fresh_count = kept;
 }
 
 static struct plan *plan_of(uint32_t pid) {
@@ -165,7 +186,7 @@ static void on_event(void *context, const struct event *event) {
         if (!driver.follow) break;
         probe_detach_process(driver.set, (pid_t)event->pid);
         driver.processes--;
-        attach((int)event->pid);
+        driver.fresh[driver.fresh_count++] = (int)event->pid;
         break;
     case EVENT_MODULES: {
         struct plan *plan = plan_of(event->pid);
@@ -212,13 +233,14 @@ static bool input_is_closed(void) {
 }
 
 static void follow_events(void) {
-    while (driver.processes > 0 && !input_is_closed()) {
+    while ((driver.processes > 0 || driver.fresh_count > 0) && !input_is_closed()) {
         if (driver.slow_ms) {
             struct timespec pause = {
                 .tv_nsec = driver.slow_ms % 1000 * 1000000L, .tv_sec = driver.slow_ms / 1000};
             nanosleep(&pause, NULL);
         }
         probe_poll(driver.set, driver.slow_ms ? 0 : 20, on_event, NULL);
+        attach_fresh();
         fflush(stdout);
     }
     probe_detach(driver.set);
