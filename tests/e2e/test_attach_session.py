@@ -72,6 +72,12 @@ def assert_at_work(process, counters):
     wait_until(lambda: Counters(counters).objects > before + 1000, process)
 
 
+def is_stopped(pid):
+    """Whether all threads of the process are stopped."""
+    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in harness.Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def assert_ends_well(process):
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=harness.PATIENCE)[0] == b"ended well\n"
@@ -122,9 +128,12 @@ def test_attached_a_hundred_times_at_full_load(busy, folder):
 def test_stopped_at_full_load_the_live_blocks_are_those_of_the_program(busy, start, folder):
     process, counters = busy
     attached = Attached(start, folder, process.pid, "--exact")
-    time.sleep(1)  # half of the blocks are new by then, and more
+    # A thread has 512 slots and fills or empties one of them at random: after this many rounds more than half of its
+    # blocks are new.
+    begin = Counters(counters).objects
+    wait_until(lambda: Counters(counters).objects > begin + 5 * 512 * THREADS, process)
     process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)
+    wait_until(lambda: is_stopped(process.pid), process)
     truth = Counters(counters)
     totals = stats(attached.stop())["totals"]
     process.send_signal(signal.SIGCONT)
@@ -187,10 +196,10 @@ def known(build, start, folder):
 
 def test_baseline(known, start, folder):
     process, _, _ = known
-    attached = Attached(start, folder, process.pid, "--exact", "--baseline", "2s")
+    attached = Attached(start, folder, process.pid, "--exact", "--baseline", "4s")
     (folder / "go").touch()
     wait_until(lambda: stats(attached.recording)["totals"]["total_bytes"] > 0, process)
-    time.sleep(2)
+    time.sleep(4)
     totals = report(attached.stop())["totals"]
     assert totals["total_bytes"] == 0 and totals["live_bytes"] == 0 and totals["samples"] == 0
     assert totals["exact_total_bytes"] == 0
@@ -198,7 +207,7 @@ def test_baseline(known, start, folder):
 
 def test_stops_by_itself_after_its_time(known, start, folder):
     process, allocated, live = known
-    attached = Attached(start, folder, process.pid, "--exact", "-d", "1500ms")
+    attached = Attached(start, folder, process.pid, "--exact", "-d", "3s")
     (folder / "go").touch()
     totals = report(attached.wait())["totals"]
     assert (totals["total_bytes"], totals["live_bytes"]) == (allocated, live)

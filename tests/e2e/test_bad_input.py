@@ -315,9 +315,9 @@ def test_disk_fills_while_running(build, small_disk, start, folder, rate):
         while True:
             filler.write(b"x" * 65536)
             filler.flush()
-    time.sleep(1.5)
-    assert tool.poll() is None
-    live = report(child_of(tool.pid, "waiting"))
+    pid = child_of(tool.pid, "waiting")
+    wait_until(lambda: stats(pid)["totals"]["drops"] > 0, tool)
+    live = report(pid)
     assert live["totals"]["live_bytes"] > 0
     flag.unlink()
     output, _ = tool.communicate(timeout=harness.PATIENCE)
@@ -338,11 +338,14 @@ def test_recording_is_deleted_while_running(build, start, folder, rate):
     wait_until(flag.exists, tool)
     path.unlink()
     pid = child_of(tool.pid, "waiting")
-    first = report(pid)
-    time.sleep(0.3)
+
+    def allocated():
+        return figures_of_site(report(pid)["rows"], PROGRAMS / "waiting.c", "waiting")["total_bytes"]
+
+    first = allocated()
+    assert first > 0, "a running program can still be read"
+    wait_until(lambda: allocated() > first, tool)
     second = report(pid)
-    site = [figures_of_site(whole["rows"], PROGRAMS / "waiting.c", "waiting") for whole in (first, second)]
-    assert 0 < site[0]["total_bytes"] < site[1]["total_bytes"], "a running program can still be read"
     malloscope("dump", pid, "-o", folder / "saved.mscope")
     assert report(folder / "saved.mscope")["totals"]["total_bytes"] >= second["totals"]["total_bytes"]
     flag.unlink()

@@ -98,14 +98,14 @@ int main(void) {
     early();
     peak();
     for (int i = 150; i < 300; i++) free(kept[i]);
-    nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
     late();
     _exit(0);
 }
 """)
     harness.run(["gcc", "-g", "-O1", source, "-o", tmp_path / "phases"])
     path = record(tmp_path / "phases", tmp_path / "x.mscope", rate="exact")
-    since = {row["function"]: row["change"] for row in diff(f"{path}@300ms", path)["rows"] if row["change"]}
+    since = {row["function"]: row["change"] for row in diff(f"{path}@1s", path)["rows"] if row["change"]}
     assert since == {"late": 150000}
     down = {row["function"]: row["change"] for row in diff(f"{path}@peak", path)["rows"] if row["change"]}
     assert down == {"late": 150000, "peak": -750000}

@@ -8,17 +8,18 @@ import pytest
 
 import harness
 from counters import Counters
-from harness import PROGRAMS, child_of, figures_of_site, record_command, report
+from harness import PROGRAMS, child_of, figures_of_site, record_command, report, wait_until
 
 THREADS = 32
 
 
 def kill_while_busy(build, start, folder, rate, seconds):
-    """Kills busy.c after a while; returns what it counted and what the recording says about its one site."""
+    """Kills busy.c `seconds` after it has begun to free; returns what it counted and what the recording says about its one site."""
     program = build("busy.c", "-O1")
     counters, path = folder / "counters", folder / "killed.mscope"
     tool = start(record_command(path, [program, THREADS, counters, 0], rate))
     busy_pid = child_of(tool.pid, "busy")
+    wait_until(lambda: counters.exists() and Counters(counters).frees > 1000, tool)
     time.sleep(seconds)
     assert tool.poll() is None
     os.kill(busy_pid, signal.SIGKILL)

@@ -95,6 +95,7 @@ static void *work(void *seed) {
         descend(0, 0, made % 3 ? turns % 40 : turns);
         made++;
     }
+    may_jump = 0; /* a jump from here on would count this thread twice */
     made_by_all += made;
     working--;
     return NULL;
