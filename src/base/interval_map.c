@@ -1,6 +1,7 @@
 #include "base/interval_map.h"
 
-#include <libiberty/libiberty.h>
+#include "base/memory.h"
+
 #include <stdlib.h>
 
 /* The last piece that starts at or before the address, or -1. */
@@ -25,7 +26,7 @@ void interval_map_add(struct interval_map *map, uint64_t low, uint64_t high, uin
     if (low >= high) return;
     if (map->interval_count == map->interval_room) {
         map->interval_room = map->interval_room ? 2 * map->interval_room : 64;
-        map->intervals = xrealloc(map->intervals, map->interval_room * sizeof *map->intervals);
+        map->intervals = memory_reallocate(map->intervals, map->interval_room * sizeof *map->intervals);
     }
     map->intervals[map->interval_count++] = (struct interval){low, high, value};
 }
@@ -66,8 +67,9 @@ void interval_map_seal(struct interval_map *map) {
     size_t count = map->interval_count;
     if (!count) return;
     qsort(map->intervals, count, sizeof *map->intervals, compare_intervals);
-    map->pieces = xmalloc(2 * count * sizeof *map->pieces); /* each interval starts one piece and ends one */
-    size_t *open = xmalloc(count * sizeof *open), depth = 0;
+    map->pieces =
+        memory_allocate(2 * count * sizeof *map->pieces); /* each interval starts one piece and ends one */
+    size_t *open = memory_allocate(count * sizeof *open), depth = 0;
     for (size_t i = 0; i < count; i++) {
         depth = close_until(map, open, depth, map->intervals[i].low);
         add_piece(map, map->intervals[i].low, map->intervals[i].value);
@@ -91,13 +93,13 @@ static int compare_values_down(const void *left, const void *right) {
 /* One piece from each address where an interval starts or ends to the next; nobody's so far. */
 static void cut_pieces(struct interval_map *map) {
     size_t count = 0;
-    uint64_t *cuts = xmalloc(2 * map->interval_count * sizeof *cuts);
+    uint64_t *cuts = memory_allocate(2 * map->interval_count * sizeof *cuts);
     for (size_t i = 0; i < map->interval_count; i++) {
         cuts[count++] = map->intervals[i].low;
         cuts[count++] = map->intervals[i].high;
     }
     qsort(cuts, count, sizeof *cuts, compare_addresses);
-    map->pieces = xmalloc(count * sizeof *map->pieces);
+    map->pieces = memory_allocate(count * sizeof *map->pieces);
     for (size_t i = 0; i < count; i++) add_piece(map, cuts[i], INTERVAL_NONE);
     free(cuts);
 }
@@ -111,7 +113,7 @@ static size_t first_free(size_t *next, size_t piece) {
 void interval_map_seal_latest(struct interval_map *map) {
     if (!map->interval_count) return;
     cut_pieces(map);
-    size_t *next = xmalloc(map->piece_count * sizeof *next);
+    size_t *next = memory_allocate(map->piece_count * sizeof *next);
     for (size_t i = 0; i < map->piece_count; i++) next[i] = i;
     qsort(map->intervals, map->interval_count, sizeof *map->intervals, compare_values_down);
     for (size_t i = 0; i < map->interval_count; i++) {

@@ -1,8 +1,10 @@
-/* Memory for the libraries that the tool uses.
+/* Lack of memory in the libraries that the tool uses (policy: memory.h).
  *
- * The tool's own code notices that there is no memory, and says what it was about to do. Some libraries crash
- * instead: libdw asserts that its hash tables grow, and reads through pointers that it got from malloc. So
- * what they ask for passes here, and the command ends with a message where there is none. */
+ * The tool's own code allocates with memory.h. Some libraries crash for lack of memory: libdw asserts that its
+ * hash tables grow, and uses what malloc returned unchecked. Therefore malloc, calloc and realloc are defined
+ * here, in the executable, where the dynamic linker finds them first: a call from a library that fails ends
+ * the command with a message. Calls from the executable itself get NULL, as from any malloc: memory.h and
+ * the parts of libiberty that are linked in deal with that. */
 #include "base/memory.h"
 
 #include <dlfcn.h>
@@ -12,7 +14,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Who asks for more than this has been misled by a damaged file, and reckons with a refusal. */
+/* A library that asks for more than this was misled by a damaged file. Its request fails, as it would without
+ * this file: libraries check the result of requests whose size comes from a file. */
 #define SANE_MOST (UINT64_C(1) << 30)
 
 static struct {
@@ -58,16 +61,16 @@ void *realloc(void *block, size_t size) {
     return checked(next.realloc(block, size), size, __builtin_return_address(0));
 }
 
-/* libiberty's, which is linked into the command: its own end it in a way of their own. */
+/* libiberty's functions of these names, which its hash tables and its demangler call, end the program with a
+ * message and a status of their own. libiberty is linked statically, so that these take their place. The
+ * tool's own code does not call them. */
 
 void *xmalloc(size_t size) {
     return memory_allocate(size);
 }
 
 void *xcalloc(size_t count, size_t size) {
-    size_t whole;
-    if (__builtin_mul_overflow(count, size, &whole)) memory_is_short();
-    return memory_allocate(whole);
+    return memory_allocate_array(count, size);
 }
 
 void *xrealloc(void *block, size_t size) {

@@ -3,7 +3,6 @@
 #include "base/problem.h"
 
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,29 +40,69 @@ static void *checked(void *memory) {
     return memory;
 }
 
-void *memory_allocate(size_t size) {
-    return checked(calloc(1, size ? size : 1));
+static size_t product(size_t count, size_t size) {
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole)) memory_is_short();
+    return whole;
 }
 
-void *memory_reallocate(void *memory, size_t size) {
-    return checked(realloc(memory, size ? size : 1));
+void *memory_allocate(size_t size) {
+    return checked(memory_try_allocate(size));
+}
+
+void *memory_allocate_array(size_t count, size_t size) {
+    return memory_allocate(product(count, size));
+}
+
+void *memory_try_allocate(size_t size) {
+    return calloc(1, size ? size : 1);
+}
+
+void *memory_reallocate(void *block, size_t size) {
+    return checked(realloc(block, size ? size : 1));
+}
+
+void *memory_reallocate_array(void *block, size_t count, size_t size) {
+    return memory_reallocate(block, product(count, size));
+}
+
+void *memory_copy(const void *bytes, size_t size) {
+    void *copy = memory_reallocate(NULL, size);
+    return size ? memcpy(copy, bytes, size) : copy;
 }
 
 char *memory_copy_text(const char *text) {
     return checked(strdup(text));
 }
 
-void memory_set_variable(const char *name, const char *value) {
-    if (setenv(name, value, 1) != 0) memory_is_short();
+char *memory_copy_text_part(const char *text, size_t length) {
+    return checked(strndup(text, length));
+}
+
+char *memory_format_arguments(const char *format, va_list arguments) {
+    char *text = NULL;
+    return checked(vasprintf(&text, format, arguments) < 0 ? NULL : text);
 }
 
 char *memory_format_text(const char *format, ...) {
-    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    char *text = memory_format_arguments(format, arguments);
     va_end(arguments);
-    return checked(length < 0 ? NULL : text);
+    return text;
+}
+
+FILE *memory_stream_open(char **text, size_t *size) {
+    return checked(open_memstream(text, size));
+}
+
+void memory_stream_close(FILE *stream) {
+    bool failed = ferror(stream);
+    if (fclose(stream) != 0 || failed) memory_is_short();
+}
+
+void memory_set_variable(const char *name, const char *value) {
+    if (setenv(name, value, 1) != 0) memory_is_short();
 }
 
 void memory_free_text(char **text) {

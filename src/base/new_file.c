@@ -1,5 +1,6 @@
 #include "base/new_file.h"
 
+#include "base/memory.h"
 #include "base/unfinished_file.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 int new_file_start(const char *path, bool replace, struct new_file *ret_file) {
     /* Not the last word, but before any work is done. */
     if (!replace && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return -EEXIST;
-    struct new_file file = {.path = path, .replace = replace};
-    if (asprintf(&file.temporary, "%s.XXXXXX", path) < 0) return -ENOMEM;
+    struct new_file file = {
+        .path = path, .replace = replace, .temporary = memory_format_text("%s.XXXXXX", path)};
     file.descriptor = mkostemp(file.temporary, O_CLOEXEC);
     if (file.descriptor < 0) {
         int error = errno;

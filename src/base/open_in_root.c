@@ -1,8 +1,9 @@
 #include "base/open_in_root.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <libiberty/libiberty.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 /* Kernels before 5.6 cannot resolve links below another root: there they lead to our own files, which is
  * noticed by the build-id. */
 static int open_joined(const char *root, const char *path, int flags) {
-    char *joined = concat(root, "/", path, NULL);
+    char *joined = memory_format_text("%s/%s", root, path);
     int fd = open(joined, HOW_TO_READ | flags);
     int error = errno;
     free(joined);

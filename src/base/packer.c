@@ -1,5 +1,7 @@
 #include "base/packer.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,15 +22,11 @@ struct packer {
 
 struct packer *packer_new(int descriptor, enum packing packing) {
     size_t room = ZSTD_CStreamOutSize();
-    struct packer *packer = malloc(sizeof *packer + room);
-    if (!packer) return NULL;
+    struct packer *packer = memory_allocate(sizeof *packer + room);
     *packer = (struct packer){.stream = ZSTD_createCCtx(), .descriptor = descriptor, .room = room};
     if (!packer->stream || ZSTD_isError(ZSTD_CCtx_setParameter(packer->stream, ZSTD_c_checksumFlag, 1)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(packer->stream, ZSTD_c_compressionLevel, levels[packing]))) {
-        ZSTD_freeCCtx(packer->stream);
-        free(packer);
-        return NULL;
-    }
+        ZSTD_isError(ZSTD_CCtx_setParameter(packer->stream, ZSTD_c_compressionLevel, levels[packing])))
+        memory_is_short();
     return packer;
 }
 
@@ -47,7 +45,8 @@ static int pack(struct packer *packer, ZSTD_inBuffer *input, ZSTD_EndDirective d
     while (!packer->error && !done) {
         ZSTD_outBuffer output = {packer->buffer, packer->room, 0};
         size_t left = ZSTD_compressStream2(packer->stream, &output, input, directive);
-        packer->error = ZSTD_isError(left) ? -ENOMEM : write_all(packer, output.pos);
+        if (ZSTD_isError(left)) memory_is_short(); /* with these parameters there is no other reason */
+        packer->error = write_all(packer, output.pos);
         done = directive == ZSTD_e_end ? left == 0 : input->pos == input->size;
     }
     return packer->error;
@@ -77,17 +76,15 @@ struct unpacker {
 
 struct unpacker *unpacker_new(int descriptor, uint64_t offset, uint64_t packed_size) {
     size_t room = ZSTD_DStreamInSize();
-    struct unpacker *unpacker = malloc(sizeof *unpacker + room);
-    if (!unpacker) return NULL;
+    struct unpacker *unpacker = memory_allocate(sizeof *unpacker + room);
     *unpacker = (struct unpacker){.stream = ZSTD_createDCtx(),
         .descriptor = descriptor,
         .offset = offset,
         .left = packed_size,
         .input = {unpacker->buffer, 0, 0},
         .room = room};
-    if (unpacker->stream) return unpacker;
-    free(unpacker);
-    return NULL;
+    if (!unpacker->stream) memory_is_short();
+    return unpacker;
 }
 
 static int fill(struct unpacker *unpacker) {

@@ -10,7 +10,7 @@ struct packer;
 /* For what is kept and sent, or for what is made in passing. */
 enum packing { PACKED_SMALL, PACKED_FAST };
 
-/* Writes at the descriptor's position. NULL if there is no memory. */
+/* Writes at the descriptor's position. */
 struct packer *packer_new(int descriptor, enum packing packing);
 
 /* Return 0 or a negative errno; after a failure every call fails. */
@@ -20,7 +20,7 @@ int packer_end(struct packer *packer, uint64_t *ret_packed_size);
 
 struct unpacker;
 
-/* Reads the part of `packed_size` bytes at `offset`. NULL if there is no memory. */
+/* Reads the part of `packed_size` bytes at `offset`. */
 struct unpacker *unpacker_new(int descriptor, uint64_t offset, uint64_t packed_size);
 
 /* Reads exactly `size` bytes. Returns 0 or a negative errno: -EBADMSG if they are damaged or not there. */

@@ -1,8 +1,8 @@
 #include "symbol/archived_names.h"
 
+#include "base/memory.h"
 #include "symbol/symbol_store.h"
 
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 
 struct archived_names {
@@ -13,9 +13,9 @@ struct archived_names {
 };
 
 struct archived_names *archived_names_new(const struct model *model, struct result_pool *pool) {
-    struct archived_names *names = xmalloc(sizeof *names);
-    *names =
-        (struct archived_names){model, pool, xcalloc(model->names_count + 1, sizeof *names->stores), NULL};
+    struct archived_names *names = memory_allocate(sizeof *names);
+    *names = (struct archived_names){
+        model, pool, memory_allocate_array(model->names_count + 1, sizeof *names->stores), NULL};
     for (size_t i = 0; i < model->names_count; i++) {
         const struct model_names *source = &model->names[i];
         if (symbol_store_open(&names->stores[i], source->bytes, source->size)) continue;

@@ -1,8 +1,9 @@
 #include "symbol/jit_map.h"
 
+#include "base/memory.h"
+
 #include <ctype.h>
 #include <errno.h>
-#include <libiberty/libiberty.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static bool read_line(struct jit_map *map, char *line) {
     line[strcspn(line, "\r")] = 0;
     if (map->count == map->room) {
         map->room = map->room ? 2 * map->room : 1024;
-        map->names = xrealloc(map->names, map->room * sizeof *map->names);
+        map->names = memory_reallocate(map->names, map->room * sizeof *map->names);
     }
     interval_map_add(&map->by_address, start, start + size, (uint32_t)map->count);
     map->names[map->count++] = line;

@@ -1,12 +1,12 @@
 #include "symbol/jit_names.h"
 
+#include "base/memory.h"
 #include "base/open_in_root.h"
 #include "symbol/demangle.h"
 #include "symbol/jit_map.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libiberty/libiberty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +34,10 @@ struct jit_names {
 };
 
 struct jit_names *jit_names_new(const struct model *model, struct result_pool *pool) {
-    struct jit_names *names = xcalloc(1, sizeof *names);
+    struct jit_names *names = memory_allocate(sizeof *names);
     names->model = model;
     names->pool = pool;
-    names->processes = xcalloc(model->process_count + 1, sizeof *names->processes);
+    names->processes = memory_allocate_array(model->process_count + 1, sizeof *names->processes);
     return names;
 }
 
@@ -79,13 +79,13 @@ static bool is_older(const struct stat *status, const struct model_process *proc
 /* The whole of the file as it is now, with room for one more byte; NULL if it cannot be read. */
 static char *read_whole(int fd, size_t *ret_size) {
     size_t size = 0, room = 65536;
-    char *text = xmalloc(room);
+    char *text = memory_allocate(room);
     for (ssize_t got; (got = read(fd, text + size, room - 1 - size)) != 0; size += (size_t)got) {
         if (got < 0) {
             free(text);
             return NULL;
         }
-        if (size + (size_t)got == room - 1) text = xrealloc(text, room *= 2);
+        if (size + (size_t)got == room - 1) text = memory_reallocate(text, room *= 2);
     }
     *ret_size = size;
     return text;
@@ -94,11 +94,12 @@ static char *read_whole(int fd, size_t *ret_size) {
 /* Below the root that the process has, or had. */
 static int open_map(const struct jit_names *names, const struct model_process *process, const char *path,
     char **ret_shown, bool *ret_believed) {
-    char *root = process->running_pid ? xasprintf("/proc/%d/root", process->running_pid) : xstrdup("");
+    char *root = process->running_pid ? memory_format_text("/proc/%d/root", process->running_pid)
+                                      : memory_copy_text("");
     int fd = names->sysroot ? open_in_root(names->sysroot, path, O_NOFOLLOW) : -1;
     *ret_believed = fd >= 0;
     if (fd < 0) fd = open_in_root(*root ? root : "/", path, O_NOFOLLOW);
-    *ret_shown = concat(*ret_believed ? names->sysroot : root, path, NULL);
+    *ret_shown = memory_format_text("%s%s", *ret_believed ? names->sysroot : root, path);
     free(root);
     return fd;
 }
@@ -106,7 +107,7 @@ static int open_map(const struct jit_names *names, const struct model_process *p
 static void read_map(
     struct jit_names *names, const struct model_process *process, int which, struct process_maps *maps) {
     int pid = which == OWN ? process->pid : process->parent_pid;
-    char *path = xasprintf("/tmp/perf-%d.map", pid), *shown;
+    char *path = memory_format_text("/tmp/perf-%d.map", pid), *shown;
     bool believed;
     int fd = open_map(names, process, path, &shown, &believed);
     struct stat status;

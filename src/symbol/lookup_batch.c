@@ -1,12 +1,13 @@
 #include "symbol/lookup_batch.h"
 
-#include <libiberty/libiberty.h>
+#include "base/memory.h"
+
 #include <stdlib.h>
 
 void lookup_batch_add(struct lookup_batch *batch, uint64_t address, struct symbol_list *result) {
     if (batch->count == batch->room) {
         batch->room = 2 * batch->room + 64;
-        batch->list = xrealloc(batch->list, batch->room * sizeof *batch->list);
+        batch->list = memory_reallocate(batch->list, batch->room * sizeof *batch->list);
     }
     batch->list[batch->count++] = (struct lookup_request){address, result};
 }
@@ -49,7 +50,7 @@ void lookup_batch_resolve(struct lookup_batch *batch, struct symbol_file *file, 
     struct result_pool *pool, struct result_pool_list *pools, lookup_progress progress, void *context) {
     if (!batch->count) return;
     qsort(batch->list, batch->count, sizeof *batch->list, compare_addresses);
-    struct lookup *missing = xmalloc(batch->count * sizeof *missing);
+    struct lookup *missing = memory_allocate(batch->count * sizeof *missing);
     size_t count = take_from_cache(batch, cache, pool, missing);
     if (count) {
         parallel_lookup(file, missing, count, pools, progress, context);

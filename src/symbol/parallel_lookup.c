@@ -1,6 +1,7 @@
 #include "symbol/parallel_lookup.h"
 
-#include <libiberty/libiberty.h>
+#include "base/memory.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ void result_pool_list_free(struct result_pool_list *pools) {
 }
 
 static struct result_pool *result_pool_list_add(struct result_pool_list *pools) {
-    pools->list = xrealloc(pools->list, (pools->count + 1) * sizeof *pools->list);
+    pools->list = memory_reallocate(pools->list, (pools->count + 1) * sizeof *pools->list);
     return pools->list[pools->count++] = result_pool_new();
 }
 

@@ -1,8 +1,8 @@
 #include "symbol/plt.h"
 
 #include "base/elf/elf_slots.h"
+#include "base/memory.h"
 
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void read_stubs(
         if (!name) continue;
         if (plt->count == plt->room) {
             plt->room = plt->room ? 2 * plt->room : 64;
-            plt->names = xrealloc(plt->names, plt->room * sizeof *plt->names);
+            plt->names = memory_reallocate(plt->names, plt->room * sizeof *plt->names);
         }
         interval_map_add(&plt->by_address, address, address + stub, (uint32_t)plt->count);
         plt->names[plt->count++] = name;

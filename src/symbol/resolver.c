@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "model/stack_labels.h"
 #include "symbol/archived_names.h"
 #include "symbol/jit_names.h"
@@ -8,7 +9,6 @@
 
 #include <inttypes.h>
 #include <libiberty/hashtab.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static void forget_file(void *entry) {
 }
 
 int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem) {
-    struct resolver *resolver = xcalloc(1, sizeof *resolver);
+    struct resolver *resolver = memory_allocate(sizeof *resolver);
     resolver->model = model;
     resolver->pool = result_pool_new();
     resolver->jit_names = jit_names_new(model, resolver->pool);
@@ -109,7 +109,7 @@ void resolver_set_sysroot(struct resolver *resolver, const char *folder) {
 
 void resolver_use_cache(struct resolver *resolver, const char *folder) {
     free(resolver->cache_folder);
-    resolver->cache_folder = xstrdup(folder);
+    resolver->cache_folder = memory_copy_text(folder);
 }
 
 void resolver_free(struct resolver *resolver) {
@@ -180,7 +180,7 @@ static struct known_file *file_of(struct resolver *resolver, const struct model_
         const struct model *model = resolver->model;
         struct symbol_file_roots roots = {.sysroot = resolver->sysroot};
         if (module->process < model->process_count) roots.process = &model->processes[module->process];
-        struct known_file *known = xmalloc(sizeof *known);
+        struct known_file *known = memory_allocate(sizeof *known);
         *known =
             (struct known_file){.module = module, .file = symbol_file_open(resolver->pool, module, &roots)};
         if (resolver->cache_folder)

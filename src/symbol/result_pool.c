@@ -1,7 +1,8 @@
 #include "symbol/result_pool.h"
 
+#include "base/memory.h"
+
 #include <libiberty/hashtab.h>
-#include <libiberty/libiberty.h>
 #include <libiberty/objalloc.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,9 +15,9 @@ struct result_pool {
 };
 
 struct result_pool *result_pool_new(void) {
-    struct result_pool *pool = xmalloc(sizeof *pool);
+    struct result_pool *pool = memory_allocate(sizeof *pool);
     pool->memory = objalloc_create();
-    if (!pool->memory) xmalloc_failed(sizeof *pool->memory);
+    if (!pool->memory) memory_is_short();
     pool->texts = htab_create(1024, htab_hash_string, htab_eq_string, NULL);
     return pool;
 }
@@ -30,7 +31,7 @@ void result_pool_free(struct result_pool *pool) {
 
 void *result_pool_allocate(struct result_pool *pool, size_t size) {
     void *memory = objalloc_alloc(pool->memory, size);
-    if (!memory) xmalloc_failed(size);
+    if (!memory) memory_is_short();
     return memset(memory, 0, size);
 }
 
@@ -47,8 +48,7 @@ const char *result_pool_text(struct result_pool *pool, const char *text) {
 const char *result_pool_format(struct result_pool *pool, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    if (vasprintf(&text, format, arguments) < 0) xmalloc_failed(strlen(format));
+    char *text = memory_format_arguments(format, arguments);
     va_end(arguments);
     const char *kept = result_pool_text(pool, text);
     free(text);

@@ -1,7 +1,7 @@
 /* The memory of a resolver: results and texts, given back all at once.
  *
  * Equal texts are kept once, so a file name costs nothing from its second use on. Running out of memory ends
- * the tool (libiberty's xmalloc). */
+ * the tool (base/memory.h). */
 #ifndef MALLOSCOPE_SYMBOL_RESULT_POOL_H
 #define MALLOSCOPE_SYMBOL_RESULT_POOL_H
 

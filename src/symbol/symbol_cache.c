@@ -1,5 +1,6 @@
 #include "symbol/symbol_cache.h"
 
+#include "base/memory.h"
 #include "base/packer.h"
 #include "symbol/symbol_store.h"
 
@@ -7,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libiberty/libiberty.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,12 +66,12 @@ char *symbol_cache_folder(void) {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *parent;
     if (base && base[0] == '/')
-        parent = xstrdup(base);
+        parent = memory_copy_text(base);
     else if (home && home[0] == '/' && is_own_folder(home))
-        parent = concat(home, "/.cache", NULL);
+        parent = memory_format_text("%s/.cache", home);
     else
         return NULL;
-    char *folder = concat(parent, "/malloscope", NULL);
+    char *folder = memory_format_text("%s/malloscope", parent);
     bool is_good = make_folder(parent) && make_folder(folder);
     free(parent);
     if (is_good) return folder;
@@ -113,9 +113,9 @@ void symbol_cache_trim(const char *folder, uint64_t size_max) {
             continue;
         if (is_leftover(entry->d_name, &status)) unlinkat(dirfd(directory), entry->d_name, 0);
         if (!is_cached(entry->d_name)) continue;
-        files = xrealloc(files, (count + 1) * sizeof *files);
+        files = memory_reallocate(files, (count + 1) * sizeof *files);
         files[count++] = (struct cached_file){
-            concat(folder, "/", entry->d_name, NULL), (uint64_t)status.st_size, status.st_mtim};
+            memory_format_text("%s/%s", folder, entry->d_name), (uint64_t)status.st_size, status.st_mtim};
         sum += (uint64_t)status.st_size;
     }
     closedir(directory);
@@ -140,7 +140,7 @@ static char *path_of(const char *folder, const struct cache_head *head) {
     for (uint32_t i = 0; i < head->build_id_size; i++) sprintf(id + 2 * i, "%02x", head->build_id[i]);
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), &head->tool, sizeof head->tool);
     hash = mix(hash, &head->file, sizeof head->file);
-    return xasprintf("%s/%s-%016" PRIx64 SUFFIX, folder, id, hash);
+    return memory_format_text("%s/%s-%016" PRIx64 SUFFIX, folder, id, hash);
 }
 
 static bool read_head(int descriptor, struct cache_head *head) {
@@ -161,10 +161,11 @@ static bool debug_file_is_good(const struct cache_head *head) {
 
 static void *read_store(int descriptor, const struct cache_head *head) {
     if (head->size > SYMBOL_CACHE_SIZE_MAX || head->packed_size > SYMBOL_CACHE_SIZE_MAX) return NULL;
-    void *bytes = malloc(head->size ? head->size : 1);
+    void *bytes = memory_try_allocate(head->size);
+    if (!bytes) return NULL;
     struct unpacker *unpacker = unpacker_new(descriptor, sizeof *head, head->packed_size);
-    int r = bytes && unpacker ? unpacker_read(unpacker, bytes, head->size) : -ENOMEM;
-    if (unpacker && unpacker_end(unpacker) < 0) r = -EBADMSG;
+    int r = unpacker_read(unpacker, bytes, head->size);
+    if (unpacker_end(unpacker) < 0) r = -EBADMSG;
     if (r == 0) return bytes;
     free(bytes);
     return NULL;
@@ -198,7 +199,7 @@ struct symbol_cache *symbol_cache_open(
         .file = symbol_file_version(file)};
     if (!module->build_id_size || !head.file.size || !head.tool.size) return NULL;
     memcpy(head.build_id, module->build_id, module->build_id_size);
-    struct symbol_cache *cache = xcalloc(1, sizeof *cache);
+    struct symbol_cache *cache = memory_allocate(sizeof *cache);
     cache->head = head;
     cache->path = path_of(folder, &head);
     cache->additions = symbol_store_writer_new();
@@ -222,10 +223,9 @@ void symbol_cache_add(
 }
 
 static int write_file(int descriptor, struct cache_head *head, const void *store) {
-    int r = lseek(descriptor, sizeof *head, SEEK_SET) < 0 ? -errno : 0;
-    struct packer *packer = r == 0 ? packer_new(descriptor, PACKED_FAST) : NULL;
-    if (!packer) return r < 0 ? r : -ENOMEM;
-    r = packer_write(packer, store, head->size);
+    if (lseek(descriptor, sizeof *head, SEEK_SET) < 0) return -errno;
+    struct packer *packer = packer_new(descriptor, PACKED_FAST);
+    int r = packer_write(packer, store, head->size);
     int end = packer_end(packer, &head->packed_size);
     if (r == 0) r = end;
     if (r == 0 && pwrite(descriptor, head, sizeof *head, 0) != (ssize_t)sizeof *head) r = -EIO;
@@ -233,7 +233,7 @@ static int write_file(int descriptor, struct cache_head *head, const void *store
 }
 
 static void replace_file(const struct symbol_cache *cache, struct cache_head *head, const void *store) {
-    char *temporary = concat(cache->path, ".XXXXXX", NULL);
+    char *temporary = memory_format_text("%s.XXXXXX", cache->path);
     int descriptor = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
     if (descriptor >= 0) {
         int r = write_file(descriptor, head, store);
@@ -270,7 +270,7 @@ void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file) {
     void *store = symbol_store_writer_finish(cache->additions, &head.size);
     if (store && head.size <= SYMBOL_CACHE_SIZE_MAX) {
         replace_file(cache, &head, store);
-        char *folder = xstrdup(cache->path);
+        char *folder = memory_copy_text(cache->path);
         *strrchr(folder, '/') = 0;
         symbol_cache_trim(folder, SYMBOL_CACHE_SIZE_MAX);
         free(folder);

@@ -2,6 +2,7 @@
 
 #include "base/elf/dwarf_units.h"
 #include "base/elf/elf_segments.h"
+#include "base/memory.h"
 #include "symbol/demangle.h"
 #include "symbol/plt.h"
 #include "symbol/symbol_table.h"
@@ -134,7 +135,7 @@ static const char *fold_dots(char *path) {
 static const char *make_path(struct symbol_file *file, const struct dwarf_unit *unit, const char *source) {
     bool relative = source[0] != '/';
     if (relative && (!unit->folder || unit->folder[0] != '/')) return result_pool_text(file->pool, source);
-    char *path = concat(relative ? unit->folder : "", relative ? "/" : "", source, NULL);
+    char *path = memory_format_text("%s%s%s", relative ? unit->folder : "", relative ? "/" : "", source);
     const char *kept = result_pool_text(file->pool, fold_dots(path));
     free(path);
     return kept;
@@ -331,7 +332,7 @@ static void load(struct symbol_file *file) {
 
 struct symbol_file *symbol_file_open(
     struct result_pool *pool, const struct model_module *module, const struct symbol_file_roots *roots) {
-    struct symbol_file *file = xcalloc(1, sizeof *file);
+    struct symbol_file *file = memory_allocate(sizeof *file);
     file->pool = pool;
     file->places = htab_create(64, hash_place, same_place, NULL);
     bool is_file = module->path[0] != '[';
@@ -353,7 +354,7 @@ struct symbol_file *symbol_file_open_second(struct symbol_file *file, struct res
     load(file);
     Dwarf *dwarf = file->dwarf ? dwarf_begin_elf(dwarf_getelf(file->dwarf), DWARF_C_READ, NULL) : NULL;
     if (!dwarf) return NULL;
-    struct symbol_file *second = xmalloc(sizeof *second);
+    struct symbol_file *second = memory_allocate(sizeof *second);
     *second = *file;
     second->is_second = true;
     second->pool = pool;

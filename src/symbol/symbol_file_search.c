@@ -1,5 +1,6 @@
 #include "symbol/symbol_file_search.h"
 
+#include "base/memory.h"
 #include "base/open_in_root.h"
 #include "symbol/vdso.h"
 
@@ -58,11 +59,12 @@ struct debug_folders {
 
 /* With the folders of other roots first. */
 static struct debug_folders *folders_new(const struct symbol_file_roots *roots) {
-    struct debug_folders *folders = xmalloc(sizeof *folders);
+    struct debug_folders *folders = memory_allocate(sizeof *folders);
     int running = roots->process ? roots->process->running_pid : 0;
-    char *of_process = running ? xasprintf("/proc/%d/root/usr/lib/debug:", running) : xstrdup("");
-    folders->list = concat(":.debug:", roots->sysroot ? roots->sysroot : "",
-        roots->sysroot ? "/usr/lib/debug:" : "", of_process, "/usr/lib/debug", NULL);
+    char *of_process =
+        running ? memory_format_text("/proc/%d/root/usr/lib/debug:", running) : memory_copy_text("");
+    folders->list = memory_format_text(":.debug:%s%s%s/usr/lib/debug", roots->sysroot ? roots->sysroot : "",
+        roots->sysroot ? "/usr/lib/debug:" : "", of_process);
     free(of_process);
     folders->callbacks = (Dwfl_Callbacks){
         .find_elf = dwfl_build_id_find_elf,
@@ -137,7 +139,7 @@ static enum symbol_file_trouble try_place(const struct place *place, const struc
         close(fd);
         return SYMBOL_FILE_UNREADABLE;
     }
-    char *shown = concat(place->root ? place->root : "", place->path, NULL);
+    char *shown = memory_format_text("%s%s", place->root ? place->root : "", place->path);
     struct found_file found;
     bool is_elf = report_file(shown, fd, roots, &found);
     free(shown);
@@ -208,19 +210,22 @@ static size_t list_places(const struct model_module *module, const struct symbol
     const struct model_process *process = roots->process;
     size_t count = 0;
     if (roots->sysroot)
-        places[count++] = (struct place){xstrdup(roots->sysroot), xstrdup(module->path), TRUST_USER};
+        places[count++] =
+            (struct place){memory_copy_text(roots->sysroot), memory_copy_text(module->path), TRUST_USER};
     /* The files of another machine have other files' names here. */
     if (!roots->sysroot || module->build_id_size)
-        places[count++] = (struct place){NULL, xstrdup(module->path), TRUST_IF_OLD};
+        places[count++] = (struct place){NULL, memory_copy_text(module->path), TRUST_IF_OLD};
     if (!process || !process->running_pid) return count;
 
     /* The process may see other files under the same names, and holds the only links to deleted ones. */
     int pid = process->running_pid;
-    char *link = xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, module->start, module->end);
-    places[count++] = (struct place){xasprintf("/proc/%d/root", pid), xstrdup(module->path), TRUST_IF_OLD};
+    char *link =
+        memory_format_text("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, module->start, module->end);
+    places[count++] = (struct place){
+        memory_format_text("/proc/%d/root", pid), memory_copy_text(module->path), TRUST_IF_OLD};
     places[count++] = (struct place){NULL, link, TRUST_KERNEL};
     if (strcmp(module->path, process->executable) == 0) /* the link to it needs no privilege */
-        places[count++] = (struct place){NULL, xasprintf("/proc/%d/exe", pid), TRUST_KERNEL};
+        places[count++] = (struct place){NULL, memory_format_text("/proc/%d/exe", pid), TRUST_KERNEL};
     for (size_t i = 0; !module->build_id_size && i < count / 2; i++) {
         struct place place = places[i];
         places[i] = places[count - 1 - i];

@@ -1,7 +1,8 @@
 #include "symbol/symbol_store.h"
 
+#include "base/memory.h"
+
 #include <libiberty/hashtab.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +164,7 @@ struct symbol_store_writer {
 static void bytes_add(struct bytes *bytes, const void *more, size_t size) {
     if (bytes->room - bytes->size < size) {
         bytes->room = 2 * bytes->room + size + 4096;
-        bytes->bytes = xrealloc(bytes->bytes, bytes->room);
+        bytes->bytes = memory_reallocate(bytes->bytes, bytes->room);
     }
     memcpy(bytes->bytes + bytes->size, more, size);
     bytes->size += size;
@@ -186,7 +187,7 @@ static int same_text(const void *left, const void *right) {
 }
 
 struct symbol_store_writer *symbol_store_writer_new(void) {
-    struct symbol_store_writer *writer = xcalloc(1, sizeof *writer);
+    struct symbol_store_writer *writer = memory_allocate(sizeof *writer);
     writer->pool = result_pool_new();
     writer->places = htab_create(4096, hash_place, same_place, NULL);
     writer->texts_by_content = htab_create(4096, hash_text, same_text, NULL);

@@ -1,7 +1,8 @@
 #include "symbol/symbol_table.h"
 
+#include "base/memory.h"
+
 #include <gelf.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void index_symbols(struct symbol_table *table) {
 void symbol_table_read(struct symbol_table *table, Dwfl_Module *module) {
     int all = dwfl_module_getsymtab(module);
     if (all <= 0) return;
-    table->symbols = xmalloc((size_t)all * sizeof *table->symbols);
+    table->symbols = memory_allocate((size_t)all * sizeof *table->symbols);
     for (int i = 0; i < all; i++) {
         GElf_Sym symbol;
         GElf_Addr address;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libiberty/libiberty.h>
-
 #include "attach/bpf/instruction.h"
+#include "base/memory.h"
 
 /* Enough for any allocator's fast paths; what lies further is taken for a way out. */
 #define INSTRUCTIONS_MAX 20000
@@ -29,7 +28,7 @@ struct trail {
 static void push(uint64_t **list, size_t *count, size_t *room, uint64_t value) {
     if (*count == *room) {
         *room = *room ? 2 * *room : 64;
-        *list = xrealloc(*list, *room * sizeof **list);
+        *list = memory_reallocate(*list, *room * sizeof **list);
     }
     (*list)[(*count)++] = value;
 }

@@ -1,6 +1,7 @@
 #include "attach/bpf/elf_code.h"
 
 #include "base/elf/elf_segments.h"
+#include "base/memory.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <libiberty/libiberty.h>
 
 struct elf_code {
     int fd;
@@ -57,7 +56,7 @@ static void add_function(
     if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE) || !name || !*name) return;
     if (elf->function_count == elf->function_room) {
         elf->function_room = elf->function_room ? 2 * elf->function_room : 1024;
-        elf->functions = xrealloc(elf->functions, elf->function_room * sizeof *elf->functions);
+        elf->functions = memory_reallocate(elf->functions, elf->function_room * sizeof *elf->functions);
     }
     int binding = GELF_ST_BIND(symbol->st_info);
     elf->functions[elf->function_count++] = (struct elf_function){
@@ -92,7 +91,7 @@ static int by_address(const void *a, const void *b) {
 /* The functions of a stripped file, from its separate debug file, or from the symbol table that some distributions
  * put into the file in compressed form (.gnu_debugdata). libdwfl finds both. */
 static void read_debug_symbols(struct elf_code *elf, const char *path, const char *root) {
-    if (asprintf(&elf->debug_path, ":.debug:/usr/lib/debug:%s/usr/lib/debug", root) < 0) return;
+    elf->debug_path = memory_format_text(":.debug:/usr/lib/debug:%s/usr/lib/debug", root);
     elf->debug_callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
         .find_debuginfo = dwfl_standard_find_debuginfo,
         .section_address = dwfl_offline_section_address,
@@ -118,7 +117,7 @@ static void read_debug_symbols(struct elf_code *elf, const char *path, const cha
 int elf_code_open(const char *path, const char *root, bool search_debug, struct elf_code **ret_elf,
     struct problem *problem) {
     elf_version(EV_CURRENT);
-    struct elf_code *elf = xcalloc(1, sizeof *elf);
+    struct elf_code *elf = memory_allocate(sizeof *elf);
     elf->fd = open(path, O_RDONLY | O_CLOEXEC);
     int error = elf->fd < 0 ? errno : 0;
     if (elf->fd >= 0) elf->handle = elf_begin(elf->fd, ELF_C_READ_MMAP, NULL);

@@ -1,26 +1,16 @@
 #include "attach/bpf/plan.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
-#include <libiberty/libiberty.h>
 
 #include "attach/bpf/cookie.h"
 #include "attach/bpf/plan_draft.h"
-
-char *text_format(const char *format, ...) {
-    char *result = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    if (vasprintf(&result, format, arguments) < 0) result = xstrdup("");
-    va_end(arguments);
-    return result;
-}
+#include "base/memory.h"
 
 static void add_note(struct plan_note **notes, size_t *count, char *what, char *why) {
-    *notes = xrealloc(*notes, (*count + 1) * sizeof **notes);
+    *notes = memory_reallocate(*notes, (*count + 1) * sizeof **notes);
     (*notes)[(*count)++] = (struct plan_note){what, why, false};
 }
 
@@ -70,10 +60,11 @@ static const char *server_name(const struct plan_module *module) {
 
 static char *server_why(const struct plan_draft *draft, const struct plan_module *module) {
     if (module->bound)
-        return text_format(
+        return memory_format_text(
             "malloc of %zu module%s is bound to it", module->bound, module->bound == 1 ? "" : "s");
-    if (module->file->is_program) return xstrdup("its malloc is linked into the program");
-    return xstrdup("it comes first in the order of search; the bindings themselves could not be read");
+    if (module->file->is_program) return memory_copy_text("its malloc is linked into the program");
+    return memory_copy_text(
+        "it comes first in the order of search; the bindings themselves could not be read");
 }
 
 static size_t add_layer(struct plan *plan, char *name, char *why) {
@@ -83,7 +74,7 @@ static size_t add_layer(struct plan *plan, char *name, char *why) {
         free(why);
         return i;
     }
-    plan->layers = xrealloc(plan->layers, (plan->layer_count + 1) * sizeof *plan->layers);
+    plan->layers = memory_reallocate(plan->layers, (plan->layer_count + 1) * sizeof *plan->layers);
     plan->layers[plan->layer_count] = (struct plan_layer){name, why};
     return plan->layer_count++;
 }
@@ -93,11 +84,14 @@ static size_t layer_of(const struct plan_draft *draft, const struct candidate *c
     enum function_family family = candidate->kind->family;
     if (family == FAMILY_SYSTEM) return SIZE_MAX;
     if (module->serves_malloc && family != FAMILY_RUST)
-        return add_layer(draft->plan, text_format("%s (%s)", server_name(module), plan_modules_name(module)),
+        return add_layer(draft->plan,
+            memory_format_text("%s (%s)", server_name(module), plan_modules_name(module)),
             server_why(draft, module));
-    return add_layer(draft->plan, text_format("%s (%s)", family_name(family), plan_modules_name(module)),
-        xstrdup(family == FAMILY_RUST ? "it does not hand everything on to an allocator that is known"
-                                      : "its functions are in the file"));
+    return add_layer(draft->plan,
+        memory_format_text("%s (%s)", family_name(family), plan_modules_name(module)),
+        memory_copy_text(family == FAMILY_RUST
+                             ? "it does not hand everything on to an allocator that is known"
+                             : "its functions are in the file"));
 }
 
 /* ---- the probes ---- */
@@ -154,10 +148,10 @@ static void add_probe(struct plan_draft *draft, const struct candidate *candidat
     uint64_t offset = elf_code_offset(module->elf, point.address);
     size_t layer = layer_of(draft, candidate);
     if (has_probe(plan, module->file, offset)) return;
-    plan->probes = xrealloc(plan->probes, (plan->probe_count + 1) * sizeof *plan->probes);
+    plan->probes = memory_reallocate(plan->probes, (plan->probe_count + 1) * sizeof *plan->probes);
     plan->probes[plan->probe_count++] = (struct plan_probe){
-        .path = xstrdup(module->file->open_path),
-        .module = xstrdup(module->file->path),
+        .path = memory_copy_text(module->file->open_path),
+        .module = memory_copy_text(module->file->path),
         .function = plan_candidates_name(candidate, DMGL_PARAMS | DMGL_ANSI),
         .role = candidate->kind->role,
         .file_offset = offset,
@@ -178,7 +172,8 @@ static void add_probe(struct plan_draft *draft, const struct candidate *candidat
 static void remember_files(struct plan_draft *draft) {
     struct plan *plan = draft->plan;
     plan->known_count = draft->target.file_count;
-    plan->known_files = xrealloc(plan->known_files, (2 * plan->known_count + 1) * sizeof *plan->known_files);
+    plan->known_files =
+        memory_reallocate(plan->known_files, (2 * plan->known_count + 1) * sizeof *plan->known_files);
     for (size_t i = 0; i < plan->known_count; i++) {
         plan->known_files[2 * i] = draft->target.files[i].device;
         plan->known_files[2 * i + 1] = draft->target.files[i].inode;
@@ -236,9 +231,9 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
     struct plan_draft draft = {0};
     int r = target_open(pid, &draft.target, problem);
     if (r < 0) return r;
-    struct plan *plan = draft.plan = xcalloc(1, sizeof *plan);
+    struct plan *plan = draft.plan = memory_allocate(sizeof *plan);
     plan->pid = pid;
-    plan->program = xstrdup(draft.target.name);
+    plan->program = memory_copy_text(draft.target.name);
     r = build(&draft, problem);
     plan_modules_close(&draft);
     if (r < 0) {
@@ -251,35 +246,35 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
 
 /* The same place of /proc for another process. */
 static char *path_of_child(const char *path, pid_t parent, pid_t child) {
-    char *prefix = text_format("/proc/%d/", (int)parent);
+    char *prefix = memory_format_text("/proc/%d/", (int)parent);
     bool has_prefix = strncmp(path, prefix, strlen(prefix)) == 0;
-    char *result = has_prefix ? text_format("/proc/%d/%s", (int)child, path + strlen(prefix)) : xstrdup(path);
+    char *result = has_prefix ? memory_format_text("/proc/%d/%s", (int)child, path + strlen(prefix))
+                              : memory_copy_text(path);
     free(prefix);
     return result;
 }
 
 struct plan *plan_of_child(const struct plan *plan, pid_t child) {
-    struct plan *copy = xcalloc(1, sizeof *copy);
+    struct plan *copy = memory_allocate(sizeof *copy);
     copy->pid = child;
-    copy->program = xstrdup(plan->program);
+    copy->program = memory_copy_text(plan->program);
     for (size_t i = 0; i < plan->layer_count; i++)
-        add_layer(copy, xstrdup(plan->layers[i].name), xstrdup(plan->layers[i].why));
+        add_layer(copy, memory_copy_text(plan->layers[i].name), memory_copy_text(plan->layers[i].why));
     for (size_t i = 0; i < plan->refused_count; i++)
-        plan_add_refusal(copy, xstrdup(plan->refused[i].what), xstrdup(plan->refused[i].why));
+        plan_add_refusal(
+            copy, memory_copy_text(plan->refused[i].what), memory_copy_text(plan->refused[i].why));
     for (size_t i = 0; i < plan->warning_count; i++) {
         plan_warn(copy, plan->warnings[i].what, plan->warnings[i].why);
         copy->warnings[i].is_doubt = plan->warnings[i].is_doubt;
     }
-    copy->probes = xmemdup(
-        plan->probes, plan->probe_count * sizeof *plan->probes, plan->probe_count * sizeof *plan->probes);
+    copy->probes = memory_copy(plan->probes, plan->probe_count * sizeof *plan->probes);
     copy->probe_count = plan->probe_count;
     for (size_t i = 0; i < copy->probe_count; i++) {
         copy->probes[i].path = path_of_child(plan->probes[i].path, plan->pid, child);
-        copy->probes[i].module = xstrdup(plan->probes[i].module);
-        copy->probes[i].function = xstrdup(plan->probes[i].function);
+        copy->probes[i].module = memory_copy_text(plan->probes[i].module);
+        copy->probes[i].function = memory_copy_text(plan->probes[i].function);
     }
-    size_t known = 2 * plan->known_count * sizeof *plan->known_files;
-    copy->known_files = xmemdup(plan->known_files, known, known);
+    copy->known_files = memory_copy(plan->known_files, 2 * plan->known_count * sizeof *plan->known_files);
     copy->known_count = plan->known_count;
     return copy;
 }
@@ -306,7 +301,7 @@ bool plan_throws(const struct plan *plan) {
 }
 
 void plan_warn(struct plan *plan, const char *what, const char *why) {
-    plan_add_warning(plan, xstrdup(what), xstrdup(why));
+    plan_add_warning(plan, memory_copy_text(what), memory_copy_text(why));
 }
 
 void plan_free(struct plan *plan) {

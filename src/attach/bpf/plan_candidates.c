@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include <libiberty/demangle.h>
-#include <libiberty/libiberty.h>
 
 #include "attach/bpf/control_flow.h"
 #include "attach/bpf/rust_arguments.h"
+#include "base/memory.h"
 
 /* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
  * an allocator three times), and that it may do so in the end. Further down there are only the ways that end
@@ -35,7 +35,7 @@ static void add_candidates(struct plan_draft *draft, size_t index) {
         if (draft->candidate_count == draft->candidate_room) {
             draft->candidate_room = draft->candidate_room ? 2 * draft->candidate_room : 128;
             draft->candidates =
-                xrealloc(draft->candidates, draft->candidate_room * sizeof *draft->candidates);
+                memory_reallocate(draft->candidates, draft->candidate_room * sizeof *draft->candidates);
         }
         draft->candidates[draft->candidate_count++] = (struct candidate){.module = index,
             .kind = kind,
@@ -87,9 +87,9 @@ static void refuse_half_families(struct plan_draft *draft) {
         if ((has[ROLE_ALLOCATE] && has[ROLE_FREE]) || family == FAMILY_RUST) continue;
         candidate->state = STATE_REFUSED;
         plan_add_refusal(draft->plan,
-            text_format(
+            memory_format_text(
                 "%s in %s", candidate->function->name, plan_modules_name(&draft->modules[candidate->module])),
-            xstrdup("the rest of the allocator's functions is not there"));
+            memory_copy_text("the rest of the allocator's functions is not there"));
     }
 }
 
@@ -150,7 +150,7 @@ static struct control_flow_ways may_lead(
 static char *method_name(const struct candidate *candidate) {
     static const char trait[] = "core::alloc::global::";
     char *name = cplus_demangle(candidate->function->name, DMGL_AUTO | DMGL_NO_OPTS);
-    if (!name) return text_format("GlobalAlloc::%s", candidate->kind->name);
+    if (!name) return memory_format_text("GlobalAlloc::%s", candidate->kind->name);
     char *path = strstr(name, trait);
     if (path) memmove(path, path + strlen(trait), strlen(path + strlen(trait)) + 1);
     return name;
@@ -159,11 +159,11 @@ static char *method_name(const struct candidate *candidate) {
 /* How people know the function. Freed by the caller. */
 char *plan_candidates_name(const struct candidate *candidate, int demangle_options) {
     if (candidate->kind->is_method) return method_name(candidate);
-    if (candidate->kind->family == FAMILY_RUST) return xstrdup(candidate->kind->name);
+    if (candidate->kind->family == FAMILY_RUST) return memory_copy_text(candidate->kind->name);
     char *name = candidate->kind->family == FAMILY_OPERATORS
                      ? cplus_demangle(candidate->function->name, demangle_options)
                      : NULL;
-    return name ? name : xstrdup(candidate->function->name);
+    return name ? name : memory_copy_text(candidate->function->name);
 }
 
 static bool is_in_list(const char *list, size_t length, const char *name) {
@@ -179,8 +179,8 @@ static bool is_in_list(const char *list, size_t length, const char *name) {
 /* Adds to the note on the same module and reason, so that twenty operators take one line. */
 static void refuse_forward(struct plan_draft *draft, const struct candidate *candidate, char *reached) {
     struct plan *plan = draft->plan;
-    char *where = text_format(" in %s", plan_modules_name(&draft->modules[candidate->module]));
-    char *why = text_format("always calls %s", reached),
+    char *where = memory_format_text(" in %s", plan_modules_name(&draft->modules[candidate->module]));
+    char *why = memory_format_text("always calls %s", reached),
          *name = plan_candidates_name(candidate, DMGL_NO_OPTS);
     free(reached);
     for (size_t i = 0; i < plan->refused_count; i++) {
@@ -189,7 +189,7 @@ static void refuse_forward(struct plan_draft *draft, const struct candidate *can
         if (strcmp(note->why, why) != 0 || length < end || strcmp(note->what + length - end, where) != 0)
             continue;
         if (!is_in_list(note->what, length - end, name)) {
-            char *longer = text_format("%.*s, %s%s", (int)(length - end), note->what, name, where);
+            char *longer = memory_format_text("%.*s, %s%s", (int)(length - end), note->what, name, where);
             free(note->what);
             note->what = longer;
         }
@@ -197,7 +197,7 @@ static void refuse_forward(struct plan_draft *draft, const struct candidate *can
         why = NULL;
         break;
     }
-    if (why) plan_add_refusal(plan, text_format("%s%s", name, where), why);
+    if (why) plan_add_refusal(plan, memory_format_text("%s%s", name, where), why);
     free(where);
     free(name);
 }
@@ -211,7 +211,7 @@ static char *name_of_way(
                 : candidate->module == from->module && candidate->function->address == ways->reached_address)
             return plan_candidates_name(candidate, DMGL_NO_OPTS);
     }
-    return xstrdup("?");
+    return memory_copy_text("?");
 }
 
 /* The way on which a function always leads to another one; its `reaches` is false if there is none. */
@@ -288,7 +288,7 @@ static bool learn_all_arguments(struct plan_draft *draft) {
         candidate->state = is_known ? STATE_KEPT : STATE_REFUSED;
         if (!is_known)
             plan_add_refusal(draft->plan, plan_candidates_name(candidate, DMGL_NO_OPTS),
-                xstrdup("which registers hold its arguments is not known"));
+                memory_copy_text("which registers hold its arguments is not known"));
     }
     return learns;
 }

@@ -72,9 +72,6 @@ const struct elf_function *plan_modules_find_function(const struct plan_module *
 /* How people know the function, with libiberty's options on how to write it. Freed by the caller. */
 char *plan_candidates_name(const struct candidate *candidate, int demangle_options);
 
-/* A text that the caller frees. */
-char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* Both texts are owned by the plan from then on. */
 void plan_add_refusal(struct plan *plan, char *what, char *why);
 void plan_add_warning(struct plan *plan, char *what, char *why);

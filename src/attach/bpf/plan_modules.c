@@ -1,4 +1,5 @@
 #include "attach/bpf/plan_draft.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@ const char *plan_modules_name(const struct plan_module *module) {
 }
 
 int plan_modules_open(struct plan_draft *draft, struct problem *problem) {
-    draft->modules = xcalloc(draft->target.file_count, sizeof *draft->modules);
-    char *root = text_format("/proc/%d/root", (int)draft->target.pid);
+    draft->modules = memory_allocate_array(draft->target.file_count, sizeof *draft->modules);
+    char *root = memory_format_text("/proc/%d/root", (int)draft->target.pid);
     int r = 0;
     for (size_t i = 0; i < draft->target.file_count && r >= 0; i++) {
         const struct target_file *file = &draft->target.files[i];
@@ -19,8 +20,8 @@ int plan_modules_open(struct plan_draft *draft, struct problem *problem) {
         struct problem trouble = {.what = "it was deleted, and /proc/PID/map_files may not be read"};
         if (!file->open_path ||
             elf_code_open(file->open_path, root, file->is_program, &module->elf, &trouble) < 0) {
-            plan_add_warning(
-                draft->plan, xstrdup(file->path), text_format("cannot be looked at: %s", trouble.what));
+            plan_add_warning(draft->plan, memory_copy_text(file->path),
+                memory_format_text("cannot be looked at: %s", trouble.what));
             continue;
         }
         module->file = file;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include <libiberty/demangle.h>
-#include <libiberty/libiberty.h>
 
 #include "attach/bpf/instruction.h"
 #include "attach/bpf/rust_inlined.h"
+#include "base/memory.h"
 
 static const struct plan_module *find_program(const struct plan_draft *draft) {
     for (size_t i = 0; i < draft->module_count; i++)
@@ -49,12 +49,12 @@ static void warn_of_hidden_allocators(struct plan_draft *draft, const struct pla
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (!elf_code_has_symbols(program->elf) && !has_family(draft, signs[i].family) &&
             elf_code_has_text(program->elf, signs[i].text))
-            plan_add_warning(plan, xstrdup(plan_modules_name(program)),
-                text_format(
+            plan_add_warning(plan, memory_copy_text(plan_modules_name(program)),
+                memory_format_text(
                     "holds %s, but its names were stripped: what that allocates is not seen", signs[i].name));
     if (elf_code_has_section(program->elf, ".go.buildinfo"))
-        plan_add_warning(plan, xstrdup(plan_modules_name(program)),
-            xstrdup("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
+        plan_add_warning(plan, memory_copy_text(plan_modules_name(program)),
+            memory_copy_text("is a Go program: Go's own heap is not seen, only what its C parts allocate"));
 }
 
 /* ---- Rust ---- */
@@ -98,7 +98,7 @@ static void warn_of_inlining(struct plan_draft *draft, size_t index) {
         is_described &= elf_code_describe(module->elf, candidate->function->address, &die);
         if (!rust_inlined_has(&inlined, candidate->function->name)) continue;
         char *name = plan_candidates_name(candidate, DMGL_NO_OPTS);
-        char *longer = text_format("%s%s%s", names ? names : "", names ? ", " : "", name);
+        char *longer = memory_format_text("%s%s%s", names ? names : "", names ? ", " : "", name);
         free(name);
         free(names);
         names = longer;
@@ -106,11 +106,12 @@ static void warn_of_inlining(struct plan_draft *draft, size_t index) {
     rust_inlined_clear(&inlined);
     if (names)
         plan_add_warning(draft->plan, names,
-            text_format("were put inline in some places, which are not seen; %s", remedy));
+            memory_format_text("were put inline in some places, which are not seen; %s", remedy));
     else if (!is_described)
-        plan_add_warning(draft->plan, xstrdup(plan_modules_name(module)),
-            text_format("has a Rust allocator of its own, and no debug information that says whether it was "
-                        "put inline: such calls are not seen; to be sure, %s",
+        plan_add_warning(draft->plan, memory_copy_text(plan_modules_name(module)),
+            memory_format_text(
+                "has a Rust allocator of its own, and no debug information that says whether it was "
+                "put inline: such calls are not seen; to be sure, %s",
                 remedy));
 }
 
@@ -124,14 +125,14 @@ static void warn_of_rust(struct plan_draft *draft, size_t index) {
     if (!is_probed) return;
     warn_of_inlining(draft, index);
     if (!has_rust_role(draft, index, ROLE_FREE))
-        plan_add_warning(draft->plan, xstrdup(name),
-            text_format(
+        plan_add_warning(draft->plan, memory_copy_text(name),
+            memory_format_text(
                 "frees nothing, or has put the frees of its Rust allocator inline everywhere: all its "
                 "blocks will look live; %s",
                 remedy));
     if (!has_rust_role(draft, index, ROLE_ALLOCATE))
-        plan_add_warning(draft->plan, xstrdup(name),
-            text_format(
+        plan_add_warning(draft->plan, memory_copy_text(name),
+            memory_format_text(
                 "has put the allocations of its Rust allocator inline everywhere: only blocks that are "
                 "resized are seen; %s",
                 remedy));
@@ -151,14 +152,16 @@ static void warn_of_unknown_allocator(struct plan_draft *draft, const struct pla
     struct plan *plan = draft->plan;
     if (calls_an_allocator(draft, program)) return;
     if (is_rust(program)) {
-        plan_add_warning(plan, xstrdup(plan_modules_name(program)),
-            text_format("is a Rust program that calls none of these allocators, and the functions of its "
-                        "#[global_allocator] were put inline: it is not seen; %s",
+        plan_add_warning(plan, memory_copy_text(plan_modules_name(program)),
+            memory_format_text(
+                "is a Rust program that calls none of these allocators, and the functions of its "
+                "#[global_allocator] were put inline: it is not seen; %s",
                 remedy));
         return;
     }
-    plan_add_warning(plan, xstrdup(plan_modules_name(program)),
-        xstrdup("calls none of these allocators itself: if it has one of its own, that is not seen"));
+    plan_add_warning(plan, memory_copy_text(plan_modules_name(program)),
+        memory_copy_text(
+            "calls none of these allocators itself: if it has one of its own, that is not seen"));
     plan->warnings[plan->warning_count - 1].is_doubt = true;
 }
 

@@ -10,8 +10,6 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include <libiberty/libiberty.h>
-
 #include "attach/bpf/bpf_maps.h"
 #include "attach/bpf/cookie.h"
 #include "attach/bpf/exception.skel.h"
@@ -19,6 +17,7 @@
 #include "attach/bpf/probe_links.h"
 #include "attach/bpf/sampling_interval.h"
 #include "attach/bpf/uprobe_link.h"
+#include "base/memory.h"
 
 const struct probe_options probe_options_default = {
     .rate = 512 << 10,
@@ -56,8 +55,8 @@ static void keep_reason(const char *log) {
 }
 
 static int keep_complaint(enum libbpf_print_level level, const char *format, va_list arguments) {
-    char *text = NULL;
-    if (level != LIBBPF_WARN || vasprintf(&text, format, arguments) < 0) return 0;
+    if (level != LIBBPF_WARN) return 0;
+    char *text = memory_format_arguments(format, arguments);
     if (!complaint[0]) snprintf(complaint, sizeof complaint, "%.*s", (int)strcspn(text, "\n"), text);
     keep_reason(text);
     free(text);
@@ -114,7 +113,7 @@ static void configure(struct probe_set *set, const struct probe_options *options
 }
 
 static void add_link(struct probe_set *set, enum link_group group, pid_t pid, int fd, struct bpf_link *link) {
-    set->links = xrealloc(set->links, (set->link_count + 1) * sizeof *set->links);
+    set->links = memory_reallocate(set->links, (set->link_count + 1) * sizeof *set->links);
     set->links[set->link_count++] = (struct probe_link){group, pid, fd, link};
 }
 
@@ -167,7 +166,7 @@ int probe_open(const struct probe_options *options, struct probe_set **ret_set,
         return problem_set(problem, PROBLEM_FAILURE, "leave the choice to malloscope",
             "this kernel has no %s", kernel_support_method_name(options->method));
 
-    struct probe_set *set = xcalloc(1, sizeof *set);
+    struct probe_set *set = memory_allocate(sizeof *set);
     set->method = options->method != METHOD_BEST ? options->method : method;
     r = load(set, options);
     if (r < 0) {
@@ -234,8 +233,8 @@ static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *
  * that group and file. */
 static int attach_multi(struct probe_set *set, const struct plan *plan, enum link_group group, size_t first) {
     const char *path = plan->probes[first].path;
-    unsigned long *offsets = xcalloc(plan->probe_count, sizeof *offsets);
-    unsigned long *cookies = xcalloc(plan->probe_count, sizeof *cookies);
+    unsigned long *offsets = memory_allocate_array(plan->probe_count, sizeof *offsets);
+    unsigned long *cookies = memory_allocate_array(plan->probe_count, sizeof *cookies);
     struct uprobe_link link = {.program = bpf_program__fd(program_of(set, group)),
         .attach_type = group == GROUP_CALLS && set->method == METHOD_SESSION ? ATTACH_UPROBE_SESSION
                                                                              : ATTACH_UPROBE_MULTI,
@@ -290,7 +289,7 @@ static int attach_group(
 /* Moves the links of a process out of the set, or those of all processes if `pid` is 0. Links before the index `from`
  * stay. */
 static struct probe_links withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
-    struct probe_links list = {.links = xcalloc(set->link_count + 1, sizeof *list.links)};
+    struct probe_links list = {.links = memory_allocate_array(set->link_count + 1, sizeof *list.links)};
     size_t kept = from;
     for (int group = 0; group < GROUPS; group++)
         for (size_t i = from; i < set->link_count; i++)
@@ -397,7 +396,7 @@ static struct late_free *fetch_late_frees(const struct probe_set *set, size_t *r
     while (bpf_map_lookup_and_delete_elem(queue, NULL, &late) == 0) {
         if (count == room) {
             room = room ? 2 * room : 64;
-            all = xrealloc(all, room * sizeof *all);
+            all = memory_reallocate(all, room * sizeof *all);
         }
         all[count++] = late;
     }
@@ -430,7 +429,7 @@ void probe_read_counters(const struct probe_set *set, uint64_t ret_counters[COUN
     memset(ret_counters, 0, COUNTERS * sizeof *ret_counters);
     int processors = libbpf_num_possible_cpus();
     if (processors <= 0) return;
-    uint64_t(*all)[COUNTERS] = xcalloc((size_t)processors, sizeof *all);
+    uint64_t(*all)[COUNTERS] = memory_allocate_array((size_t)processors, sizeof *all);
     uint32_t zero = 0;
     if (bpf_map_lookup_elem(bpf_map__fd(set->skeleton->maps.counters), &zero, all) == 0)
         for (int i = 0; i < processors; i++)
@@ -465,8 +464,8 @@ static void forget_blocks(struct probe_set *set, uint32_t pid) {
     bool is_running = bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &exec_count,
                           sizeof exec_count, 0) == 0;
     int map = bpf_map__fd(set->skeleton->maps.live);
-    struct live_key *keys = xcalloc(FORGOTTEN_AT_ONCE, sizeof *keys);
-    uint64_t *blocks = xcalloc(FORGOTTEN_AT_ONCE, sizeof *blocks), place;
+    struct live_key *keys = memory_allocate_array(FORGOTTEN_AT_ONCE, sizeof *keys);
+    uint64_t *blocks = memory_allocate_array(FORGOTTEN_AT_ONCE, sizeof *blocks), place;
     uint32_t count = FORGOTTEN_AT_ONCE;
     int r = bpf_map_lookup_batch(map, NULL, &place, keys, blocks, &count, NULL);
     while (r == 0 || (r == -ENOENT && count > 0)) {

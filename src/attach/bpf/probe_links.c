@@ -1,10 +1,10 @@
 #include "attach/bpf/probe_links.h"
 
+#include "base/memory.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <libiberty/libiberty.h>
 
 #define THREADS_MOST 16
 
@@ -65,9 +65,9 @@ static void forget_finished(struct probe_links_closer *closer) {
 }
 
 void probe_links_close_later(struct probe_links_closer *closer, struct probe_links list) {
-    struct probe_links *own = xmemdup(&list, sizeof list, sizeof list);
+    struct probe_links *own = memory_copy(&list, sizeof list);
     forget_finished(closer);
-    closer->threads = xrealloc(closer->threads, (closer->count + 1) * sizeof *closer->threads);
+    closer->threads = memory_reallocate(closer->threads, (closer->count + 1) * sizeof *closer->threads);
     if (pthread_create(&closer->threads[closer->count], NULL, close_list, own) == 0)
         closer->count++;
     else

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libiberty/libiberty.h>
-
 #include "attach/bpf/allocator_functions.h"
+#include "base/memory.h"
 
 /* The name of a function of an allocator that has a description for its inlined calls to refer to, or NULL.
  */
@@ -26,7 +25,7 @@ static void search_unit(const struct dwarf_unit *unit, struct rust_inlined *inli
         if (die.tag != DW_TAG_subprogram) continue;
         const char *name = die.low_pc.code || die.has_ranges ? NULL : name_of_inlined(&die.die);
         if (name) {
-            inlined->names = xrealloc(inlined->names, (inlined->count + 1) * sizeof *inlined->names);
+            inlined->names = memory_reallocate(inlined->names, (inlined->count + 1) * sizeof *inlined->names);
             inlined->names[inlined->count++] = name;
         }
         is_read = !die.has_children || die_reader_pass_children(&reader, &die);

@@ -1,5 +1,6 @@
 #include "attach/bpf/target.h"
 
+#include "base/memory.h"
 #include "platform/maps.h"
 
 #include <errno.h>
@@ -75,13 +76,12 @@ static bool is_file(const char *path, const struct target_file *file) {
  * the process, which is another one in a container; the same name here, since the tool may not be allowed to look
  * below the process's root; the kernel's link to what is mapped, which also leads to a deleted file. */
 static char *find_open_path(pid_t pid, const struct target_file *file, uint64_t start, uint64_t end) {
-    char *path = NULL;
     struct stat status;
-    if (asprintf(&path, "/proc/%d/root%s", (int)pid, file->path) < 0) return NULL;
+    char *path = memory_format_text("/proc/%d/root%s", (int)pid, file->path);
     if (is_file(path, file)) return path;
     free(path);
-    if (is_file(file->path, file)) return xstrdup(file->path);
-    if (asprintf(&path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end) < 0) return NULL;
+    if (is_file(file->path, file)) return memory_copy_text(file->path);
+    path = memory_format_text("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end);
     if (stat(path, &status) == 0) return path;
     free(path);
     return NULL;
@@ -91,16 +91,16 @@ static struct target_file *find_or_add(
     struct target *target, const char *path, uint64_t device, uint64_t inode) {
     for (size_t i = 0; i < target->file_count; i++)
         if (target->files[i].device == device && target->files[i].inode == inode) return &target->files[i];
-    target->files = xrealloc(target->files, (target->file_count + 1) * sizeof *target->files);
+    target->files = memory_reallocate(target->files, (target->file_count + 1) * sizeof *target->files);
     struct target_file *file = &target->files[target->file_count++];
-    *file = (struct target_file){.path = xstrdup(path), .device = device, .inode = inode};
+    *file = (struct target_file){.path = memory_copy_text(path), .device = device, .inode = inode};
     return file;
 }
 
 static void add_mapping(struct target *target, const struct maps_line *line) {
     if (line->inode == 0 || line->path[0] != '/') return;
     struct target_file *file = find_or_add(target, line->path, line->device, line->inode);
-    file->segments = xrealloc(file->segments, (file->segment_count + 1) * sizeof *file->segments);
+    file->segments = memory_reallocate(file->segments, (file->segment_count + 1) * sizeof *file->segments);
     file->segments[file->segment_count++] =
         (struct target_segment){line->start, line->end, line->file_offset};
     if (!line->executable) return;
@@ -172,9 +172,9 @@ static char *read_name(pid_t pid) {
     char path[64], link[4096];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t length = readlink(path, link, sizeof link - 1);
-    if (length <= 0) return xstrdup("?");
+    if (length <= 0) return memory_copy_text("?");
     link[length] = '\0';
-    return xstrdup(lbasename(link));
+    return memory_copy_text(lbasename(link));
 }
 
 int target_open(pid_t pid, struct target *ret_target, struct problem *problem) {

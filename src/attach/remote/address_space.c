@@ -1,8 +1,9 @@
 #include "attach/remote/address_space.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static bool space_overlaps(const struct space *space, const struct maps_line *li
 
 /* `line` with a path of its own is taken over. */
 static struct space_entry *entry_make(const struct maps_line *line, uint64_t base) {
-    struct space_entry *entry = xcalloc(1, sizeof *entry);
+    struct space_entry *entry = memory_allocate(sizeof *entry);
     entry->line = *line;
     entry->base = base;
     entry->module = (struct remote_module){.start = line->start,
@@ -79,7 +80,8 @@ void address_space_reopen(struct space_entry *entry, struct rules *rules) {
 
 static void space_append(struct space *space, struct space_entry *entry) {
     if ((space->count & (space->count - 1)) == 0) /* full at powers of two */
-        space->entry = xrealloc(space->entry, (space->count ? 2 * space->count : 1) * sizeof *space->entry);
+        space->entry =
+            memory_reallocate(space->entry, (space->count ? 2 * space->count : 1) * sizeof *space->entry);
     space->entry[space->count++] = entry;
 }
 
@@ -103,7 +105,7 @@ static int space_read(struct space *space, const struct remote_process *process)
         if (is_file && line.readable && line.file_offset == 0) first_page = line;
         if (!line.executable) continue;
         bool same_file = is_file && first_page.device == line.device && first_page.inode == line.inode;
-        line.path = xstrdup(line.path);
+        line.path = memory_copy_text(line.path);
         space_append(space, entry_make(&line, same_file ? first_page.start : 0));
     }
     maps_close(&reader);

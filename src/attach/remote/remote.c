@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libiberty/libiberty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "attach/remote/remote_state.h"
+#include "base/memory.h"
 
 #define VAIN_MAX     32 /* refreshes that may find nothing new in a row, for one reason ... */
 #define VAIN_PERIOD  50 /* ... and after how many milliseconds one more is granted */
@@ -158,7 +158,7 @@ int remote_open(int pid, struct remote **ret_remote) {
         close(folder);
         return r;
     }
-    struct remote *remote = xcalloc(1, sizeof *remote);
+    struct remote *remote = memory_allocate(sizeof *remote);
     remote->process = (struct remote_process){.folder = folder, .memory = -1};
     remote->rules = rules;
     r = remote_refresh(remote);

@@ -1,5 +1,6 @@
 #include "attach/session/collector.h"
 
+#include "base/memory.h"
 #include "core/address_index.h"
 #include "core/events.h"
 #include "core/heap_size.h"
@@ -95,8 +96,7 @@ static int cannot_begin(const char *path, int error, struct problem *problem) {
 
 int collector_open(
     const struct collector_options *options, struct collector **ret_collector, struct problem *problem) {
-    struct collector *collector = calloc(1, sizeof *collector);
-    if (!collector) return cannot_begin(options->path, ENOMEM, problem);
+    struct collector *collector = memory_allocate(sizeof *collector);
     collector->pid = options->pid;
     collector->start = kernel_time(CLOCK_MONOTONIC);
     collector->blocks.first = BLOCK_BUCKETS;
@@ -178,15 +178,16 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
     if (collector->last.tid == tid) return thread_table_get(recording, collector->last.record);
     size_t place = place_of(collector, tid);
     if (place == collector->member_count || collector->members[place].tid != tid) {
-        struct member *grown = reallocarray(collector->members, collector->member_count + 1, sizeof *grown);
-        if (grown) collector->members = grown;
-        uint32_t number = grown ? thread_table_register(recording, tid, now) : UINT32_MAX;
+        uint32_t number = thread_table_register(recording, tid, now);
         if (number == UINT32_MAX) {
             recording->header->drops[DROP_THREAD]++;
             return NULL;
         }
-        memmove(&grown[place + 1], &grown[place], (collector->member_count - place) * sizeof *grown);
-        grown[place] = (struct member){.tid = tid, .record = number};
+        struct member *members =
+            memory_reallocate_array(collector->members, collector->member_count + 1, sizeof *members);
+        memmove(&members[place + 1], &members[place], (collector->member_count - place) * sizeof *members);
+        members[place] = (struct member){.tid = tid, .record = number};
+        collector->members = members;
         collector->member_count++;
         struct thread_record *record = thread_table_get(recording, number);
         record->number = number;

@@ -1,6 +1,7 @@
 #include "attach/session/session.h"
 
 #include "attach/remote/remote.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -165,10 +166,9 @@ static void free_process(struct process *process) {
 }
 
 static char *allocator_text(const struct plan *plan) {
-    char *text = strdup("");
-    for (size_t i = 0; text && i < plan->layer_count; i++) {
-        char *longer = NULL;
-        if (asprintf(&longer, "%s%s%s", text, i ? ", " : "", plan->layers[i].name) < 0) longer = NULL;
+    char *text = memory_copy_text("");
+    for (size_t i = 0; i < plan->layer_count; i++) {
+        char *longer = memory_format_text("%s%s%s", text, i ? ", " : "", plan->layers[i].name);
         free(text);
         text = longer;
     }
@@ -185,10 +185,9 @@ static int begin_recording(struct session *session, struct process *process, str
         .rate = options->probes.rate,
         .depth = options->depth,
         .size_max = options->size_max,
-        .allocator = allocator ? allocator : "",
+        .allocator = allocator,
     };
-    int r = path ? collector_open(&collector, &process->collector, problem)
-                 : problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
+    int r = collector_open(&collector, &process->collector, problem);
     if (r == 0 && !session->path) {
         session->path = path;
         path = NULL;
@@ -216,10 +215,9 @@ static int attach_plan(struct session *session, struct process *process, struct 
 /* `parent`: the process that the process is a copy of, or NULL. */
 static int add_process(
     struct session *session, int pid, const struct process *parent, struct problem *problem) {
-    struct process *process = calloc(1, sizeof *process);
-    if (!process) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+    struct process *process = memory_allocate(sizeof *process);
     process->pid = pid;
-    process->frames = calloc(session->options.depth, sizeof *process->frames);
+    process->frames = memory_allocate_array(session->options.depth, sizeof *process->frames);
     int r = 0;
     if (parent)
         process->plan = plan_of_child(parent->plan, pid);
@@ -274,13 +272,8 @@ static void forget_newcomer(struct session *session, int pid) {
 static void expect_newcomer(struct session *session, int pid, int parent) {
     if (!session->options.follow) return;
     forget_newcomer(session, pid);
-    struct newcomer *grown =
-        reallocarray(session->newcomers, session->newcomer_count + 1, sizeof *session->newcomers);
-    if (!grown) {
-        session->not_followed++;
-        return;
-    }
-    session->newcomers = grown;
+    session->newcomers =
+        memory_reallocate_array(session->newcomers, session->newcomer_count + 1, sizeof *session->newcomers);
     session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid, .parent = parent};
 }
 
@@ -400,8 +393,7 @@ static void note_thread(void *context, uint32_t pid, uint32_t tid, const struct 
 int session_open(const struct session_options *options, struct session **ret_session,
     enum probe_trouble *ret_trouble, struct problem *problem) {
     *ret_trouble = PROBE_FINE;
-    struct session *session = calloc(1, sizeof *session);
-    if (!session) return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
+    struct session *session = memory_allocate(sizeof *session);
     session->options = *options;
     session->options.probes.follow = options->follow;
     int r = probe_open(&session->options.probes, &session->probes, ret_trouble, problem);

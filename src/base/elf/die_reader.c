@@ -1,8 +1,9 @@
 #include "base/elf/die_reader.h"
 
+#include "base/memory.h"
+
 #include <dwarf.h>
 #include <gelf.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,7 +149,7 @@ static struct abbreviation *take_apart(const struct die_reader *reader, Dwarf_Di
     if (tag == DW_TAG_invalid || !die.abbrev) return NULL;
     size_t room = 16;
     struct abbreviation *abbreviation =
-        xmalloc(sizeof *abbreviation + room * sizeof abbreviation->attributes[0]);
+        memory_allocate(sizeof *abbreviation + room * sizeof abbreviation->attributes[0]);
     *abbreviation =
         (struct abbreviation){.tag = (unsigned)tag, .has_children = dwarf_abbrevhaschildren(die.abbrev) > 0};
     /* dwarf_getattrcnt miscounts where there are implicit constants; the end is found by passing it. */
@@ -157,8 +158,8 @@ static struct abbreviation *take_apart(const struct die_reader *reader, Dwarf_Di
         dwarf_getabbrevattr(die.abbrev, abbreviation->count, &attribute.name, &attribute.form, NULL) == 0) {
         if (abbreviation->count == room) {
             room *= 2;
-            abbreviation =
-                xrealloc(abbreviation, sizeof *abbreviation + room * sizeof abbreviation->attributes[0]);
+            abbreviation = memory_reallocate(
+                abbreviation, sizeof *abbreviation + room * sizeof abbreviation->attributes[0]);
         }
         abbreviation->attributes[abbreviation->count++] = attribute;
         int64_t size = fixed_size_of(reader, attribute.form);
@@ -176,7 +177,8 @@ static struct abbreviation *find_abbreviation(struct die_reader *reader, uint64_
     }
     if (code >= reader->abbreviation_count) {
         uint64_t count = code + code / 2 + 64;
-        reader->abbreviations = xrealloc(reader->abbreviations, count * sizeof *reader->abbreviations);
+        reader->abbreviations =
+            memory_reallocate(reader->abbreviations, count * sizeof *reader->abbreviations);
         memset(reader->abbreviations + reader->abbreviation_count, 0,
             (count - reader->abbreviation_count) * sizeof *reader->abbreviations);
         reader->abbreviation_count = count;

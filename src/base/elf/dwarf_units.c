@@ -1,7 +1,8 @@
 #include "base/elf/dwarf_units.h"
 
+#include "base/memory.h"
+
 #include <dwarf.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ static struct dwarf_name *name_of(struct dwarf_units *units, Dwarf_Die *die) {
     struct dwarf_name key = {.die = die->addr};
     void **slot = htab_find_slot(units->names, &key, INSERT);
     if (!*slot) {
-        struct dwarf_name *name = *slot = xmalloc(sizeof *name);
+        struct dwarf_name *name = *slot = memory_allocate(sizeof *name);
         *name = key;
         name->name = dwarf_diename(die);
         name->linkage = text_of(die, DW_AT_linkage_name);
@@ -163,7 +164,7 @@ static void add_function(struct dwarf_unit *unit, struct interval_map *map, stru
     if (!add_code(unit->all, map, die, unit->function_count)) return;
     if (unit->function_count == unit->function_room) {
         unit->function_room = unit->function_room ? 2 * unit->function_room : 64;
-        unit->functions = xrealloc(unit->functions, unit->function_room * sizeof *unit->functions);
+        unit->functions = memory_reallocate(unit->functions, unit->function_room * sizeof *unit->functions);
     }
     unit->functions[unit->function_count++] = (struct dwarf_function){.die = die->die.addr};
 }
@@ -195,7 +196,7 @@ static uint32_t add_scope(
     if (!add_code(unit->all, &function->by_address, die, unit->scope_count)) return SCOPE_NONE;
     if (unit->scope_count == unit->scope_room) {
         unit->scope_room = unit->scope_room ? 2 * unit->scope_room : 64;
-        unit->scopes = xrealloc(unit->scopes, unit->scope_room * sizeof *unit->scopes);
+        unit->scopes = memory_reallocate(unit->scopes, unit->scope_room * sizeof *unit->scopes);
     }
     unit->scopes[unit->scope_count] = (struct dwarf_scope){.die = die->die.addr, .caller = caller};
     return unit->scope_count++;
@@ -243,7 +244,7 @@ void dwarf_units_read(struct dwarf_units *units, Dwarf *dwarf, uint64_t code_low
         if (!add_ranges(units, &units->by_address, &die, units->count)) continue;
         if (units->count == room) {
             room = room ? 2 * room : 64;
-            units->units = xrealloc(units->units, room * sizeof *units->units);
+            units->units = memory_reallocate(units->units, room * sizeof *units->units);
         }
         bool is_split = type == DW_UT_skeleton && dwarf_cuoffset(&split) != (Dwarf_Off)-1;
         units->lacks_parts |= type == DW_UT_skeleton && !is_split;

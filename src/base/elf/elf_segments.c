@@ -1,13 +1,14 @@
 #include "base/elf/elf_segments.h"
 
+#include "base/memory.h"
+
 #include <gelf.h>
-#include <libiberty/libiberty.h>
 #include <stdlib.h>
 
 void elf_segments_read(struct elf_segments *segments, Elf *elf) {
     size_t count;
     if (elf_getphdrnum(elf, &count) != 0) return;
-    segments->list = xcalloc(count ? count : 1, sizeof *segments->list);
+    segments->list = memory_allocate_array(count ? count : 1, sizeof *segments->list);
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
         if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD) continue;

@@ -1,7 +1,8 @@
 #include "base/elf/elf_slots.h"
 
+#include "base/memory.h"
+
 #include <gelf.h>
-#include <libiberty/libiberty.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static const char *name_of(const struct symbols *symbols, const GElf_Rela *reloc
 static void add_slot(struct elf_slots *slots, struct elf_slot slot) {
     if (slots->count == slots->room) {
         slots->room = slots->room ? 2 * slots->room : 256;
-        slots->list = xrealloc(slots->list, slots->room * sizeof *slots->list);
+        slots->list = memory_reallocate(slots->list, slots->room * sizeof *slots->list);
     }
     slots->list[slots->count++] = slot;
 }
@@ -63,7 +64,7 @@ static void read_relocations(
     struct symbols symbols = symbols_of(elf, header);
     if (lazy) {
         free(slots->lazy);
-        slots->lazy = xcalloc(count + 1, sizeof *slots->lazy);
+        slots->lazy = memory_allocate_array(count + 1, sizeof *slots->lazy);
         slots->lazy_count = count;
     }
     for (size_t i = 0; i < count; i++) {
