@@ -1,8 +1,9 @@
-/* The command `malloscope`: runs programs, and hands everything else on.
+/* The command that users call, `malloscope`. It runs programs (`malloscope run`), and becomes the executable
+ * malloscope-commands for every other command.
  *
- * A program that is recorded waits for this to start, so it is small and needs few libraries. Those for
- * names, formats, probes and the screen are needed by the other commands alone, and load with
- * malloscope-commands, which this becomes for them. */
+ * The program that is to be recorded cannot start before this executable has started. So this executable is
+ * small and linked with few libraries. The libraries for symbolization, formats, probes and the live screen are
+ * linked into malloscope-commands alone. */
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/run/installed.h"
@@ -36,7 +37,7 @@ int main(int argc, char **argv) {
     if (argc < 2 || strcmp(argv[1], "run") != 0) return become_commands(argv);
     memory_move_large_blocks();
     terminal_choose_glyphs();
-    /* A copy: they are put into another order. */
+    /* command_run gets a copy: it changes the order of its arguments, and become_commands needs the original one. */
     size_t count = (size_t)argc - 1;
     char **arguments = memory_allocate((count + 1) * sizeof *arguments);
     memcpy(arguments, argv + 1, count * sizeof *arguments);

@@ -1,4 +1,5 @@
-/* `malloscope-commands`: all commands. `malloscope` becomes it, but for most runs (malloscope.c). */
+/* The executable `malloscope-commands`, which has all commands. `malloscope` becomes it by execv for everything but
+ * a run without gates (malloscope.c). */
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/terminal/message.h"
@@ -9,7 +10,7 @@
 #include <sys/prctl.h>
 
 int main(int argc, char **argv) {
-    prctl(PR_SET_NAME, "malloscope"); /* as it was called, and is looked for among processes */
+    prctl(PR_SET_NAME, "malloscope"); /* the name under which users look for it with ps and pidof */
     memory_move_large_blocks();
     terminal_choose_glyphs();
     if (argc < 2) {

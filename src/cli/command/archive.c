@@ -30,8 +30,11 @@ static bool ends_with(const char *text, const char *end) {
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Beside the recording or folder, and called like it; of a process called like its recording, here. NULL if
- * there is no such name. */
+/* The name of an archive that the user did not name:
+ *     a/x.mscope    a/x.mscar     beside the recording
+ *     a/folder/     a/folder.mscar
+ *     4711          x.mscar       in the current folder, if the recording of process 4711 is x.mscope
+ *     x.mscar       NULL: an archive of an archive needs a name */
 static char *default_output(const char *source) {
     char *recording = NULL;
     struct problem problem;

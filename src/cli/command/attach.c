@@ -22,10 +22,11 @@
 #define LEVEL_MS      100
 #define DEPTH_DEFAULT 256
 #define SIZE_DEFAULT  (UINT64_C(4) << 30)
-/* What eight threads at full speed tell before a busy machine lets the tool run: smaller ones are overrun. */
+/* Sizes of the ring buffer of events. Eight threads that allocate at full speed fill this much before a busy machine
+ * schedules the tool again; with smaller rings events were lost. */
 #define RING_EXACT   (UINT64_C(64) << 20)
 #define RING_SAMPLED (UINT64_C(16) << 20)
-#define RING_BY_MODE UINT64_MAX
+#define RING_BY_MODE UINT64_MAX /* the user has not said */
 
 enum via { VIA_BEST, VIA_BPF, VIA_SMAPS };
 static const char *const via_names[] = {"best", "bpf", "smaps", NULL};
@@ -36,7 +37,7 @@ struct attach {
     bool force, quiet, follow, plan, frame_pointers;
     struct sampling_options sampling;
     uint64_t size_max, stack, blocks, ring;
-    double duration, baseline; /* seconds, 0 = none */
+    double duration, baseline; /* seconds, 0 = not given */
     int via;
 };
 
@@ -52,7 +53,7 @@ static const char examples[] = "  sudo malloscope attach 1234\n"
                                "  sudo malloscope attach --exact -d 30s -o server.mscope $(pidof server)\n"
                                "  sudo malloscope attach --plan 1234";
 
-/* ---- stopping ---- */
+/* Stopping */
 
 static volatile sig_atomic_t stopped;
 
@@ -74,7 +75,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* ---- names ---- */
+/* Names of recordings */
 
 static char *program_name(int pid) {
     char path[64], name[64] = "program";
@@ -87,7 +88,7 @@ static char *program_name(int pid) {
     return memory_copy_text(name);
 }
 
-/* A child that becomes another program gets one more recording: "x.PID.mscope", "x.PID.2.mscope" ... */
+/* A child that becomes another program by exec gets one more recording: "x.PID.mscope", "x.PID.2.mscope", ... */
 static char *unused_path(const char *stem) {
     char *path = memory_format_text("%s.mscope", stem);
     for (int i = 2; access(path, F_OK) == 0; i++) {
@@ -97,7 +98,8 @@ static char *unused_path(const char *stem) {
     return path;
 }
 
-/* -o names the recording of the program itself, or a folder; children's get their number added. */
+/* The path of the recording of process `pid`. -o names the recording of the program itself, or a folder. Recordings
+ * of its children get their pid added to that name. */
 static char *path_of(void *context, int pid) {
     const struct attach *attach = context;
     cleanup_text char *name = program_name(pid);
@@ -115,7 +117,7 @@ static char *path_of(void *context, int pid) {
     return chosen[0] == '/' || !here ? memory_copy_text(chosen) : memory_format_text("%s/%s", here, chosen);
 }
 
-/* ---- the status line ---- */
+/* The status line */
 
 struct screen {
     bool wanted;
@@ -133,7 +135,7 @@ static void screen_show(struct screen *screen, const struct session_status *stat
     if (!screen->wanted || passed < 0.5) return;
     uint64_t events = status->samples + status->frees;
     double share = (status->probe_seconds - screen->probe_seconds) / passed;
-    /* In the order of their worth: what does not fit is left out whole. */
+    /* The most important first: a field that does not fit into the line is left out. */
     char *fields[] = {
         memory_copy_text(units_seconds(moment - screen->start).text),
         memory_format_text("live %s", units_bytes(status->live_bytes).text),
@@ -159,7 +161,7 @@ static void screen_show(struct screen *screen, const struct session_status *stat
     screen->probe_seconds = status->probe_seconds;
 }
 
-/* ---- by eBPF ---- */
+/* Recording by probes (eBPF) */
 
 static void say_end(const struct attach *attach, const struct session_status *status) {
     if (status->target_changed)
@@ -228,7 +230,7 @@ static int follow(const struct attach *attach, struct session *session) {
     return 0;
 }
 
-/* ---- by asking for the size ---- */
+/* Without probes: recording the size of the memory */
 
 static int watch_size(const struct attach *attach) {
     struct problem problem = {0};
@@ -273,7 +275,7 @@ static int watch_size(const struct attach *attach) {
     return 0;
 }
 
-/* ---- the command ---- */
+/* The command */
 
 static int show_plan(int pid) {
     struct problem problem = {0};

@@ -23,7 +23,8 @@ static const char examples[] =
     "  source <(malloscope completions zsh)                     in ~/.zshrc, after compinit\n"
     "  malloscope completions fish > ~/.config/fish/completions/malloscope.fish";
 
-/* The process whose recording `process` writes: of what it is attached to, if it is 'malloscope attach'. */
+/* Which process is recorded in the recording that `process` writes: `process` itself, or, if `process` is a running
+ * 'malloscope attach', the process that it is attached to. */
 static int recorded_pid(const struct running_process *process) {
     struct recording_header header;
     FILE *file = fopen(process->recording, "rb");

@@ -19,11 +19,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One of the two: a recording, and the moment of it that is meant. */
+/* One side of the comparison: a recording, and which moment of it is compared. */
 struct moment {
     char *source;
     bool at_peak;
-    double seconds; /* < 0: its end, or now */
+    double seconds; /* since the start; < 0: the end of the recording, or now */
     struct loaded loaded;
     struct view_rows rows;
 };
@@ -72,7 +72,7 @@ static const enum view_by diff_by[] = {
 
 /* Loading */
 
-/* A file whose name holds an @ is meant as it is. */
+/* Splits "FILE@peak" and "FILE@30s". A text that is the name of an existing file is taken as that file. */
 static int moment_read(struct moment *moment, const char *text) {
     const char *at = strrchr(text, '@');
     moment->source = memory_copy_text(text);
@@ -114,7 +114,7 @@ static struct diff_side side_of(const struct moment *moment) {
         &moment->rows, moment->at_peak, moment->loaded.model->exact ? 1 : moment->loaded.model->rate};
 }
 
-/* What is shown */
+/* Printing */
 
 static struct unit_text amount_text(const struct comparison *comparison, double amount) {
     return diff_counts_objects((enum diff_value)comparison->value) ? units_count(amount)
@@ -275,7 +275,7 @@ static int print(struct comparison *comparison) {
     return 0;
 }
 
-/* A heap is told on both sides or on none. */
+/* Heaps are shown on both sides if one of them has heaps of its own: otherwise equal lines would not match. */
 static void show_heaps_alike(struct model *base, struct model *fresh) {
     base->shows_heaps = fresh->shows_heaps = model_has_heaps(base) || model_has_heaps(fresh);
 }

@@ -19,10 +19,10 @@ struct export {
     struct load_options load_options;
 };
 
-/* The recordings of an export: all of them added up, or each by itself. */
+/* What an export writes: all recordings added up, or, for formats that keep them apart, each by itself. */
 struct batch {
     struct loaded *loaded;
-    struct format_input *inputs; /* a list by their `next` */
+    struct format_input *inputs; /* linked by `next` */
     size_t count;
 };
 
@@ -32,7 +32,7 @@ static const char examples[] =
     "  malloscope export r.mscope --format speedscope\n"
     "  malloscope export at-1.mscope at-2.mscope --format chrome -o heap.trace.json";
 
-/* The help lists the formats as they are. */
+/* The text of --help, with a list of the formats that there are. */
 static char *about(void) {
     size_t count;
     const struct format *formats = format_list(&count);
@@ -52,11 +52,11 @@ static char *about(void) {
     return text;
 }
 
-/* The caller frees it, not what it names. */
+/* The names of the formats, as choices of an option. The caller frees the array, not the names. */
 static const char **format_names(void) {
     size_t count;
     const struct format *formats = format_list(&count);
-    const char **names = memory_allocate((count + 1) * sizeof *names); /* ends with NULL */
+    const char **names = memory_allocate((count + 1) * sizeof *names); /* the last is NULL */
     for (size_t i = 0; i < count; i++) names[i] = formats[i].name;
     return names;
 }

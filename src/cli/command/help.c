@@ -74,7 +74,7 @@ static void write_arguments(struct json *json, const struct command_line *line) 
     json_key_integer(json, "least", (int64_t)line->arguments_min);
     json_key(json, "most");
     if (line->arguments_max == ARGUMENTS_ANY)
-        json_string(json, NULL); /* any number */
+        json_string(json, NULL); /* there is no limit */
     else
         json_integer(json, (int64_t)line->arguments_max);
     write_choices(json, line->argument_choices);

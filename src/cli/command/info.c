@@ -105,7 +105,7 @@ static void print_threads(const struct model *model, uint32_t process) {
     }
 }
 
-/* With a resolver, under each what names it has. */
+/* One line a mapped file. With a resolver, a second line says where its names come from. */
 static void print_modules(const struct loaded *loaded, uint32_t process) {
     const struct model *model = loaded->model;
     printf("\n  mapped files\n");
@@ -124,11 +124,12 @@ static void print_modules(const struct loaded *loaded, uint32_t process) {
     }
 }
 
-/* Those that the program gave, if it did. */
+/* How many types, scopes and threads the program has named, if it has named any. */
 static void print_names(const struct model *model) {
     struct label_counts counts;
     if (!stack_labels_count(model, &counts)) memory_is_short();
-    if (model->text_count <= model->process_count) return; /* each has the one that is none */
+    if (model->text_count <= model->process_count)
+        return; /* the first text of each process stands for "no name" */
     print_field("names", "%s in use as types, %s as scopes, %s as threads",
         units_count((double)counts.types).text, units_count((double)counts.scopes).text,
         units_count((double)counts.threads).text);

@@ -52,7 +52,8 @@ struct leak_report {
     struct stack_style style;
 };
 
-/* Stacks tell their heap, type and scope among their frames: the entry says it where it is made by that. */
+/* Heap, type and scope are among the frames of the stack that is printed below. The line of figures names one of them
+ * only where entries are grouped by it. */
 static void print_figures(
     const struct leak_report *report, const struct view_row *row, const struct terminal *terminal) {
     const struct model *model = report->loaded.model;
@@ -104,7 +105,7 @@ static bool any_live(const struct figures *figures) {
     return figures->live_bytes.value > 0 || figures->live_objects.value > 0;
 }
 
-/* What is not listed. */
+/* What is counted, but not listed as entries. */
 static void print_apart(const struct leak_report *report) {
     const struct leaks *leaks = &report->leaks;
     if (any_live(&leaks->held))
@@ -116,7 +117,7 @@ static void print_apart(const struct leak_report *report) {
         units_counted((double)report->suppressions.count, "pattern").text);
 }
 
-/* A stretch of the list with a heading of its own. */
+/* Consecutive entries of the list that share a heading. */
 struct section {
     const char *title;
     const struct figures *sum;

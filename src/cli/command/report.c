@@ -92,7 +92,8 @@ static char *bytes_cell(double bytes, bool narrow) {
     return memory_copy_text(narrow ? units_bytes_short(bytes).text : units_bytes(bytes).text);
 }
 
-/* Rows of one site differ in heap and type, so these are left out last. */
+/* The last number is the rank (sheet.h). Several rows of one site differ in heap and type alone, so on narrow
+ * terminals these two columns are the last to go. */
 static void add_stack_columns(struct sheet *sheet, bool exact) {
     sheet_add_column(sheet, "LIVE", 0);
     if (!exact) sheet_add_column(sheet, terminal_glyphs()->plus_minus, 3);
@@ -123,7 +124,7 @@ static void add_stack_row(
     cells->cells[n++] = memory_copy_text(units_count(figures->total_objects.value).text);
     double all = figures->total_objects.value;
     cells->cells[n++] = memory_copy_text(units_percent(all > 0 ? figures->temporary_objects / all : 0).text);
-    /* A column without any cell is not shown. */
+    /* NULL: nothing to tell. A column in which all cells are NULL is not shown. */
     bool tells_heap = model_has_heaps(report->loaded.model) && report->by != BY_HEAP;
     cells->cells[n++] = tells_heap ? row_text_heap(row) : NULL;
     cells->cells[n++] = report->by != BY_TYPE ? row_text_type(row, report->verbose) : NULL;
@@ -262,7 +263,7 @@ int command_report(int argc, char **argv) {
 
     code = load_sources(line.arguments, line.argument_count, &report.load_options, &report.loaded);
     if (code) return code;
-    /* Scripts get the same order whatever the program did. */
+    /* The order depends on the recording only where people read it: scripts always get the same one. */
     if (!report.sort_given && !report.json && !report.csv)
         report.sort = summary_default_sort(report.loaded.model);
     if (report.html) {

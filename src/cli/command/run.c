@@ -23,15 +23,15 @@ struct run {
     const char *output;
     bool force, quiet, follow, thread_frames, python_objects;
     struct sampling_options sampling;
-    int stacks;        /* of stack_choices */
-    uint64_t size_max; /* 0 = the recorder's default */
-    char **arguments;  /* of the program, ends with NULL */
+    int stacks;        /* index in stack_choices */
+    uint64_t size_max; /* bytes; 0 = the recorder's default */
+    char **arguments;  /* of the program; ends with NULL */
     char *program;
-    char *pattern; /* absolute */
+    char *pattern; /* of the recording's name (output_pattern.h), as an absolute path */
     char *library;
     struct dump_options dumps;
     struct gates gates;
-    const struct gate_judge *judge; /* of the gates, if there are any */
+    const struct gate_judge *judge; /* NULL only if no gate is set */
 };
 
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
@@ -61,7 +61,7 @@ static const char examples[] = "  malloscope run -- ./server --port 8080\n"
                                "  malloscope run --exact --leaks-fail --junit heap.xml -- ./unit-test\n"
                                "  MALLOSCOPE_RATE=1M malloscope run make -j8";
 
-/* The environment of the program */
+/* The environment: how the recorder library is told what to do */
 
 static void set_number(const char *name, uint64_t value) {
     char text[32];
@@ -69,7 +69,9 @@ static void set_number(const char *name, uint64_t value) {
     memory_set_variable(name, text);
 }
 
-#define ROOT "MALLOSCOPE_ROOT=" /* the program's pid follows */
+/* The recorder compares this pid with its own to know whether it records the program that `run` started or a child of
+ * that. The pid is known only in the child process, which writes it into this text just before exec (launch.h). */
+#define ROOT "MALLOSCOPE_ROOT="
 static char root[sizeof ROOT + PID_TEXT_SIZE] = ROOT;
 
 static void set_environment(const struct run *run) {
@@ -88,7 +90,7 @@ static void set_environment(const struct run *run) {
     if (putenv(root) != 0) memory_is_short();
 }
 
-/* Afterwards */
+/* After the program has ended */
 
 static uint64_t realtime(void) {
     struct timespec now;
@@ -125,14 +127,16 @@ static void tell_result(
             recordings->child_count == 1 ? "was" : "were", recordings->children[0]);
 }
 
-/* The program has run: that there is no memory to tell of it is no failure of the program's. */
+/* The exit code if memory runs out after the program has ended: that of the program, since the lack of memory is not
+ * its failure. But gates that could not be judged must not pass. */
 static int code_without_memory(const struct run *run, int status) {
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
     if (status) return WEXITSTATUS(status);
     return gates_are_set(&run->gates) ? PROBLEM_FAILURE : 0;
 }
 
-/* Returns the exit code. That of a program which failed by itself says more than a gate does. */
+/* Returns the exit code. If the program failed by itself, that is the exit code of the program, whatever the gates
+ * say. */
 static int finish(struct run *run, const struct launched *launched, uint64_t start) {
     memory_short_ends_with(code_without_memory(run, launched->status));
     double seconds = 1e-9 * (double)(realtime() - start);
@@ -148,7 +152,7 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
     return launched->status ? launch_pass_on(launched->status) : code;
 }
 
-/* Before */
+/* Before the program starts */
 
 static int check_options(struct run *run) {
     int code = sampling_options_check(&run->sampling);
@@ -158,7 +162,7 @@ static int check_options(struct run *run) {
             "--%s is for gates, and there is none", run->gates.junit_path ? "junit" : "suppressions");
     bool exact = run->sampling.exact;
     uint64_t least =
-        exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* room for the first tables and some growth */
+        exact ? UINT64_C(16) << 20 : UINT64_C(2) << 20; /* the tables as they start, and some growth */
     if (run->size_max && run->size_max < least)
         return message_error(PROBLEM_USAGE, "leave --max-size out: the recording grows only as it needs to",
             "--max-size must be at least %s%s", units_bytes((double)least).text,

@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUDGET 0.02 /* of one core, at most: readings that cost more are made less often */
+/* The share of one core that readings may take. The pause between readings is cost / BUDGET, at least one second. */
+#define BUDGET 0.02
 
 struct top {
     struct top_state state;
@@ -53,7 +54,7 @@ static void on_signal(int number) {
     interrupted = 1;
 }
 
-/* Drawing: ncurses compares with what is on the terminal, and sends the difference. */
+/* Drawing. ncurses compares the lines with what the terminal shows, and sends the difference. */
 
 enum { PAIR_ALARM = 1, PAIR_CURSOR };
 
@@ -124,7 +125,7 @@ static void read_again(struct top *top) {
     if (top_reader_find(&top->reader, now, &problem) < 0) top_set_note(&top->state, problem.what, now, 1);
     top_reader_read(&top->reader, now);
     top_arrange(&top->state);
-    /* Names are read once. */
+    /* The cost of symbolization does not count: names are looked up only once. */
     double cost = clock_now(CLOCK_PROCESS_CPUTIME_ID) - top->reader.names_cost - start;
     top->state.interval = cost / BUDGET > 1 ? cost / BUDGET : 1;
 }
@@ -154,10 +155,10 @@ static int key_of(int key) {
     }
 }
 
-/* False: to quit. */
+/* Returns false if the user wants to quit. */
 static bool press(struct top *top, int key) {
     if (key == 'L' - '@') clearok(stdscr, true);
-    if (key == KEY_RESIZE) return true; /* what follows is drawn in the new size */
+    if (key == KEY_RESIZE) return true; /* the next drawing has the new size */
     switch (top_press(&top->state, key_of(key))) {
     case TOP_QUIT:
         return false;
@@ -192,7 +193,7 @@ static void show(struct top *top) {
         double wait = top->state.frozen ? 1 : next - clock_now(CLOCK_MONOTONIC);
         timeout(wait > 0 ? (int)(wait * 1000) + 1 : 1);
         int key = getch();
-        while (goes_on && key != ERR) { /* all that have been typed, before drawing again */
+        while (goes_on && key != ERR) { /* handle all keys that were typed before drawing once */
             goes_on = press(top, key);
             timeout(0);
             key = getch();

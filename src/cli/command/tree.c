@@ -18,11 +18,11 @@
 struct tree {
     struct terminal terminal;
     int sort;
-    double whole;   /* what is 100 % */
-    double least;   /* values below are not shown */
+    double whole;   /* the value that is 100 % */
+    double least;   /* nodes of a smaller value are not shown */
     uint64_t depth; /* 0 = no limit */
     bool full_names;
-    char indent[256]; /* trunks of the branches to the left */
+    char indent[256]; /* what is printed before the branch of a node: trunks and blanks */
 };
 
 static const char about[] =
@@ -69,7 +69,7 @@ static size_t shown_children(const struct tree *tree, const struct view_node *no
     return shown;
 }
 
-/* What hangs under a node but is too small to be shown: told where together it is not small. */
+/* The sum of the children that are not shown. 0 if the sum itself is too small to be shown. */
 static double hidden_value(const struct tree *tree, const struct view_node *node, size_t shown) {
     double value = 0;
     for (size_t i = shown; i < node->child_count; i++)
@@ -77,7 +77,8 @@ static double hidden_value(const struct tree *tree, const struct view_node *node
     return value >= tree->least ? value : 0;
 }
 
-/* Deep branching must leave room for names: beyond half the width the tree no longer moves to the right. */
+/* Moves the nodes below to the right. Returns false if that would leave too little room for names: the tree takes at
+ * most half of the width. */
 static bool widen_indent(struct tree *tree, const char *part) {
     size_t used = strlen(tree->indent);
     size_t limit = tree->terminal.width > 60 ? (tree->terminal.width - 20) / 2 : 20;

@@ -1,7 +1,7 @@
 #include "base/memory.h"
 #include "cli/completion/completion.h"
 
-/* What stands for the value of an option: a kind that malloscope.bash knows, or a list in brackets. */
+/* What may follow the option as its value: a kind that malloscope.bash knows, or a list of choices in brackets. */
 static void write_kind(FILE *out, const struct option_rule *option) {
     cleanup_text char *values = completion_values(option);
     if (!options_needs_value(option)) return;

@@ -22,7 +22,8 @@ static void write_option(FILE *out, const struct command_line *line, const struc
     write_summary(out, summary);
 }
 
-/* How fish's argparse finds the first word that is no option. */
+/* The options in the notation of fish's argparse, by which malloscope.fish finds the program on a line of
+ * 'malloscope run'. */
 static void write_grammar(FILE *out, const struct command_line *line) {
     fprintf(out, "set -g __malloscope_%s_grammar", line->name);
     const struct option_rule *option;

@@ -1,4 +1,4 @@
-# _malloscope_value OPTION: sets `value` to what stands for its value in the table, or to nothing.
+# _malloscope_value OPTION: sets `value` to the kind of value that the table says the option takes, empty for none.
 _malloscope_value() {
     local entry
     value=
@@ -10,7 +10,7 @@ _malloscope_value() {
     done
 }
 
-# _malloscope_offer_words WORD...: those that go on from what is typed.
+# _malloscope_offer_words WORD...: offers those words that begin with what is typed.
 _malloscope_offer_words() {
     mapfile -t COMPREPLY < <(compgen -W "$*" -- "$current")
 }
@@ -33,7 +33,7 @@ _malloscope_offer_sources() {
     mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$processes" -- "$current")
 }
 
-# _malloscope_offer KIND: what can stand where that is expected.
+# _malloscope_offer KIND: offers what fits that kind of value or argument.
 _malloscope_offer() {
     case $1 in
     file) _malloscope_offer_files -f ;;
@@ -47,7 +47,7 @@ _malloscope_offer() {
     esac
 }
 
-# _malloscope_program INDEX: the rest is the line of another command.
+# _malloscope_program INDEX: from that word on, the line belongs to another program, which completes it.
 _malloscope_program() {
     if declare -F _command_offset >/dev/null; then
         _command_offset "$1"
@@ -56,7 +56,7 @@ _malloscope_program() {
     fi
 }
 
-# _malloscope_letters LETTERS: sets `value` if the last of them is an option that waits for one.
+# _malloscope_letters LETTERS: sets `value` as _malloscope_value does if the last letter is an option that takes one.
 _malloscope_letters() {
     local i
     for ((i = 0; i < ${#1}; i++)); do

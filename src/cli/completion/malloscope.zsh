@@ -35,7 +35,7 @@ _malloscope() {
     fi
 }
 
-# Read as a file of $fpath this is the function itself; otherwise it is told about.
+# zsh reads this file from $fpath as the body of the function _malloscope. Sourced, it has to register the function.
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     _malloscope "$@"
 else

@@ -33,7 +33,7 @@ char *completion_summary(const struct option_rule *option) {
     for (char *p = text; *p; p++)
         if (*p == '\n') *p = ' ';
     size_t length = strlen(text);
-    if (length && text[length - 1] == ':') text[length - 1] = '\0'; /* the choices would follow */
+    if (length && text[length - 1] == ':') text[length - 1] = '\0'; /* in --help the choices follow here */
     return text;
 }
 

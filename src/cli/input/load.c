@@ -10,7 +10,7 @@
 
 static const char READING[] = "reading the recording";
 
-/* `text` holds one sentence a line, or is NULL. */
+/* Prints each line of `text`, which is one sentence, as a warning. NULL prints nothing. */
 static void print_warnings(const char *text) {
     while (text && *text) {
         size_t length = strcspn(text, "\n");
@@ -29,7 +29,8 @@ static int check_sysroot(const char *folder) {
         return message_error(PROBLEM_USAGE,
             "name the folder that stands for / of that machine; unpack an image first",
             "--sysroot '%s' is not a folder", folder);
-    if (strchr(folder, ':')) /* it separates the folders that are searched for debug files */
+    /* libdwfl takes a list of folders to search for debug files, and a colon separates them. */
+    if (strchr(folder, ':'))
         return message_error(PROBLEM_USAGE, "make a symbolic link to it, and name that",
             "--sysroot '%s' cannot hold a colon", folder);
     return 0;
@@ -60,7 +61,7 @@ static int load_symbols(struct loaded *loaded, const struct load_options *option
     return 0;
 }
 
-/* What was read is said to be damaged if it is, and gets names if `options` is not NULL. */
+/* The second half of loading: warns if the model is damaged, and symbolizes it unless `options` is NULL. */
 static int complete(const struct load_options *options, struct loaded *loaded) {
     struct problem problem = {0};
     print_warnings(loaded->model->warning);

@@ -1,4 +1,4 @@
-/* What a command works on: the model of a recording and its symbols. */
+/* Reading the recordings that the user named: the model of the recordings, and the names of its code addresses. */
 #ifndef MALLOSCOPE_CLI_INPUT_LOAD_H
 #define MALLOSCOPE_CLI_INPUT_LOAD_H
 
@@ -8,17 +8,17 @@
 
 struct loaded {
     struct model *model;
-    struct resolver *resolver; /* NULL if not asked for */
+    struct resolver *resolver; /* NULL: the command did not ask for names */
 };
 
-/* How addresses get names. */
+/* What the user asked for about symbolization, and what the command needs of the model. */
 struct load_options {
     const char *sysroot; /* folder that holds the files of the recorded machine, or NULL */
-    bool no_cache;       /* neither use names found earlier, nor keep any */
-    bool samples;        /* and more than names: the model is to list the live samples */
+    bool no_cache;       /* neither read nor write the cache of names */
+    bool samples;        /* the model is to list every live sample */
 };
 
-/* The options of a command that shows names. */
+/* The options that every command has which shows names of code. */
 #define LOAD_RULES(options)                                                                                  \
     {0, "sysroot", OPTION_FOLDER, &(options).sysroot, "DIR",                                                 \
         .help = "look for programs, libraries and debug files below DIR\n"                                   \
@@ -30,28 +30,27 @@ struct load_options {
             .environment = "MALLOSCOPE_NO_CACHE"                                                             \
     }
 
-/* Each of the sources is a recording, an archive, a folder of recordings or a PID; they are added up. Unless
- * `options` is NULL all addresses are resolved, behind a progress bar. Prints what goes wrong. Returns 0 or
- * the exit code.
- */
+/* Loads the sources, each of which is a recording, an archive, a folder of recordings or a PID, and adds them up.
+ * Symbolizes all addresses, with a progress bar, unless `options` is NULL. Prints what goes wrong. Returns 0 or the
+ * exit code. The caller frees `*ret_loaded` with load_free or load_finish if 0 was returned. */
 int load_sources(char **sources, size_t count, const struct load_options *options, struct loaded *ret_loaded);
-/* The same, and each recording is written into the archive as it is read. */
+/* As load_sources; besides, writes each recording into the archive as it is read. */
 int load_into_archive(char **sources, size_t count, const struct load_options *options,
     struct archive_writer *archive, struct loaded *ret_loaded);
-/* The same of one source, with what was allocated up to `seconds` after its start and is still live; < 0:
- * all.
- */
+/* As load_sources for one source. The model holds only what was allocated in the first `seconds` after the start and
+ * is still live; `seconds` < 0: everything. */
 int load_moment(char *source, double seconds, const struct load_options *options, struct loaded *ret_loaded);
 void load_free(struct loaded *loaded);
 
-/* The parts of that, for who has read a model otherwise: whether the options can be met, with a message if
- * not, as an exit code; and names for all of the model's addresses, without a word. */
+/* Two parts of load_sources, for `top`, which reads models by itself. load_check_options says whether the options can
+ * be met: it returns 0, or prints why not and returns the exit code. load_names symbolizes all addresses of
+ * `loaded->model` and prints nothing; what goes wrong is in `problem`. */
 int load_check_options(const struct load_options *options);
 int load_names(struct loaded *loaded, const struct load_options *options, symbol_progress progress,
     void *context, struct problem *problem);
 
-/* The end of a command that has shown what it could: frees, and returns the exit code. That of a damaged
- * recording is PROBLEM_DAMAGED even though all that can be read was shown. */
+/* The end of a command that has shown what it could: frees `loaded` and returns the exit code. For a damaged
+ * recording that is PROBLEM_DAMAGED, although everything that could be read was shown. */
 int load_finish(struct loaded *loaded);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who gets the help that is asked for; NULL: stdout. */
+/* Who gets the table when help is asked for. Without a reader the help is printed. */
 static struct {
     command_line_reader *reader;
     void *context;
@@ -111,7 +111,7 @@ static enum options_result give_help(const struct command_line *line) {
 
 /* Values */
 
-/* NULL, or what should have been there. */
+/* Puts the value where the rule says. Returns NULL, or which kind of value was expected. */
 static const char *store(struct option_rule *rule, const char *value) {
     switch (rule->kind) {
     case OPTION_ON:
@@ -203,7 +203,7 @@ struct walk {
     int argc, next;
 };
 
-/* `inline_value` is what followed the option in the same argument, or NULL. */
+/* `inline_value` is the value that stands in the same argument as the option ("--rate=64K", "-n20"), or NULL. */
 static enum options_result take_option(
     struct walk *walk, struct option_rule *rule, const char *shown_name, const char *inline_value) {
     const char *value = inline_value;
@@ -233,7 +233,7 @@ static enum options_result take_long(struct walk *walk, char *text) {
     return unknown_option(walk->line, name);
 }
 
-/* One argument of single letters: "-fq", "-n20", "-o" "FILE". */
+/* One argument of single letters: "-fq", "-n20", or "-o", whose value is the next argument. */
 static enum options_result take_short(struct walk *walk, const char *letters) {
     for (; *letters; letters++) {
         if (*letters == 'h') return give_help(walk->line);
@@ -260,7 +260,7 @@ static enum options_result check_count(const struct command_line *line) {
 
 enum options_result options_parse(struct command_line *line, int argc, char **argv) {
     struct walk walk = {line, argv, argc, 1};
-    line->arguments = argv; /* they move to the front, which has been read */
+    line->arguments = argv; /* arguments move to the front of argv, over what was parsed before them */
     line->argument_count = 0;
     bool options_end = false;
     while (walk.next < argc) {

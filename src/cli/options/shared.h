@@ -1,4 +1,4 @@
-/* What several commands have in common: choices and texts of options, and sentences of their help. */
+/* What several commands have in common: choices and help of options, and sentences of their help. */
 #ifndef MALLOSCOPE_CLI_OPTIONS_SHARED_H
 #define MALLOSCOPE_CLI_OPTIONS_SHARED_H
 
@@ -6,7 +6,7 @@
 extern const char *const shared_by_names[];
 extern const char *const shared_sort_names[];
 
-/* The option --filter, whose value goes to a const char *. */
+/* The option --filter. Its value goes to `target`, a const char *. */
 #define FILTER_RULE(target)                                                                                  \
     { 'F', "filter", OPTION_TEXT, &(target), "RE", .help = FILTER_HELP }
 #define FILTER_HELP                                                                                          \

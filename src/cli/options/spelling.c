@@ -10,7 +10,7 @@ static size_t smallest(size_t a, size_t b, size_t c) {
     return m < c ? m : c;
 }
 
-/* Number of letters to change, add, leave out or swap with their neighbour. */
+/* How many letters have to be changed, added, removed or swapped with their neighbour to make `b` of `a`. */
 static size_t distance(const char *a, const char *b) {
     size_t length_a = strlen(a), length_b = strlen(b);
     if (length_a > LENGTH_MAX || length_b > LENGTH_MAX) return LENGTH_MAX;
@@ -31,7 +31,7 @@ static size_t distance(const char *a, const char *b) {
 const char *spelling_nearest(const char *text, const char *const *candidates, size_t count) {
     const char *best = NULL;
     size_t length = strlen(text);
-    size_t best_distance = length / 3 + 2; /* one slip in a short word, more in a long one */
+    size_t best_distance = length / 3 + 2; /* at most length / 3 + 1 slips are forgiven */
     if (length < 2) return NULL;
     for (size_t i = 0; i < count; i++) {
         bool starts_so = strncmp(candidates[i], text, length) == 0;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The candidate nearest to `text` in spelling, or NULL if none is near. */
+/* The candidate that `text` is most likely a misspelling or the beginning of; NULL if none is near. */
 const char *spelling_nearest(const char *text, const char *const *candidates, size_t count);
 
 #endif

@@ -14,8 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "malloscope.server.12.mscope" becomes "malloscope.server.12.pb.gz" in the current folder; PIDs and folders
- * are named alike. What was added up belongs to no single one. */
+/* The name of an output file that the user did not name, in the current folder:
+ *     FOLDER/malloscope.server.12.mscope   malloscope.server.12.pb.gz
+ *     4711                                 malloscope.4711.pb.gz
+ *     recordings/                          recordings.pb.gz
+ *     several sources                      malloscope.merged.pb.gz */
 static char *default_name(char **sources, size_t count, const char *extension) {
     const char *source = count == 1 ? sources[0] : "malloscope.merged";
     cleanup_text char *name = memory_copy_text(source);
@@ -30,8 +33,8 @@ static char *default_name(char **sources, size_t count, const char *extension) {
     return memory_format_text("%s%.*s.%s", is_number ? "malloscope." : "", (int)base_length, base, extension);
 }
 
-/* What is replaced may be the recording of a program that runs on: it must not become shorter. The program
- * keeps it, without a name. */
+/* Unlinks the file that is to be replaced. It may be the recording of a running program, which has it mapped and
+ * would get SIGBUS if the file were truncated. An unlinked file stays whole for the program. */
 static void make_way(const char *path) {
     struct stat status;
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) unlink(path);
@@ -54,7 +57,7 @@ static int open_output(const struct output_options *options, const char *path, F
     return message_error(PROBLEM_FAILURE, "try again", "cannot write '%s': %s", path, strerror(errno));
 }
 
-/* What could not be written whole is not left behind. */
+/* A file that could not be written whole is removed. */
 static int write_file(const struct output_options *options, const struct format *format,
     const struct format_input *input, const char *path) {
     FILE *out;
@@ -86,7 +89,7 @@ static int write_stdout(const struct format *format, const struct format_input *
     struct problem problem = {0};
     errno = 0;
     if (format_write(format, input, stdout, &problem) < 0 && errno != EPIPE) {
-        /* What has not been written would only fail once more. */
+        /* Drop the rest of the buffer: at exit, stdio would try to write it and fail again. */
         __fpurge(stdout);
         clearerr(stdout);
         return message_problem(&problem);

@@ -5,23 +5,23 @@
 #include "format/format.h"
 
 struct output_options {
-    const char
-        *path;  /* "-" is stdout; NULL: a name made from the source, or stdout (output_file_is_stdout) */
-    bool force; /* replace a file that is there */
-    bool quiet; /* do not say what was written */
+    const char *path; /* of -o: "-" is stdout; NULL: see output_file_is_stdout and output_file_write */
+    bool force;       /* replace a file that exists */
+    bool quiet;       /* do not say what was written */
 };
 
-/* The options of a command that writes a file. */
+/* The options that every command has which writes a file. */
 #define OUTPUT_RULES(options)                                                                                \
     {'o', "output", OPTION_FILE, &(options).path, "FILE", .help = "where to write; - is stdout"},            \
         {'f', "force", OPTION_ON, &(options).force, NULL, .help = "replace the file if it exists"}, {        \
         'q', "quiet", OPTION_ON, &(options).quiet, NULL, .help = "do not say what was written"               \
     }
 
-/* Without -o, text goes to stdout, and everything when that is a file or a pipe. */
+/* With -o: whether that is "-". Without: text goes to stdout; other formats do so if stdout is no terminal. */
 bool output_file_is_stdout(const struct output_options *options, const struct format *format);
 
-/* Prints what goes wrong. Returns 0 or the exit code. A file is named after the sources. */
+/* Writes to stdout or to a file. Without -o the file is named after the sources. Prints what goes wrong. Returns 0 or
+ * the exit code. */
 int output_file_write(const struct output_options *options, const struct format *format,
     const struct format_input *input, char **sources, size_t source_count);
 

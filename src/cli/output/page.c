@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The notes are those above the tables, unwrapped: a line that begins with a blank goes on from the last. */
+/* Takes the notes that reports print above their tables, and undoes their wrapping: a line that begins with a blank
+ * continues the line before. */
 char *page_notes(const struct loaded *loaded) {
     char *text = NULL;
     size_t size = 0, used = 0;
@@ -40,7 +41,7 @@ int page_write(const struct loaded *loaded, struct page_output *page, char **sou
     return write_with_notes(loaded, page, notes, sources, source_count);
 }
 
-/* Says of each line which side it is about. */
+/* Puts the name of the side, "base" or "new", before each note. */
 static void print_side_notes(FILE *out, const char *side, const struct loaded *loaded) {
     cleanup_text char *notes = page_notes(loaded);
     char *rest = notes;

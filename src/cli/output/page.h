@@ -10,7 +10,7 @@ struct page_output {
     struct output_options output;
 };
 
-/* The options that only the page has. */
+/* The options that every command has which can write a page. */
 #define PAGE_RULES(page)                                                                                     \
     {0, "no-source", OPTION_ON, &(page).options.no_source, NULL,                                             \
         .help = "leave out the lines of source files that are here"},                                        \
@@ -23,12 +23,12 @@ struct page_output {
                     "that hold least (default 100000; 0 = all)"                                              \
     }
 
-/* What to be careful about, one sentence a line. The caller frees it. */
+/* The notes that a report would print, one a line. The caller frees the text. */
 char *page_notes(const struct loaded *loaded);
 
-/* Prints what goes wrong. Returns 0 or the exit code. */
+/* Writes the page of a recording. Prints what goes wrong. Returns 0 or the exit code. */
 int page_write(const struct loaded *loaded, struct page_output *page, char **sources, size_t source_count);
-/* The page of `page->options.comparison`, which is of these two. */
+/* Writes the page of a comparison: `page->options.comparison` must be one of `base` and `fresh`. */
 int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_output *page);
 
 #endif

@@ -16,8 +16,8 @@
 #error "name the ELF machine of this platform"
 #endif
 
-/* Allocators that are linked in under their own names do not take malloc away, but what they serve is not
- * seen. */
+/* Allocators that a program has linked in under names of their own. Calls of malloc are recorded all the same, but
+ * calls of these functions are not. */
 static const struct {
     const char *symbol, *name;
 } inner_allocators[] = {
@@ -70,7 +70,7 @@ static void read_symbol(const char *name, const GElf_Sym *symbol, struct elf_fac
     bool is_code =
         GELF_ST_TYPE(symbol->st_info) == STT_FUNC || GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
     if (symbol->st_shndx == SHN_UNDEF || !is_code) return;
-    /* A hidden one serves the program alone: what its libraries allocate is still seen. */
+    /* A local malloc serves the executable alone. What its shared libraries allocate is still recorded. */
     if (strcmp(name, "malloc") == 0 && is_global) facts->defines_malloc = true;
     if (strcmp(name, "malloc") == 0 && !is_global) facts->inner_allocator = "a hidden malloc";
     if (is_global && !facts->sanitizer &&

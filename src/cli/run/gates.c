@@ -43,18 +43,18 @@ static void free_all(struct gates *gates) {
 
 struct measured {
     struct estimate value;
-    double seen; /* at least so much there was: the samples themselves */
+    double seen; /* the sum of the samples themselves: there was at least this much, without any estimate */
     bool of_bytes;
-    const char *noun; /* "likely leaks" */
+    const char *noun; /* for messages: "likely leaks:" */
 };
 
 static char *amount_text(bool of_bytes, struct estimate amount) {
     return of_bytes ? estimate_text_bytes(amount) : estimate_text_count(amount);
 }
 
-/* The message is freed by the caller. */
+/* Fails if max(value - error, seen) > limit (docs/sampling.md, "Gates"). The caller frees the message. */
 static struct junit_case compare(const char *gate, const struct measured *measured, uint64_t limit) {
-    /* What rests on no sample has the error of what may be there unseen. */
+    /* Without any sample, value is 0 and error is value.unseen: what may be there although nothing was sampled. */
     double value = measured->value.value, error = estimate_error(measured->value);
     bool above = value > (double)limit;
     bool failed = fmax(value - error, measured->seen) > (double)limit;
@@ -98,7 +98,7 @@ static char *list_sites(const struct loaded *loaded, enum view_sort sort) {
     return list;
 }
 
-/* Leaks, with why, and then what was not counted. */
+/* The largest likely leaks with the reason for each, then how much was not counted and why. */
 static char *list_leaks(
     const struct model *model, const struct leaks *leaks, const struct figures *uncertain) {
     struct leak_scene scene = leaks_scene_of(model);
@@ -127,15 +127,15 @@ static char *list_leaks(
     return list;
 }
 
-/* Where nothing was sampled there may still be what is unlikely to be missed, but no more than was ever
- * allocated. */
+/* How many bytes there may be although nothing of them was sampled: 3 sampling intervals (docs/sampling.md (7)), but
+ * no more than the program ever allocated. */
 static double unseen_bytes(const struct model *model) {
     if (model->exact) return 0;
     double likely = 3 * (double)model->rate;
     return model->totals.exact_is_complete ? fmin(likely, model->totals.exact_total_bytes) : likely;
 }
 
-/* By site: a stack alone may have too few samples. */
+/* Leaks are judged by site, since a single stack may have too few samples. */
 static struct junit_case judge_leaks(struct gates *gates, const struct loaded *loaded) {
     struct problem problem = {0};
     struct leaks leaks;
@@ -148,7 +148,7 @@ static struct junit_case judge_leaks(struct gates *gates, const struct loaded *l
     for (size_t i = 0; i < leaks.count; i++)
         if (leaks_is_likely(leaks.list[i].kind))
             figures_add(leaks.list[i].uncertain ? &uncertain : &counted, &leaks.list[i].row->figures);
-    /* What is small may never have been sampled. */
+    /* Small leaks may not have been sampled at all. */
     counted.live_bytes.unseen = unseen_bytes(loaded->model);
     struct measured measured = {
         counted.live_bytes, loaded->model->exact ? 0 : counted.sampled_live_bytes, true, "likely leaks:"};
@@ -173,7 +173,7 @@ static struct junit_case judge_peak(const struct gates *gates, const struct load
 static struct junit_case judge_allocations(const struct gates *gates, const struct loaded *loaded) {
     const struct figures *sum = &loaded->model->totals.sum;
     struct estimate allocations = sum->total_objects;
-    allocations.unseen = unseen_bytes(loaded->model); /* of a byte each */
+    allocations.unseen = unseen_bytes(loaded->model); /* the worst case: allocations of one byte each */
     struct measured measured = {allocations, (double)sum->samples, false, "allocations:"};
     struct junit_case judged = compare("max-allocs", &measured, gates->allocations);
     if (judged.outcome != JUNIT_PASSED) judged.details = list_sites(loaded, SORT_ALLOCS);
@@ -205,7 +205,7 @@ static void judge_all(struct gates *gates, const struct loaded *loaded, struct j
     if (gates->allocations != GATE_OFF) add(judged, judge_allocations(gates, loaded));
 }
 
-/* No gate passes that could not be judged. */
+/* A gate that could not be judged does not pass: each gets an error. */
 static void add_error(const struct gates *gates, const char *message, struct judged *judged) {
     const struct {
         uint64_t limit;
@@ -226,7 +226,7 @@ static void print_lines(const char *text) {
     }
 }
 
-/* Returns the exit code. The first case is the program's own end, which others tell. */
+/* Returns the exit code. Skips the first case, the exit status of the program: the program or the shell tells it. */
 static int print_judged(const struct judged *judged, const struct gated_run *run) {
     bool failed = false, unjudged = false;
     for (size_t i = 1; i < judged->count; i++) {

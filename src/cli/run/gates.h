@@ -1,9 +1,9 @@
-/* Gates: limits on what a run may leave behind, hold or allocate, for tests.
+/* Gates: limits on what a run may leak, hold at its peak or allocate. Tests set them.
  *
- * An exact figure fails a gate if it is above the limit. An estimate fails it if it is certain enough: if the
- * lower end of its 95 % interval is above, or the samples alone are, which are real whatever the estimate. So
- * a program at its limit raises a false alarm in at most 1 of 40 runs; one that is above by less than the
- * error may pass, which is said. */
+ * An exact figure fails a gate if it is above the limit. An estimate fails it if the lower end of its 95 % interval
+ * is above the limit, or if the sampled blocks alone are: these were there, however good the estimate is. So a
+ * program that is exactly at its limit fails by chance in at most 1 of 40 runs. A program that is above its limit
+ * by less than the error may pass; the message then says so. */
 #ifndef MALLOSCOPE_CLI_RUN_GATES_H
 #define MALLOSCOPE_CLI_RUN_GATES_H
 
@@ -16,7 +16,7 @@
 #define GATE_OFF UINT64_MAX
 
 struct gates {
-    uint64_t leaks, peak, allocations; /* limits, or GATE_OFF */
+    uint64_t leaks, peak, allocations; /* the limits; GATE_OFF: there is no such gate */
     const char *suppressions_path, *junit_path;
     struct suppressions suppressions;
     FILE *junit;
@@ -29,15 +29,16 @@ static inline bool gates_are_set(const struct gates *gates) {
     return gates->leaks != GATE_OFF || gates->peak != GATE_OFF || gates->allocations != GATE_OFF;
 }
 
+/* The run that is judged. */
 struct gated_run {
-    char *recording; /* NULL: there is none */
+    char *recording; /* NULL: the program was not recorded */
     const char *program;
-    int status; /* as of waitpid */
+    int status; /* of waitpid */
     double seconds;
-    bool quiet; /* say nothing of gates that passed */
+    bool quiet; /* print nothing about gates that passed */
 };
 
-/* What judges the gates of a run. It needs the names of code, and so more libraries than running a program does. */
+/* The functions that judge gates. They need names of code, and so more libraries than running a program does. */
 struct gate_judge {
     /* Reads and opens what the gates need, before the program runs. */
     int (*prepare)(struct gates *gates, struct problem *problem);
@@ -47,6 +48,6 @@ struct gate_judge {
     void (*free)(struct gates *gates);
 };
 
-extern const struct gate_judge gates_judge;
+extern const struct gate_judge gates_judge; /* only malloscope-commands is linked with it */
 
 #endif

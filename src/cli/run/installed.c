@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The folder that holds the running command, symbolic links followed. */
+/* The folder of the running executable, with symbolic links resolved. */
 static char *own_folder(void) {
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

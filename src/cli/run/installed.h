@@ -1,9 +1,10 @@
-/* Files that belong to the command. */
+/* Finding the files that are installed together with the command. */
 #ifndef MALLOSCOPE_CLI_RUN_INSTALLED_H
 #define MALLOSCOPE_CLI_RUN_INSTALLED_H
 
-/* Looks for a file that can be read in each of the folders, up to NULL; one that does not begin with a slash
- * starts at the folder of the running command. The caller frees the path; NULL if there is none. */
+/* The path of the first file of that name that can be read in one of the folders; the list ends with NULL. A folder
+ * that does not begin with a slash is relative to the folder of the running executable. The caller frees the path.
+ * NULL if there is no such file. */
 char *installed_find(const char *name, const char *const folders[]);
 
 #endif

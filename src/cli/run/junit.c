@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What is cleaned for a terminal holds no control characters, which XML has no way to write. */
+/* XML cannot hold control characters. text_clean leaves none. */
 static void write_text(FILE *out, const char *raw) {
     cleanup_text char *text = text_clean(raw);
     for (const char *p = text; *p; p++) switch (*p) {

@@ -16,7 +16,8 @@ static const int left_to_program[] = {SIGINT, SIGQUIT};
 
 static volatile sig_atomic_t child_pid;
 
-/* A hang-up comes from the kernel to the whole process group: the program has it already. */
+/* A signal that the kernel sends (a hang-up of the terminal) goes to the whole process group. The program has got it
+ * already, so only signals from other processes are forwarded. */
 static void forward(int signal, siginfo_t *information, void *context) {
     (void)context;
     int saved = errno;
@@ -30,8 +31,8 @@ struct dispositions {
     sigset_t mask;
 };
 
-/* Signals stay blocked until the child's pid is known, so that none is lost. What was ignored (nohup) stays
- * so. */
+/* The signals stay blocked until the pid of the child is known, so that the handler loses none. Signals that are
+ * ignored (nohup) stay ignored. */
 static void take_signals(struct dispositions *before) {
     sigset_t block;
     sigemptyset(&block);
@@ -53,7 +54,7 @@ static void give_back_signals(const struct dispositions *before) {
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* As execvp does, where the kernel does not know what kind of file it is. */
+/* The command line that runs the file by the shell. execvp does so for files that the kernel does not recognize. */
 static char **for_shell(const char *path, char **arguments) {
     size_t count = 0;
     while (arguments[count]) count++;
@@ -64,9 +65,12 @@ static char **for_shell(const char *path, char **arguments) {
     return with_shell;
 }
 
-/* Returns the child's pid or -1, with errno. The child borrows our memory until it has become the program, so
- * that none of it is copied, and we stand still until then: `*exec_error` says why it has not. It makes
- * system calls and the text of a number: nothing that we could find half done. */
+/* Starts the program. Returns the pid of the child, or -1 with errno. If the child could not become the program,
+ * `*exec_error` says why.
+ *
+ * vfork, because it copies no page tables: the child runs in our memory while we are suspended, until it calls
+ * execv or _exit. Between vfork and execv the child only makes system calls and formats a number, so it leaves
+ * nothing in our memory half done. */
 static pid_t start(const char *path, char **arguments, char **with_shell, char *pid_text,
     const struct dispositions *before, volatile int *exec_error) {
     /* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): see above. */

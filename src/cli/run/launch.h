@@ -1,4 +1,4 @@
-/* Starting a program and standing in for it until it ends, as a shell's child would. */
+/* Starting a program, waiting for it, and ending as it did, so that the caller of malloscope sees no difference. */
 #ifndef MALLOSCOPE_CLI_RUN_LAUNCH_H
 #define MALLOSCOPE_CLI_RUN_LAUNCH_H
 
@@ -6,19 +6,20 @@
 
 struct launched {
     int pid;
-    int status; /* as of waitpid */
+    int status; /* of waitpid */
 };
 
 #define PID_TEXT_SIZE 12
 
-/* Runs `path` with `arguments` (which ends with NULL) and waits for it. `pid_text`, of PID_TEXT_SIZE, gets
- * its pid before it starts: it may be a part of the environment. While waiting, SIGINT and SIGQUIT from the
- * terminal are the program's alone, and SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 sent to us are passed on. */
+/* Runs `path` with `arguments` (which ends with NULL) and waits for it. The child writes its pid to `pid_text` (of
+ * PID_TEXT_SIZE bytes) before it becomes the program, so `pid_text` may be a part of the environment. While we
+ * wait, SIGINT and SIGQUIT are left to the program, which gets them from the terminal too. SIGTERM, SIGHUP, SIGUSR1
+ * and SIGUSR2 that are sent to us are passed on to the program. */
 int launch_and_wait(const char *path, char **arguments, char *pid_text, struct launched *ret_launched,
     struct problem *problem);
 
-/* Ends like the program did: with its exit code, or by the signal that killed it (without a core dump of our
- * own). */
+/* Returns the exit code of the program. If a signal killed the program, kills this process by the same signal,
+ * without a core dump of this process. */
 int launch_pass_on(int status);
 
 #endif

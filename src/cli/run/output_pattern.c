@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the names are for, and how another one is given. */
+/* What the pattern names, for messages: the files, the option that names others, and the default. */
 struct purpose {
     const char *files, *option, *default_name;
 };
@@ -28,7 +28,8 @@ static int check_percents(const struct purpose *purpose, const char *pattern, st
     return 0;
 }
 
-/* The folder that recordings go to: up to the last slash, or to the one before the first part that varies. */
+/* The part of the pattern that must exist as a folder: up to the last slash before the first percent sign, or up to
+ * the last slash if there is no percent sign. */
 static char *fixed_folder(const char *pattern) {
     size_t length = strcspn(pattern, "%");
     while (length > 0 && pattern[length - 1] != '/') length--;
@@ -53,7 +54,7 @@ static int check_folder(const struct purpose *purpose, const char *pattern, stru
     if (!S_ISDIR(status.st_mode))
         return problem_set(
             problem, PROBLEM_MISSING, move, "cannot %s into '%s': it is not a folder", verb, folder);
-    /* Rights, read-only mounts, quotas and file systems that hold no files: only an attempt tells. */
+    /* Permissions, read-only mounts, quotas and odd file systems: only an attempt tells whether a file can be made. */
     cleanup_text char *trial = memory_format_text("%s/.malloscope.%d", folder, (int)getpid());
     int fd = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST) {
@@ -71,7 +72,7 @@ static int check_folder(const struct purpose *purpose, const char *pattern, stru
 static int check_file(const char *pattern, bool force, struct problem *problem) {
     struct stat status;
     if (strchr(pattern, '%') || lstat(pattern, &status) < 0)
-        return 0; /* names that vary: the recorder looks itself */
+        return 0; /* where names vary, only the recorder can check */
     if (!force)
         return problem_set(problem, PROBLEM_FAILURE, "replace it with -f, or choose another name with -o",
             "'%s' exists already", pattern);
@@ -85,7 +86,7 @@ static char *make_absolute(const char *given) {
     if (given[0] == '/') return memory_copy_text(given);
     cleanup_text char *here = getcwd(NULL, 0);
     if (!here) return NULL;
-    /* A percent sign in the name of the current folder stands for itself. */
+    /* A percent sign in the name of the current folder is no part of the pattern: it is doubled. */
     char *escaped = memory_allocate(2 * strlen(here) + 1), *out = escaped;
     for (const char *p = here; *p; p++) {
         if (*p == '%') *out++ = '%';

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define INTERPRETERS_MAX 4 /* as deep as the kernel follows scripts whose interpreter is a script */
+#define INTERPRETERS_MAX 4 /* the kernel follows no more scripts whose interpreter is a script */
 
 /* Finding */
 
@@ -67,12 +67,13 @@ int program_find(const char *command, char **ret_path, struct problem *problem) 
             return 0;
         }
         free(candidate);
-        if (error == EACCES) failure = EACCES; /* told only if no later folder has it, as the shell does */
+        if (error == EACCES)
+            failure = EACCES; /* reported only if no later folder has the program, as shells do */
     }
     return cannot_run(command, failure, problem);
 }
 
-/* Judging */
+/* Can it be recorded? */
 
 static int check_machine(const char *path, const struct elf_facts *facts, struct problem *problem) {
     if (facts->other_class)
@@ -109,7 +110,8 @@ static bool has_capabilities(const char *path) {
     return getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* Would the program start with other rights than ours? Then the loader ignores LD_PRELOAD. */
+/* Refuses programs that get other rights than ours when they start: for these the dynamic loader ignores
+ * LD_PRELOAD. */
 static int check_rights(const char *path, struct problem *problem) {
     struct stat status;
     struct statvfs mount;
@@ -171,7 +173,8 @@ static int check_elf(const char *path, int fd, char **ret_warning, struct proble
 
 /* Scripts */
 
-/* "/usr/bin/env [-S] [-opt] [A=B] program": the program that env will look up, or NULL. */
+/* The program that env looks up, from the words behind "/usr/bin/env": "[-S] [-opt] [A=B] program". NULL if there is
+ * none. The caller frees it. */
 static char *program_of_env(const char *argument) {
     cleanup_text char *words = memory_copy_text(argument);
     for (char *rest = words, *word; (word = strtok_r(rest, " \t", &rest));)
@@ -181,7 +184,7 @@ static char *program_of_env(const char *argument) {
 
 static int check_file(const char *path, int depth, char **ret_warning, struct problem *problem);
 
-/* `line` is what follows "#!". */
+/* `line` is the first line of the script, without "#!". It is changed. */
 static int check_script(
     const char *path, char *line, int depth, char **ret_warning, struct problem *problem) {
     line[strcspn(line, "\n")] = 0;
@@ -189,7 +192,7 @@ static int check_script(
     size_t length = strcspn(line, " \t");
     const char *argument = line[length] ? line + length + 1 : "";
     line[length] = 0;
-    if (!*line || depth == 0) return 0; /* the kernel will say what it thinks of that */
+    if (!*line || depth == 0) return 0; /* the kernel will refuse it */
     int error = executable(line);
     if (error)
         return problem_set(problem, error == ENOENT ? PROBLEM_MISSING : PROBLEM_PERMISSION,
@@ -208,7 +211,7 @@ static int check_script(
 
 static int check_file(const char *path, int depth, char **ret_warning, struct problem *problem) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0; /* may be executed, but not read: nothing can be said about it */
+    if (fd < 0) return 0; /* a file that we may execute, but not read: nothing is known about it */
     char start[256] = "";
     ssize_t length = pread(fd, start, sizeof start - 1, 0);
     int r = 0;

@@ -1,17 +1,17 @@
-/* The program that is to be recorded: found as a shell would, and looked at before it runs. A preloaded
- * library cannot see every program; those it cannot see are told apart here, not by an empty recording
- * afterwards. */
+/* The program that is to be recorded: finding it as a shell would, and checking before it runs that it can be
+ * recorded. A preloaded library does not see the allocations of every program (statically linked ones, for
+ * instance). Such programs are refused here, with the reason, so that nobody gets an empty recording. */
 #ifndef MALLOSCOPE_CLI_RUN_PROGRAM_H
 #define MALLOSCOPE_CLI_RUN_PROGRAM_H
 
 #include "base/problem.h"
 
-/* The path of `command`, looked up in PATH unless it holds a slash. The caller frees `*ret_path`. */
+/* The path of `command`, which is looked up in PATH unless it holds a slash. The caller frees `*ret_path`. */
 int program_find(const char *command, char **ret_path, struct problem *problem);
 
-/* Can the recorder see the allocations of the program at `path`? Scripts are judged by their interpreter.
- * Where it sees a part only, `*ret_warning` is a sentence to tell (the caller frees it), else NULL. Files
- * that are neither ELF nor script are left to the kernel. */
+/* Can the recorder see the allocations of the program at `path`? For a script that is the question about its
+ * interpreter. If only a part of the allocations can be seen, `*ret_warning` is a sentence that says so, which the
+ * caller frees; otherwise NULL. Files that are neither ELF nor script pass: the kernel will refuse them. */
 int program_check(const char *path, char **ret_warning, struct problem *problem);
 
 #endif

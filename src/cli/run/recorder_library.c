@@ -26,7 +26,7 @@
 static const char *const folders[] = {
     ".", "../lib", "../lib/" MULTIARCH, "../lib64", MALLOSCOPE_LIBDIR, NULL};
 
-/* A folder that only we can write to, in a place whose name needs no quoting. */
+/* A folder that only this user can write to, whose path has no separators of LD_PRELOAD. The caller frees the path. */
 static int private_folder(char **ret_folder, struct problem *problem) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     bool usable = runtime && runtime[0] == '/' && !strpbrk(runtime, SEPARATORS) && access(runtime, W_OK) == 0;
@@ -111,7 +111,7 @@ int recorder_library_find(char **ret_path, struct problem *problem) {
 
 char *recorder_library_preload_value(const char *library, const char *existing) {
     if (!existing || !*existing) return memory_copy_text(library);
-    /* Already there when a recorded program starts `malloscope run` itself. */
+    /* The library is already there if a recorded program starts `malloscope run` itself. */
     size_t length = strlen(library);
     for (const char *p = existing; *p;) {
         size_t part = strcspn(p, SEPARATORS);

@@ -12,8 +12,8 @@
 
 #define ENDING ".mscope"
 
-/* A pattern of glob(3) for all names that the recorder may make: those with a suffix for a name that was
- * taken too. */
+/* The pattern of glob(3) for the names that the recorder can make of `pattern`. If a name is taken, the recorder
+ * puts the pid before the ending: `with_suffix` gives the pattern for such names. */
 static char *glob_of(const char *pattern, bool with_suffix) {
     size_t length = strlen(pattern), ending = strlen(ENDING);
     bool has_ending = length > ending && strcmp(pattern + length - ending, ENDING) == 0;
@@ -46,7 +46,7 @@ struct candidate {
 static bool read_candidate(const char *path, uint64_t start, struct candidate *ret_candidate) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
-    static struct recording_header header; /* too large for comfort on the stack, and read one at a time */
+    static struct recording_header header; /* static because it is large for a stack */
     ssize_t length = pread(fd, &header, sizeof header, 0);
     close(fd);
     if (length != (ssize_t)sizeof header || memcmp(header.magic, RECORDING_MAGIC, sizeof header.magic) != 0)
@@ -79,7 +79,7 @@ static size_t collect(const char *pattern, uint64_t start, struct candidate **re
     return count;
 }
 
-/* Descent: whoever has a parent that belongs belongs. */
+/* Marks the recordings of `root`, of its children, and of the children of every process that is marked. */
 static void mark_descendants(struct candidate *candidates, size_t count, int root) {
     for (size_t i = 0; i < count; i++)
         candidates[i].belongs = candidates[i].pid == root || candidates[i].parent == root;
@@ -92,8 +92,9 @@ static void mark_descendants(struct candidate *candidates, size_t count, int roo
     }
 }
 
-/* A name without a pattern is that of the program, also where a shell or a shim was started that became it.
- * The first recording has got it. Neither is written to any more: one process made both. */
+/* If the name has no varying part, the user expects the recording of the program under it. Where a shell or a shim
+ * was started that became the program by exec, the recording of the shell has that name. The two then exchange
+ * names. Nobody writes to them any more, since one process made both and has ended. */
 static void exchange_names(struct candidate *first, struct candidate *last) {
     if (renameat2(AT_FDCWD, last->path, AT_FDCWD, first->path, RENAME_EXCHANGE) != 0) return;
     char *path = first->path;

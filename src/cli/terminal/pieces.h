@@ -1,16 +1,17 @@
-/* A line made of pieces: "live 12 MiB · peak 40 MiB · no drops". */
+/* Lines made of pieces, with dots in between: "live 12 MiB · peak 40 MiB · no drops". */
 #ifndef MALLOSCOPE_CLI_TERMINAL_PIECES_H
 #define MALLOSCOPE_CLI_TERMINAL_PIECES_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* Prints pieces one after the other, separated by dots, going to a new line where the next would not fit. */
+/* A new line begins where the next piece would not fit into `width`. Set `out`, `width` and `indent`, add the
+ * pieces, and call pieces_end. */
 struct pieces {
     FILE *out;
-    size_t width; /* 0 = no limit */
-    size_t used;
-    const char *indent;
+    size_t width;       /* columns; 0 = no limit */
+    size_t used;        /* columns of the current line */
+    const char *indent; /* printed at the start of each line */
 };
 
 void pieces_add(struct pieces *pieces, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -7,7 +7,7 @@
 
 #define GAP 2
 
-/* The last part of a path; the line number behind it belongs to it. */
+/* What follows the last slash: "dir/file.c:12" gives "file.c:12". */
 static const char *last_part(const char *place) {
     const char *slash = strrchr(place, '/');
     return slash && slash[1] ? slash + 1 : place;
@@ -22,7 +22,7 @@ char *place_text_fit(struct place_text text, size_t width, const struct terminal
     size_t place_width = place ? text_width(place) + GAP : 0;
     if (place && name_width + place_width > width &&
         (name_width <= NAME_LEAST || place_width + NAME_LEAST > width)) {
-        /* No room for both: the name matters more. */
+        /* There is no room for both. The name matters more: the place is shortened or left out. */
         size_t room = name_width + GAP < width ? width - name_width - GAP : 0;
         if (room >= NAME_LEAST) {
             cleanup_text char *cut = text_shorten(place, room);

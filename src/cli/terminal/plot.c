@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LABEL_WIDTH 9  /* of sizes at the left: "1023 MiB " */
-#define TICK_WIDTH  12 /* columns between two times, at least */
+#define LABEL_WIDTH 9  /* columns of the sizes at the left: "1023 MiB " */
+#define TICK_WIDTH  12 /* least number of columns between two times */
 
 enum { LEVELS = 8 };
 
 const char *plot_level(double share) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const letters[] = {" ", ".", ".", ":", ":", "+", "+", "#", "#"};
-    double level = ceil(share * LEVELS - 1e-9); /* something is never shown as nothing */
+    double level = ceil(share * LEVELS - 1e-9); /* rounded up: a small share is not shown as none */
     size_t index = level < 0 ? 0 : level > LEVELS ? LEVELS : (size_t)level;
     return terminal_glyphs()->unicode ? blocks[index] : letters[index];
 }
@@ -36,12 +36,12 @@ double plot_most(const struct plot *plot, double from, double to) {
 struct axes {
     size_t columns, rows;
     double top;       /* bytes at the upper edge */
-    size_t size_rows; /* rows between two sizes */
-    double size_step; /* bytes */
-    double time_step; /* seconds */
+    size_t size_rows; /* rows from one labelled size to the next */
+    double size_step; /* bytes from one labelled size to the next */
+    double time_step; /* seconds from one labelled time to the next */
 };
 
-/* Powers of two, at most four of them, each a whole number of rows apart. */
+/* At most four sizes get a label. The step between them is a power of two of bytes, and a whole number of rows. */
 static void choose_sizes(struct axes *axes, double peak, size_t rows) {
     axes->size_step = 1;
     while (peak > 4 * axes->size_step) axes->size_step *= 2;
@@ -104,7 +104,7 @@ static void print_peak(FILE *out, const struct plot *plot, const struct axes *ax
 static void print_rows(FILE *out, const struct axes *axes, const double *values) {
     for (size_t row = axes->rows; row-- > 0;) {
         bool labelled = (row + 1) % axes->size_rows == 0;
-        /* NOLINTNEXTLINE(bugprone-integer-division): which line of the scale it is. */
+        /* NOLINTNEXTLINE(bugprone-integer-division): the number of the label, rounded down. */
         double size = axes->size_step * (double)((row + 1) / axes->size_rows);
         cleanup_text char *label =
             labelled ? memory_format_text("%s ", units_bytes(size).text) : memory_copy_text("");
@@ -112,7 +112,7 @@ static void print_rows(FILE *out, const struct axes *axes, const double *values)
             terminal_glyphs()->unicode ? (labelled ? "┤" : "│")
             : labelled                 ? "+"
                                        : "|");
-        size_t last = axes->columns; /* no blanks at the end of a line */
+        size_t last = axes->columns; /* the line ends at its last column that is not blank */
         while (last > 0 && values[last - 1] / axes->top * (double)axes->rows <= (double)row) last--;
         for (size_t i = 0; i < last; i++)
             fputs(plot_level(values[i] / axes->top * (double)axes->rows - (double)row), out);
@@ -143,7 +143,11 @@ static void print_times(FILE *out, const struct axes *axes, double span) {
 }
 
 void plot_print(FILE *out, const struct plot *plot, size_t width, size_t height) {
-    enum { LEAST_WIDTH = 30, LEAST_HEIGHT = 6, AROUND = 3 /* the line of the peak and the axis */ };
+    enum {
+        LEAST_WIDTH = 30,
+        LEAST_HEIGHT = 6,
+        AROUND = 3 /* lines: one for the peak, two for the time axis */
+    };
     if (width < LEAST_WIDTH) width = LEAST_WIDTH;
     if (height < LEAST_HEIGHT) height = LEAST_HEIGHT;
     struct axes axes = {.columns = width - LABEL_WIDTH - 1};

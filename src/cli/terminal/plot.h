@@ -1,4 +1,4 @@
-/* A plot of the heap over time, in lines of text:
+/* A plot of the heap's size over time, in lines of text:
  *
  *                     ▼ peak 40.0 MiB at 412 ms
  *       40 MiB ┤      ██▆
@@ -6,8 +6,8 @@
  *              └┬───────┬───────┬
  *               0 s     1 s     2 s
  *
- * The top of a column is the most that was live at any moment of the time it stands for, so that a short peak
- * is seen however narrow its column is. */
+ * A column shows the largest size that the heap had in the time that the column stands for. So a short peak is seen
+ * even where a column stands for a long time. */
 #ifndef MALLOSCOPE_CLI_TERMINAL_PLOT_H
 #define MALLOSCOPE_CLI_TERMINAL_PLOT_H
 
@@ -16,20 +16,20 @@
 #include <stdio.h>
 
 struct plot {
-    const struct model_moment *moments; /* in order, without gaps */
+    const struct model_moment *moments; /* sorted by time, without gaps */
     size_t count;
-    double span;         /* seconds */
+    double span;         /* seconds that the plot shows */
     double peak;         /* bytes */
-    double peak_seconds; /* when */
+    double peak_seconds; /* when the peak was, since the start */
 };
 
-/* At least 30 columns and 6 lines are taken, whatever is given. */
+/* Prints the plot in `width` columns and `height` lines, but at least 30 columns and 6 lines. */
 void plot_print(FILE *out, const struct plot *plot, size_t width, size_t height);
 
-/* What stands for `share` (0 to 1) of a character's height: one column; blank for 0. */
+/* A character, one column wide, that is filled to `share` (0 to 1) of its height; a blank for 0. */
 const char *plot_level(double share);
 
-/* The largest of the moments that overlap [from, to) seconds; 0 if none does. */
+/* The largest live_max of the moments that overlap [from, to) seconds; 0 if none does. */
 double plot_most(const struct plot *plot, double from, double to);
 
 #endif

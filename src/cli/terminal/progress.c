@@ -6,10 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE 0.5 /* seconds before anything is shown */
+#define PATIENCE 0.5 /* seconds before the line is shown */
 #define PAUSE    0.1 /* seconds between two drawings */
-#define BAR      40  /* columns, if there is room for them */
-#define BLOCK    6   /* of the bar: what moves where it is not known how far the work is */
+#define BAR      40  /* columns of the bar, at most */
+#define BLOCK    6   /* columns of the block that moves through the bar while the progress is not known */
 
 static double now(void) {
     struct timespec time;
@@ -17,7 +17,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* When the first work of the command began. */
+/* When the command called this for the first time. */
 static double beginning(void) {
     static double began;
     if (began == 0) began = now();
@@ -30,7 +30,7 @@ static void fill(char *bar, size_t room, size_t from, size_t to) {
     bar[room] = '\0';
 }
 
-/* To and fro, from one end of the bar to the other in two seconds. */
+/* The block moves to and fro, and takes two seconds from one end of the bar to the other. */
 static void fill_moving(char *bar, size_t room, double seconds) {
     size_t block = room < BLOCK ? room : BLOCK, way = room - block;
     size_t step = way ? (size_t)(seconds * (double)way / 2) % (2 * way) : 0;
@@ -54,7 +54,7 @@ static void draw(struct progress *progress, double seconds) {
     }
     char line[256];
     snprintf(line, sizeof line, "%.100s [%s] %s", progress->title, bar, how_far);
-    /* A line that is as wide as the terminal would not be erased whole. */
+    /* One column less than the terminal has: a full line would wrap, and could then not be erased. */
     fprintf(stderr, "\r%.*s", (int)(width > 1 ? width - 1 : 0), line);
     fflush(stderr);
     progress->shown = true;
@@ -80,7 +80,7 @@ static void *draw_until_the_end(void *context) {
     return NULL;
 }
 
-/* Signals are for the thread that works. */
+/* The drawing thread blocks all signals, so that the working thread gets them. */
 static bool start_drawer(struct progress *progress) {
     sigset_t all, former;
     sigfillset(&all);

@@ -5,10 +5,9 @@
  *     ... work that prints nothing ...
  *     progress_end(&progress);
  *
- * A thread of its own draws the line, so that the work need not report to anybody; where it can say how far
- * it is, with progress_step, the line is a bar. Nothing is drawn unless stderr is a terminal whose lines can
- * be erased again, and nothing is left of it at the end. The half second counts from the first of several
- * works. */
+ * A thread of its own draws the line, so the work need not report anything. Work that knows how far it is may call
+ * progress_step; the line then shows a percentage. Nothing is drawn unless stderr is a terminal whose lines can be
+ * erased, and the line is erased at the end. The half second counts from the first progress_start of the command. */
 #ifndef MALLOSCOPE_CLI_TERMINAL_PROGRESS_H
 #define MALLOSCOPE_CLI_TERMINAL_PROGRESS_H
 
@@ -21,16 +20,16 @@
 
 struct progress {
     const char *title;
-    bool wanted;
+    bool wanted; /* the drawing thread runs */
     pthread_t drawer;
-    pthread_mutex_t lock; /* of `ended` and `shown` */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* guards `ended` and `shown` */
+    pthread_cond_t changed; /* `ended` was set */
     bool ended, shown;
-    atomic_size_t done, all; /* all = 0: not known */
+    atomic_size_t done, all; /* all = 0: it is not known how far the work is */
 };
 
 void progress_start(struct progress *progress, const char *title);
-/* Has the shape of symbol_progress; `context` is the struct progress. */
+/* Can be passed as a symbol_progress; `context` is the struct progress. */
 void progress_step(void *context, size_t done, size_t all);
 void progress_end(struct progress *progress);
 

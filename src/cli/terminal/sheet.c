@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define GAP        2
-#define LAST_LEAST 24 /* columns that names should have */
-#define WORDS_MOST 20 /* that a cell of words takes */
+#define LAST_LEAST 24 /* least width of the names, if columns can be left out for it */
+#define WORDS_MOST 20 /* greatest width of a column of words */
 
 void sheet_start(struct sheet *sheet, struct terminal terminal, const char *last_title) {
     *sheet = (struct sheet){.terminal = terminal, .last_title = last_title};
@@ -62,7 +62,7 @@ void sheet_fit(struct sheet *sheet) {
     for (size_t i = 0; i < sheet->column_count; i++) {
         struct sheet_column *column = &sheet->columns[i];
         column->width = text_width(column->title);
-        column->hidden = true; /* unless there is anything in it */
+        column->hidden = true; /* until a cell with text is found */
         for (size_t k = 0; k < sheet->row_count; k++) {
             const char *cell = sheet->rows[k].cells[i];
             if (!cell) continue;

@@ -1,4 +1,4 @@
-/* What the place we print to can show. */
+/* What the terminal, file or pipe behind a stream can show: width, colours, character set. */
 #ifndef MALLOSCOPE_CLI_TERMINAL_TERMINAL_H
 #define MALLOSCOPE_CLI_TERMINAL_TERMINAL_H
 
@@ -7,26 +7,26 @@
 #include <stdio.h>
 
 struct terminal {
-    size_t width; /* columns; 0 = no limit (a file or a pipe, COLUMNS not set) */
+    size_t width; /* columns; 0 = no limit (a file or pipe, and COLUMNS is not set) */
     bool is_terminal;
-    bool can_erase; /* a line can be taken back */
-    /* Sequences to print, empty where colour is not wanted. */
+    bool can_erase; /* a line can be erased and written again */
+    /* Escape sequences; empty where there are no colours, or NO_COLOR is set. */
     const char *bold, *dim, *alarm, *plain;
 };
 
 struct terminal terminal_of(FILE *stream);
 
-/* Characters that depend on the character set. */
+/* Texts that differ with the character set. */
 struct glyphs {
     bool unicode;
     const char *plus_minus, *ellipsis, *dot, *micro, *times;
-    const char *branch, *last_branch, *trunk; /* of a tree, one column each */
+    const char *branch, *last_branch, *trunk; /* the lines of a tree, one column each */
 };
 
 const struct glyphs *terminal_glyphs(void);
 
-/* Takes the character set from the environment: LC_ALL, LC_CTYPE, LANG; UTF-8 when none of them is set.
- * Called once at the start; until then glyphs are ASCII. */
+/* Takes the character set from LC_ALL, LC_CTYPE or LANG; UTF-8 if none of them is set. Both executables call it
+ * once at their start. Before that, glyphs are ASCII. */
 void terminal_choose_glyphs(void);
 
 #endif

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Decodes the character at `text`. Returns its length, or 0 if the bytes are not UTF-8 (overlong forms and
- * surrogates are not). */
+/* Decodes the character at `text`. Returns its length in bytes, or 0 if the bytes are not valid UTF-8. Overlong forms
+ * and surrogates are not valid. */
 static size_t decode(const unsigned char *text, uint32_t *ret_character) {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : 0;
@@ -40,7 +40,8 @@ static bool is_harmless(uint32_t character) {
 
 char *text_clean(const char *text) {
     const unsigned char *in = (const unsigned char *)(text ? text : "");
-    char *result = memory_allocate(10 * strlen((const char *)in) + 1); /* "\u{10ffff}" is the longest */
+    char *result =
+        memory_allocate(10 * strlen((const char *)in) + 1); /* the longest replacement is "\u{10ffff}" */
     char *out = result;
     while (*in) {
         uint32_t character = 0;
@@ -76,7 +77,7 @@ const char *text_path_from_here(const char *path) {
     return inside ? path + length + 1 : path;
 }
 
-/* Columns of the character at `text`, and its length in bytes. */
+/* How many columns the character at `text` takes, and its length in bytes. */
 static size_t step(const char *text, size_t *ret_length) {
     uint32_t character;
     *ret_length = decode((const unsigned char *)text, &character);
@@ -91,12 +92,13 @@ static size_t step(const char *text, size_t *ret_length) {
 char *text_shell_word(const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
     size_t length = strlen(text);
-    if (*text == '-') { /* not an option */
+    if (*text == '-') { /* "./-x": otherwise it would be taken for an option */
         cleanup_text char *path = memory_format_text("./%s", text);
         return text_shell_word(path);
     }
     if (length && strspn(text, plain) == length) return memory_format_text("%s", text);
-    char *word = memory_allocate(4 * length + 3), *end = word; /* each may be a quote */
+    char *word = memory_allocate(4 * length + 3),
+         *end = word; /* each character may be a quote, which becomes 4 */
     *end++ = '\'';
     for (; *text; text++)
         if (*text == '\'')
@@ -131,8 +133,8 @@ char *text_shorten(const char *text, size_t width) {
         p += length;
     }
     size_t head_bytes = (size_t)(p - text);
-    /* Go on until no more than the tail's columns are left; marks without a width stay with what they belong
-     * to. */
+    /* Skip the middle, until no more columns are left than the tail may have. Combining marks, which have no width,
+     * are skipped together with their letter. */
     while (*p && (all - passed > tail || step(p, &length) == 0)) {
         passed += step(p, &length);
         p += length;
@@ -142,7 +144,8 @@ char *text_shorten(const char *text, size_t width) {
     return result;
 }
 
-/* Where the lines after this one begin: under its text, or under the last column of a table. */
+/* The column at which the continuation of this line begins: under the beginning of its text, or, if the line is a
+ * row of a table (two blanks in its middle), under its last column. */
 static size_t hanging_indent(const char *line, size_t length) {
     size_t start = strspn(line, " ");
     const char *gap = strstr(line + start, "  ");
@@ -150,7 +153,8 @@ static size_t hanging_indent(const char *line, size_t length) {
     return (size_t)(gap - line) + strspn(gap, " ");
 }
 
-/* Does the paragraph go on from the line before, which ended at `column`, in this one? */
+/* Is `line` the continuation of a paragraph whose line before ended at `column`? It is if that line was nearly full
+ * and this one is neither empty, nor indented, nor a row of a table. */
 static bool goes_on(size_t column, const char *line) {
     enum { NEARLY_FULL = 76 };
     size_t length = strcspn(line, "\n");

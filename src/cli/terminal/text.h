@@ -1,5 +1,5 @@
-/* Text from programs, made fit for a terminal: names are untrusted, may hold anything, and must fit a width.
- */
+/* Text that is safe to print and fits its place. Names come from recorded programs: they are not trusted and may
+ * hold any bytes. */
 #ifndef MALLOSCOPE_CLI_TERMINAL_TEXT_H
 #define MALLOSCOPE_CLI_TERMINAL_TEXT_H
 
@@ -7,33 +7,33 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A copy in which nothing can move the cursor, change colours or reverse the reading direction: control
- * characters, bytes that are not UTF-8 and direction marks become \xNN or \u{NNNN}. Where the terminal is not
- * UTF-8, so does everything beyond ASCII. The caller frees it. NULL gives an empty text. */
+/* A clean copy: nothing in it can move the cursor, change colours or reverse the reading direction. Control
+ * characters, bytes that are not UTF-8, and direction marks become \xNN or \u{NNNN}; so does everything beyond
+ * ASCII if the terminal is not UTF-8. NULL gives an empty text. The caller frees the copy. */
 char *text_clean(const char *text);
 
-/* The same of a text that is made from a format. */
+/* A clean copy of a formatted text. The caller frees it. */
 char *text_clean_format(const char *format, va_list arguments);
 
-/* The path as seen from the current folder, if it lies below that; else the path itself. */
+/* The path relative to the current folder if it lies below that; otherwise the path itself. Points into `path`. */
 const char *text_path_from_here(const char *path);
 
-/* A clean text as one word of a shell's command line: quoted if need be. The caller frees it. */
+/* A clean text as one word for a shell, quoted if necessary. The caller frees it. */
 char *text_shell_word(const char *text);
 
-/* Columns that a clean text takes. */
+/* How many columns a clean text takes. */
 size_t text_width(const char *text);
 
-/* A copy of a clean text in at most `width` columns, with its middle left out if need be. The caller frees
+/* A copy of a clean text in at most `width` columns. If it is too long, its middle is left out. The caller frees
  * it. */
 char *text_shorten(const char *text, size_t width);
 
-/* Prints text that was written for 100 columns in `width` (0 = no limit), wrapped at words: lines that nearly
- * fill theirs go on in the next, lines that begin with a blank or hold a table do not. The first line begins
- * at column `indent`, the others are moved there. */
+/* Prints help text, whose lines are about 100 columns long, in `width` columns (0 = no limit), wrapped at words.
+ * Lines of 76 columns and more are joined with the next one; indented lines and rows of tables are not. The caller
+ * has printed `indent` columns before the first line; the other lines are indented by as much. */
 void text_print_wrapped(FILE *out, const char *text, size_t indent, size_t width);
 
-/* Plain text, wrapped at words behind `title`. */
+/* Prints the title in bold and the text behind it, cleaned and wrapped at words under its own beginning. */
 void text_print_titled(FILE *out, const char *title, const char *text);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Three digits that count. */
+/* How many digits to print after the point, so that three significant digits are shown. */
 static int digits_after_point(double value) {
     if (value < 9.995) return 2;
     return value < 99.95 ? 1 : 0;
@@ -112,7 +112,7 @@ struct unit_text units_seconds(double seconds) {
     return result;
 }
 
-/* Digits alone: strtoull would take a sign and blanks. */
+/* A whole number without sign or blanks, which strtoull would accept. */
 static bool parse_digits(const char *text, char **ret_end, uint64_t *ret_value) {
     if (!isdigit((unsigned char)*text)) return false;
     errno = 0;

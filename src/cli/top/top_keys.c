@@ -1,4 +1,4 @@
-/* What keys do to the state of `top`, and where its cursor is. */
+/* The cursor of `top`, and what each key does to the state. */
 #include "base/memory.h"
 #include "cli/top/top_state.h"
 
@@ -50,7 +50,7 @@ static void move_by(struct top_state *state, long lines) {
 }
 
 static void show_next_process(struct top_state *state, int step) {
-    size_t place = 0; /* 0 = all */
+    size_t place = 0; /* 0: all processes are shown; n: the n-th alone */
     for (size_t i = 0; i < state->process_count; i++)
         if (state->processes[i]->number == state->shown) place = i + 1;
     size_t places = state->process_count + 1;
@@ -61,7 +61,7 @@ static void show_next_process(struct top_state *state, int step) {
 
 static void sort_by(struct top_state *state, enum top_sort sort) {
     state->sort = sort;
-    state->cursor = NULL; /* who sorts wants to see what is first */
+    state->cursor = NULL; /* to the first row: that is what the user wants to see */
     state->first_line = 0;
     top_arrange(state);
 }
@@ -152,7 +152,7 @@ enum top_action top_press(struct top_state *state, int key) {
     case 'p':
     case 'P':
         show_next_process(state, key == 'p' ? 1 : -1);
-        return TOP_EXPANDED; /* its stacks are others */
+        return TOP_EXPANDED; /* the stacks shown must be those of the process that is shown */
     case TOP_KEY_UP:
     case 'k':
         move_by(state, -1);

@@ -39,8 +39,9 @@ static void remove_watch(struct top_reader *reader, size_t number) {
     *watch = reader->watches[--reader->watch_count];
 }
 
-/* A process belongs to what was named if a process that is watched, or was before it became another program,
- * is it or its ancestor. */
+/* Whether the process belongs to what the user named: a process that is watched is this process or one of its
+ * ancestors. The watched process may have become another program by exec since. A pid that was reused does not
+ * count: the start time of the process must be the same. */
 static bool belongs(const struct top_reader *reader, int pid) {
     if (!reader->target_count) return true;
     for (size_t i = 0; i < reader->watch_count; i++) {
@@ -97,7 +98,7 @@ int top_reader_find(struct top_reader *reader, double now, struct problem *probl
 
 /* Reading */
 
-/* The first of the sentences, for a while. */
+/* Shows the first line of the warning for some seconds. */
 static void note_warning(struct top_reader *reader, const char *text, double now) {
     enum { STAYS = 10 };
     if (!text) return;
@@ -105,7 +106,8 @@ static void note_warning(struct top_reader *reader, const char *text, double now
     top_set_note(reader->state, sentence, now, STAYS);
 }
 
-/* Gives the model that was just read its names: those that are known are kept. */
+/* Symbolizes the model that was just read. The resolver of the reading before is kept if it can go on with this
+ * model; then only new addresses are looked up. */
 static bool find_names(struct top_reader *reader, struct top_watch *watch, const struct model *model,
     double now, struct problem *problem) {
     struct loaded *loaded = &watch->loaded;
@@ -178,14 +180,14 @@ int top_reader_check(const struct top_reader *reader, struct problem *problem) {
     return 0;
 }
 
-/* False: it is not worth to be tried again. */
+/* Returns false if the recording should not be watched any more. */
 static bool read_watch(
     struct top_reader *reader, struct top_watch *watch, double now, struct problem *problem) {
     struct model *model;
     struct problem own = {0};
     if (glance(watch, &model, &own) < 0) {
         if (!watch->is_named && !watch->process)
-            return false; /* it may not be whole yet: it is found again */
+            return false; /* it may not be complete yet: top_reader_find will find it again */
         *problem = own;
         if (own.kind == PROBLEM_MISSING) watch->ended = now;
         if (watch->process) top_find_process(reader->state, watch->process)->running = watch->ended < 0;
@@ -197,7 +199,8 @@ static bool read_watch(
     if (!process->running) {
         watch->ended = now;
         if (watch->pid)
-            running_processes_look_again(&reader->running, watch->pid); /* it may be another program now */
+            running_processes_look_again(
+                &reader->running, watch->pid); /* it may have become another program */
     }
     show_sites(reader, watch, process, problem);
     return true;

@@ -16,7 +16,7 @@ static const struct terminal plain = {.bold = "", .dim = "", .alarm = "", .plain
 
 /* Lines */
 
-/* The front of a clean text, in at most `width` columns. */
+/* The beginning of a clean text, at most `width` columns of it. */
 static char *cut_text(const char *text, size_t width) {
     char *cut = memory_copy_text(text);
     size_t length = strlen(cut);
@@ -28,7 +28,7 @@ static char *cut_text(const char *text, size_t width) {
     return cut;
 }
 
-/* Takes the text over, and cuts it to the width. */
+/* Adds a line, cut to the width of the screen. Frees `text`. Lines that do not fit on the screen are dropped. */
 static struct top_screen_line *add(struct top_screen *screen, enum top_line_style style, char *text) {
     static struct top_screen_line beyond;
     if (screen->used == screen->height) {
@@ -54,7 +54,7 @@ static struct top_screen_line *add_format(
     return add(screen, style, text);
 }
 
-/* One text at the left and one at the right; where there is no room for both, that at the left is cut. */
+/* A line with one text at the left and one at the right. If there is no room for both, the left one is cut. */
 static void add_ends(
     struct top_screen *screen, enum top_line_style style, const char *left, const char *right) {
     size_t right_width = text_width(right),
@@ -73,7 +73,7 @@ void top_screen_free(struct top_screen *screen) {
 
 /* Figures */
 
-/* In six columns: 0.3s, 12s, 2m05s, 3h20m, 12d. */
+/* A time in at most six columns: 0.3s, 12s, 2m05s, 3h20m, 12d; nothing for times < 0. */
 static struct unit_text age_text(double seconds) {
     struct unit_text result;
     unsigned long whole = (unsigned long)seconds;
@@ -92,7 +92,7 @@ static struct unit_text age_text(double seconds) {
     return result;
 }
 
-/* With its sign; nothing for no change. */
+/* A number of bytes with its sign; nothing for 0. */
 static struct unit_text change_text(double change) {
     struct unit_text result = {""};
     if (fabs(change) >= 0.5)
@@ -112,7 +112,7 @@ static struct unit_text share_text(const struct top_amounts *amounts) {
     return units_percent(share > 1 ? 1 : share < 0 ? 0 : share);
 }
 
-/* The head: what is looked at, and its totals */
+/* The head: which processes are shown, and their totals */
 
 static void add_title(struct top_screen *screen, const struct top_state *state) {
     const struct top_process *only = state->shown                ? top_find_process(state, state->shown)
@@ -141,7 +141,7 @@ static void add_title(struct top_screen *screen, const struct top_state *state) 
     add_ends(screen, LINE_BAR, left, right);
 }
 
-/* Adds a piece if there is room for it. */
+/* Appends the piece to the text if it fits into `width`. */
 static void append(char **text, size_t width, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static void append(char **text, size_t width, const char *format, ...) {
@@ -196,8 +196,8 @@ static void add_totals(struct top_screen *screen, const struct top_state *state)
     }
 }
 
-/* From the lowest to the highest of what is shown, so that small changes of a large heap are seen; the
- * figures at the ends say which these are. */
+/* The course of the live bytes. The scale goes from the lowest to the highest value that is shown, so that small
+ * changes of a large heap can be seen. The two figures at the ends are these two values. */
 static void add_sparkline(struct top_screen *screen, const struct top_state *state) {
     enum { ENDS = 40 };
     size_t room = screen->width > ENDS ? screen->width - ENDS : 1;
@@ -209,7 +209,8 @@ static void add_sparkline(struct top_screen *screen, const struct top_state *sta
         if (level < low) low = level;
         if (level > high) high = level;
     }
-    char *bars = memory_allocate(4 * room + 1), *end = bars; /* a level is 3 bytes at most */
+    char *bars = memory_allocate(4 * room + 1),
+         *end = bars; /* a character of plot_level has at most 3 bytes */
     for (size_t i = first; i <= state->reading; i++) {
         double share = high > low ? (top_level(state, i) - low) / (high - low) : 0.5;
         end = stpcpy(end, plot_level(share > 0.125 ? share : 0.125));
@@ -225,7 +226,7 @@ static void add_sparkline(struct top_screen *screen, const struct top_state *sta
 static void add_processes(struct top_screen *screen, const struct top_state *state) {
     if (state->process_count < 2) return;
     size_t room = screen->height / 4 > 3 ? screen->height / 4 : 3, shown = 0;
-    size_t skip = 0; /* so that the one that is chosen is among those that are shown */
+    size_t skip = 0; /* scrolls the list so that the chosen process is visible */
     for (size_t i = room; i < state->process_count; i++)
         if (state->processes[i]->number == state->shown) skip = i - room + 1;
     add_format(screen, LINE_BAR, "%8s %8s %9s %8s %8s %8s  PROGRAM", "PID",
@@ -260,7 +261,7 @@ static void add_processes(struct top_screen *screen, const struct top_state *sta
 
 /* The sites */
 
-/* Which columns are shown: on narrow screens the name needs the room. */
+/* Which columns are shown. On narrow screens there are fewer, so that names have room. */
 struct columns {
     bool errors, total, temporary, oldest;
 };
@@ -277,7 +278,7 @@ struct figures_text {
     const char *live, *error, *growth, *total, *temporary, *oldest;
 };
 
-/* printf counts bytes, and some characters are three of them. */
+/* Right-aligned in `width` columns. printf pads by bytes, and some characters have several. */
 static char *cell(const char *text, int width) {
     return memory_format_text("%*s ", width + (int)(strlen(text) - text_width(text)), text);
 }

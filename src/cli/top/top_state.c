@@ -178,7 +178,7 @@ void top_remove_process(struct top_state *state, uint32_t number) {
         free_site(site);
     }
     state->site_count = kept;
-    state->row_count = 0; /* they may point to what is gone */
+    state->row_count = 0; /* rows may point to sites that were freed; top_arrange makes them again */
 }
 
 static bool any_runs(const struct top_state *state) {
@@ -210,7 +210,7 @@ size_t top_first_level(const struct top_state *state) {
     return state->reading - first >= TOP_LEVELS ? state->reading - TOP_LEVELS + 1 : first;
 }
 
-/* How many readings back growth can be measured: none for who grows no more. */
+/* Over how many readings growth is measured: at most TOP_WINDOW; 0 for a process that has ended. */
 static size_t window_of(const struct top_state *state, const struct top_process *process) {
     if (!process->running) return 0;
     size_t known = state->reading - process->first_reading;
@@ -252,7 +252,7 @@ void top_free(struct top_state *state) {
 void top_begin_reading(struct top_state *state, double time) {
     size_t last = state->reading++;
     state->times[state->reading % TOP_LEVELS] = time;
-    /* Who is not read again stays as it was; who has ended holds nothing any more. */
+    /* The new level of a process is that of the reading before, until the process is read; 0 if it has ended. */
     for (size_t i = 0; i < state->process_count; i++) {
         struct top_process *process = state->processes[i];
         process->levels[state->reading % TOP_LEVELS] =
@@ -311,7 +311,7 @@ static double sort_value(const struct top_row *row, enum top_sort sort) {
     }
 }
 
-/* Equal ones keep a fixed order, so that lines do not change places for nothing. */
+/* Rows of equal value are ordered by their names, so that they do not change places from reading to reading. */
 static int compare_rows(const void *left, const void *right, void *context) {
     const struct top_row *a = left, *b = right;
     const enum top_sort sorts[] = {*(enum top_sort *)context, TOP_LIVE, TOP_TOTAL};
@@ -324,7 +324,8 @@ static int compare_rows(const void *left, const void *right, void *context) {
     return order ? order : a->site->line - b->site->line;
 }
 
-/* Of those with one number, the program that the process has become last: its children are shown below it. */
+/* By pid. Of the programs that one process has become by exec, the last comes first: children are shown below the
+ * first entry of their parent's pid. */
 static int compare_processes(const void *left, const void *right) {
     const struct top_process *a = *(struct top_process *const *)left,
                              *b = *(struct top_process *const *)right;
@@ -338,8 +339,8 @@ static bool has_parent(const struct top_state *state, const struct top_process *
     return false;
 }
 
-/* Moves the processes of `parent` (< 0: those without one here) from `from` to `ordered`, each followed by
- * its own. */
+/* Moves the children of `parent` from `from` to `ordered`, each followed by its own children. `parent` < 0: moves the
+ * processes whose parent is not shown. */
 static void order_children(struct top_state *state, struct top_process **from, int parent, size_t depth,
     struct top_process **ordered, size_t *used) {
     for (size_t i = 0; i < state->process_count; i++) {
@@ -360,7 +361,7 @@ static void order_processes(struct top_state *state) {
     qsort(state->processes, count, sizeof *state->processes, compare_processes);
     memcpy(from, state->processes, count * sizeof *from);
     order_children(state, from, -1, 0, ordered, &used);
-    for (size_t i = 0; i < count; i++) /* numbers that were used again can make a circle */
+    for (size_t i = 0; i < count; i++) /* pids that were reused can make a circle, which no root leads to */
         if (from[i]) ordered[used++] = from[i];
     memcpy(state->processes, ordered, count * sizeof *ordered);
     free(from);

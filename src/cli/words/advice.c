@@ -14,17 +14,17 @@
 
 struct tally {
     const struct model *model;
-    double *nameless; /* by module: bytes whose site has no name */
-    double generated; /* the same of code in no file */
-    double python_bytes, python_objects;
-    bool interpreted; /* there are Python frames */
+    double *nameless; /* for each module: the amount allocated at its sites that have no name */
+    double generated; /* the same for code that is in no file, such as that of JIT compilers */
+    double python_bytes, python_objects; /* allocated by the interpreter itself */
+    bool interpreted;                    /* there is a Python frame among the sites */
 };
 
 static bool is_nameless(const struct source_frame *site) {
     return site->module && site->symbol->function[0] == '[';
 }
 
-/* Modules of one file count as one: the first of them. */
+/* A file may be several modules. They are counted as one: the first module of the file. */
 static size_t first_of_file(const struct model *model, const struct model_module *module) {
     for (size_t i = 0; i < model->module_count; i++)
         if (strcmp(model->modules[i].path, module->path) == 0) return i;
@@ -67,7 +67,7 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
 
 /* Python */
 
-/* Python's allocator hands only what is larger than this on to malloc. */
+/* Python's own allocator serves objects of up to this many bytes. Larger ones come from malloc. */
 #define PYTHON_SMALL 512
 
 static bool is_python(const char *path) {
@@ -78,7 +78,8 @@ static bool is_python(const char *path) {
 
 enum objects { OBJECTS_LARGE, OBJECTS_UNSEEN, OBJECTS_ALL };
 
-/* What was seen of the objects that the interpreter allocates itself. */
+/* Which objects of Python were recorded: the large ones, all, or none of the small ones although --python-objects was
+ * given. */
 static enum objects objects_seen(const struct model *model) {
     enum objects seen = OBJECTS_LARGE;
     for (size_t i = 0; i < model->heap_count; i++)
@@ -88,7 +89,8 @@ static enum objects objects_seen(const struct model *model) {
     return seen;
 }
 
-/* With PYTHONMALLOC=malloc most of what comes from Python is small. */
+/* If the objects that come from malloc are small on average, the interpreter has another allocator
+ * (PYTHONMALLOC=malloc), and nothing is missing that the note would tell of. */
 static void advise_python(FILE *out, const struct tally *tally) {
     if (tally->python_objects <= 0) return;
     if (!tally->interpreted) {

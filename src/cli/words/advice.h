@@ -1,4 +1,4 @@
-/* What would make a report better next time: debug symbols, Python's own allocator switched off. */
+/* What would make the report better: debug info for files without names, and what is shown of Python objects. */
 #ifndef MALLOSCOPE_CLI_WORDS_ADVICE_H
 #define MALLOSCOPE_CLI_WORDS_ADVICE_H
 
@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-/* One "note:" each. `sort` is the figure that is shown. */
+/* Prints a "note:" for each piece of advice. `sort` is the figure that the report shows: files that hold much of it
+ * are named. */
 void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort);
 
 #endif

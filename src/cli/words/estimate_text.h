@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* Only the value where there is no error to tell of: in exact recordings. The caller frees the text. */
+/* Without an error, as in exact recordings, only the value. The caller frees the text. */
 char *estimate_text_bytes(struct estimate estimate);
 char *estimate_text_count(struct estimate estimate);
 

@@ -13,7 +13,7 @@ const char *leak_text_kind(enum leak_kind kind) {
     return names[kind];
 }
 
-/* What is counted: in an exact recording a sample is an object. */
+/* What live_samples counts: in an exact recording every object is a sample. */
 static const char *noun(const struct leak_scene *scene) {
     return scene->exact ? "object" : "sample";
 }

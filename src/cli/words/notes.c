@@ -50,7 +50,7 @@ void notes_print_order(FILE *out, const char *what) {
     text_print_titled(out, "note:", text);
 }
 
-/* The drops that lose allocations; others only lose names. */
+/* The kinds of drops by which allocations are lost. By the other kinds only names or stacks are. */
 static const struct {
     enum drop drop;
     const char *reason, *remedy;
@@ -75,8 +75,8 @@ bool notes_incomplete(const struct model *model) {
     return model->is_partial || has_losses(model);
 }
 
-/* The share of the bytes is known of exact recordings, whose threads count what is dropped as well; of others
- * the share of the samples. */
+/* How much is missing: in exact recordings the share of the bytes, since each thread also counts the bytes of
+ * allocations that are dropped; in sampled recordings the share of the samples. */
 static void note_incomplete(FILE *out, const struct model *model) {
     if (model->is_partial)
         text_print_titled(out, "INCOMPLETE:",
@@ -103,14 +103,14 @@ static void note_incomplete(FILE *out, const struct model *model) {
     text_print_titled(out, "INCOMPLETE:", text);
 }
 
-/* The rate that would have given about a thousand samples, as an option; a power of two. */
+/* The option by which `bytes` would have given about 1,000 samples: --rate with a power of two, or --exact. */
 static void suggest_rate(char *option, size_t size, double bytes) {
     double rate = bytes > 0 ? exp2(floor(log2(bytes / 1000))) : 0;
     if (rate >= 1024)
         snprintf(option, size, "--rate %s", units_bytes_short(rate).text);
     else
         snprintf(option, size, "--exact");
-    char *point = strchr(option, '.'); /* "8.00K" */
+    char *point = strchr(option, '.'); /* "8.00K" becomes "8K" */
     if (point)
         memmove(point, point + 1 + strspn(point + 1, "0"), strlen(point + 1 + strspn(point + 1, "0")) + 1);
 }
@@ -157,7 +157,7 @@ void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
             units_bytes(model->totals.sum.inherited_bytes).text);
         text_print_titled(out, "note:", text);
     }
-    /* Only drops make it worth a word. */
+    /* A recording that could not grow is worth a note only if something was dropped for that. */
     for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
         if (model->processes[i].flags & RECORDING_NO_GROWTH) {
             text_print_titled(out, "note:",

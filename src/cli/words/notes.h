@@ -1,4 +1,4 @@
-/* What to be careful about: the lines that begin with "note:" and "INCOMPLETE:". */
+/* What the reader of a report should know about its figures: the lines that begin with "note:" and "INCOMPLETE:". */
 #ifndef MALLOSCOPE_CLI_WORDS_NOTES_H
 #define MALLOSCOPE_CLI_WORDS_NOTES_H
 
@@ -7,16 +7,17 @@
 
 #include <stdio.h>
 
-/* What is missing, few samples, drops, stacks that are cut off: one "note:" each, wrapped. */
+/* Prints what is missing, whether the figures rest on few samples, what was dropped, and whether stacks are cut off.
+ * `sort` is the figure that the report shows. */
 void notes_print(FILE *out, const struct model *model, enum view_sort sort);
 
-/* Were allocations lost that should have been recorded? */
+/* Whether allocations were lost that should have been recorded. */
 bool notes_incomplete(const struct model *model);
 
-/* Says that the order is not by what is live. */
+/* Prints that the report shows `what` in place of what is live (see summary_default_sort). */
 void notes_print_order(FILE *out, const char *what);
 
-/* Text for people about a reason why something was not recorded. */
+/* What was dropped, in words: "threads without a record: their allocations are missing". */
 const char *notes_drop_text(enum drop drop);
 
 #endif

@@ -10,7 +10,6 @@ char *row_text_heap(const struct view_row *row) {
 char *row_text_scope(const struct view_row *row) {
     return row->scope ? text_clean(row->scope) : NULL;
 }
-/* Types are spelled as functions are. */
 char *row_text_type(const struct view_row *row, bool full) {
     char *text = row->type ? text_clean(row->type) : NULL;
     if (text && !full && text[0] != '[') short_name(text, terminal_glyphs()->ellipsis);

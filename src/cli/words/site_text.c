@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A function that is not known is named by its module and address: "[libx.so+0x12]". */
+/* Whether the name already holds the module: a function without a name is called "[libx.so+0x12]". */
 static bool says_module(const char *function, const char *module) {
     const char *name = text_base_name(module);
     size_t length = strlen(name);

@@ -57,7 +57,7 @@ enum view_sort summary_default_sort(const struct model *model) {
     return has_ended(model) && nearly_nothing && !model->levels_only ? SORT_PEAK : SORT_LIVE;
 }
 
-/* The command line may be long: it is shortened, what is said about it is not. */
+/* A long command line is shortened, so that pid, state and duration fit into the line. */
 static void print_title(FILE *out, const struct model *model, const struct terminal *terminal) {
     if (model->process_count != 1) {
         fprintf(out, "%s%zu processes, their figures added up%s\n", terminal->bold, model->process_count,
@@ -82,8 +82,8 @@ static void add_estimate(struct pieces *pieces, const char *word, struct estimat
 
 void summary_add_total(struct pieces *pieces, const struct model *model) {
     const struct totals *totals = &model->totals;
-    /* The threads' own counters know nothing of heaps that are not malloc's, nor whether recording was on;
-     * where the recording is damaged they may be what is missing. */
+    /* The exact total is the sum of the threads' countdowns. These count malloc's heap alone, and go on while
+     * recording is paused; in a damaged recording some may be missing. In these cases the estimate is shown. */
     if (model->damaged || model->was_paused || model_has_heaps(model))
         add_estimate(pieces, "total", totals->sum.total_bytes);
     else

@@ -1,5 +1,4 @@
-/* The lines above a table: which program, its totals, how good the figures are, and what to be careful about.
- */
+/* The lines above a table: which program it was, and its totals. (The notes below them are in notes.h.) */
 #ifndef MALLOSCOPE_CLI_WORDS_SUMMARY_H
 #define MALLOSCOPE_CLI_WORDS_SUMMARY_H
 
@@ -9,17 +8,17 @@
 
 void summary_print(FILE *out, const struct model *model);
 
-/* Adds "total 12 MiB": the threads' exact count, or at least what it is known to be; where heaps are not
- * malloc's alone, the estimate. */
+/* Adds the piece "total 12 MiB": the exact total, "at least" the exact total if some of it is missing, or the
+ * estimate where the exact total does not apply. */
 void summary_add_total(struct pieces *pieces, const struct model *model);
 
-/* What people want to see first: what is live, or, where the program has ended and nearly nothing is, what
- * was at the peak. */
+/* The figure that people want to see first: SORT_LIVE; or SORT_PEAK if the program has ended and less than 5 % of
+ * its peak is live. */
 enum view_sort summary_default_sort(const struct model *model);
-/* One line a heap: its name, what is live in it and in total, and its rate. */
+/* Prints one line for each heap: its name, what is live in it, its total and its rate. */
 void summary_print_heaps(FILE *out, const struct model *model);
 
-/* Which word fits what is live: "live", "still allocated at exit", ... */
+/* What "live" means for this recording: "live now", "still allocated at exit", ... */
 const char *summary_live_word(const struct model *model);
 
 #endif
