@@ -57,7 +57,7 @@ uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t ali
 
 uint64_t arena_text(struct recording *recording, const char *text, size_t length) {
     uint64_t offset = arena_allocate(recording, length + 1, 1);
-    if (offset) memcpy(recording_at(recording, offset), text, length);
+    if (offset) memcpy(arena_at(recording, offset), text, length);
     return offset;
 }
 
@@ -229,7 +229,7 @@ int arena_create(
     if (r < 0) return r;
 
     now_in(recording, path, &status);
-    struct recording_header *header = recording->header = recording_at(recording, 0);
+    struct recording_header *header = recording->header = arena_at(recording, 0);
     header->size_max = size_max > first ? size_max & ~(uint64_t)(PAGE - 1) : first;
     /* Relaxed: nobody else knows the recording yet. */
     atomic_store_explicit(&header->arena_reserved, first, memory_order_relaxed);
@@ -241,7 +241,7 @@ void arena_unmap(struct recording *recording) {
     for (uint32_t piece = ARENA_PIECES; piece-- > 0 && system_calls_allowed();)
         if (is_mapped(recording, piece)) {
             uint64_t start = piece_start(recording, piece);
-            munmap(recording_at(recording, start), piece_end(recording, piece) - start);
+            munmap(arena_at(recording, start), piece_end(recording, piece) - start);
         }
 }
 

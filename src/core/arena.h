@@ -34,8 +34,8 @@ struct recording {
     struct timeline *timeline; /* where header->timeline lies */
     struct table_map stacks, live, heaps;
     _Atomic uint32_t modules_noted, names_noted, heaps_noted,
-        codes_noted;      /* all of their numbers that are in use are below */
-    uint32_t first_shift; /* log2 of the first piece's size */
+        code_objects_noted; /* all of their numbers that are in use are below */
+    uint32_t first_shift;   /* log2 of the first piece's size */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* address of offset 0 if piece k's mapping reached back to it; 0 = not mapped */
     _Atomic int32_t retry_in; /* requests until growth is tried again after a failure that may pass */
@@ -49,7 +49,7 @@ static inline uint32_t arena_piece(const struct recording *recording, uint64_t o
 }
 
 /* The address of something that arena_allocate handed out. */
-static inline void *recording_at(const struct recording *recording, uint64_t offset) {
+static inline void *arena_at(const struct recording *recording, uint64_t offset) {
     /* Relaxed: who has the offset has it from arena_allocate, which saw the piece mapped, or by an acquire
      * from who has. */
     const _Atomic(uintptr_t) *piece = &recording->piece[arena_piece(recording, offset)];

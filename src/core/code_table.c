@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#define INDEX_PLACES (1u << 16)
-#define CODES_MOST   (INDEX_PLACES / 2) /* so that a place is near */
-#define PROBE_MAX    64
+#define INDEX_PLACES      (1u << 16)
+#define CODE_OBJECTS_MOST (INDEX_PLACES / 2) /* so that a place is near */
+#define PROBE_MAX         64
 
 /* Finds a code's number by its key.
  *
@@ -53,12 +53,12 @@ static void index_add(uint64_t key, uint32_t number) {
 }
 
 static uint32_t append(struct recording *recording, const struct code *code) {
-    struct table *table = &recording->header->codes;
+    struct table *table = &recording->header->code_objects;
     /* To be asked first: what is taken from the arena is never given back. Relaxed: a guess that table_append
      * proves. */
-    bool has_room = atomic_load_explicit(&table->count, memory_order_relaxed) < CODES_MOST;
+    bool has_room = atomic_load_explicit(&table->count, memory_order_relaxed) < CODE_OBJECTS_MOST;
     uint64_t name = has_room ? arena_text(recording, code->name, strlen(code->name)) : 0;
-    uint64_t number = name ? table_append(recording, table, CODES_MOST) : UINT64_MAX;
+    uint64_t number = name ? table_append(recording, table, CODE_OBJECTS_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
         /* Relaxed: a sum that nothing is ordered by. */
         atomic_fetch_add_explicit(&recording->header->drops[DROP_NAME], 1, memory_order_relaxed);
@@ -70,7 +70,7 @@ static uint32_t append(struct recording *recording, const struct code *code) {
     record->first_line = code->first_line;
     /* Release: a reader that sees the mark sees the record. */
     atomic_store_explicit(&record->complete, 1, memory_order_release);
-    number_noted(&recording->codes_noted, number);
+    table_number_noted(&recording->code_objects_noted, number);
     return (uint32_t)number;
 }
 
@@ -85,21 +85,21 @@ uint32_t code_table_note(struct recording *recording, uint64_t key, const struct
 /* Nobody else knows the recording yet. */
 bool code_table_start(struct recording *recording) {
     if (code_index.in_use) memset(&code_index, 0, sizeof code_index);
-    table_start(&recording->header->codes, sizeof(struct code_record), 64);
-    atomic_store_explicit(&recording->codes_noted, 1, memory_order_relaxed);
-    return table_append(recording, &recording->header->codes, CODES_MOST) == CODE_NONE;
+    table_start(&recording->header->code_objects, sizeof(struct code_record), 64);
+    atomic_store_explicit(&recording->code_objects_noted, 1, memory_order_relaxed);
+    return table_append(recording, &recording->header->code_objects, CODE_OBJECTS_MOST) == CODE_NONE;
 }
 
 /* Numbers stay the same. The index was emptied: the child's own frames note their code anew. */
 bool code_table_inherit(struct recording *child, const struct recording *parent) {
     /* Relaxed: the count is private to this process, and as it was at the fork. */
-    uint32_t count = atomic_load_explicit(&parent->codes_noted, memory_order_relaxed);
+    uint32_t count = atomic_load_explicit(&parent->code_objects_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {
-        const struct code_record *record = table_entry(parent, &parent->header->codes, number);
+        const struct code_record *record = table_entry(parent, &parent->header->code_objects, number);
         struct code code = {.name = ""};
         /* Acquire: the parent's other threads go on filling records. */
         if (atomic_load_explicit(&record->complete, memory_order_acquire))
-            code = (struct code){.name = recording_at(parent, record->name),
+            code = (struct code){.name = arena_at(parent, record->name),
                 .file = record->file,
                 .first_line = record->first_line};
         if (append(child, &code) != number) return false;

@@ -138,7 +138,7 @@ void events_allocate(struct recording *recording, struct thread_record *thread, 
 
     timeline_note(recording, thread, sample->birth);
     stack_gains(header, stack, sample, &weight, alone);
-    uint64_t live = heap_grow(recording, thread, weight.bytes, sample->birth, alone);
+    uint64_t live = heap_size_grow(recording, thread, weight.bytes, sample->birth, alone);
     timeline_grow(recording, thread, live, weight.bytes, alone);
 }
 
@@ -212,5 +212,5 @@ void events_free(
     counter_add(alone, &stack->lifetime[lifetime], weight.objects);
     counter_add(
         alone, lifetime < TEMPORARY_BUCKETS ? &stack->temporary_bytes : &stack->lasting_bytes, weight.bytes);
-    heap_shrink(recording, thread, weight.bytes, now, alone);
+    heap_size_shrink(recording, thread, weight.bytes, now, alone);
 }

@@ -94,7 +94,7 @@ static uint64_t note_size(struct recording *recording, uint64_t now) {
 #if !defined(__x86_64__) /* where every such operation is a full barrier */
     atomic_thread_fence(memory_order_seq_cst);
 #endif
-    if (measure(recording, &live)) heap_note_peak(header, live, now, false);
+    if (measure(recording, &live)) heap_size_note_peak(header, live, now, false);
     return live;
 }
 

@@ -45,30 +45,31 @@ void heap_size_change(struct recording *recording, uint64_t bytes, uint64_t now)
 /* The thread ends: it keeps nothing. */
 void heap_size_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);
 
-static inline void heap_note_peak(struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
+static inline void heap_size_note_peak(
+    struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
     if (!counter_raise(alone, &header->peak_bytes, live)) return;
     counter_store(&header->peak_time, now);
     counter_add(alone, &header->peak_epoch, 1);
 }
 
 /* There is one thread, and nobody has ever had slack. */
-static inline bool heap_is_mine(struct recording_header *header, bool alone) {
+static inline bool heap_size_is_mine(struct recording_header *header, bool alone) {
     return alone && !counter_load(&header->has_slack);
 }
 
-static inline uint64_t heap_grow(
+static inline uint64_t heap_size_grow(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
     struct recording_header *header = recording->header;
-    if (!heap_is_mine(header, alone)) return heap_size_grow_shared(recording, thread, bytes, now);
+    if (!heap_size_is_mine(header, alone)) return heap_size_grow_shared(recording, thread, bytes, now);
     uint64_t live = counter_sum(true, &header->live_bytes, bytes);
-    heap_note_peak(header, live, now, true);
+    heap_size_note_peak(header, live, now, true);
     return live;
 }
 
-static inline void heap_shrink(
+static inline void heap_size_shrink(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now, bool alone) {
     struct recording_header *header = recording->header;
-    if (heap_is_mine(header, alone))
+    if (heap_size_is_mine(header, alone))
         counter_add(true, &header->live_bytes, -bytes);
     else
         heap_size_shrink_shared(recording, thread, bytes, now);

@@ -15,7 +15,7 @@ uint32_t heap_table_note(struct recording *recording, uint32_t name, uint64_t ra
     /* Release: a reader that sees the mark sees the record. In this process a number is only known to who got
      * it from here. */
     atomic_store_explicit(&heap->complete, 1, memory_order_release);
-    number_noted(&recording->heaps_noted, number);
+    table_number_noted(&recording->heaps_noted, number);
     return (uint32_t)number;
 }
 

@@ -31,7 +31,7 @@ uint32_t live_table_take(
     struct recording *recording, struct thread_record *thread, struct live_entry **ret_entry);
 
 /* The slot that the thread will be given next, if it is known; else LIVE_NONE. */
-static inline uint32_t live_spare(const struct thread_record *thread) {
+static inline uint32_t live_table_spare(const struct thread_record *thread) {
     /* Relaxed: the thread's own. The number is one more, or 0 (live_table.c). */
     return (uint32_t)atomic_load_explicit(&thread->spare, memory_order_relaxed) - 1;
 }
@@ -43,7 +43,7 @@ static inline struct live_entry *live_table_at(struct recording *recording, uint
 }
 
 /* The same, and NULL for a number that never was a slot. */
-static inline struct live_entry *live_entry(struct recording *recording, uint32_t slot) {
+static inline struct live_entry *live_table_at_checked(struct recording *recording, uint32_t slot) {
     struct table *table = &recording->header->live;
     /* Relaxed: a number that is a slot was given to us by who made it, or later; only nonsense is refused. */
     if (slot >= atomic_load_explicit(&table->count, memory_order_relaxed)) return NULL;

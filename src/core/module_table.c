@@ -82,7 +82,7 @@ static bool is_same(struct recording *recording, const struct module_record *mod
     if (code->fingerprint && module->fingerprint != code->fingerprint) return false;
     bool same_place =
         by_number ? is_within(line, module) : module->start == line->start && module->end == line->end;
-    return same_place && strcmp(recording_at(recording, module->path), line->path) == 0;
+    return same_place && strcmp(arena_at(recording, module->path), line->path) == 0;
 }
 
 static uint64_t hash_of(uint64_t inode, uint64_t start) {
@@ -121,7 +121,7 @@ static uint32_t append(
     if (code->base) read_build_id(module, code);
     /* Release: a reader that sees the mark sees the record. */
     atomic_store_explicit(&module->complete, 1, memory_order_release);
-    number_noted(&recording->modules_noted, number);
+    table_number_noted(&recording->modules_noted, number);
     return (uint32_t)number;
 }
 
@@ -182,7 +182,7 @@ bool module_table_inherit(struct recording *child, const struct recording *paren
         if (!atomic_load_explicit(&module->complete, memory_order_acquire)) continue;
         struct module_record *copied = record_of(child, number);
         *copied = *module;
-        const char *path = recording_at(parent, module->path);
+        const char *path = arena_at(parent, module->path);
         copied->path = arena_text(child, path, strlen(path));
         if (!copied->path) return false;
         index_add(copied, number);

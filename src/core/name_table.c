@@ -50,7 +50,7 @@ static struct name_record *record_of(struct recording *recording, uint32_t numbe
 static bool is_same(struct recording *recording, uint32_t number, const struct text *text) {
     /* Acquire: the piece that holds the text is seen mapped. */
     uint64_t offset = atomic_load_explicit(&record_of(recording, number)->text, memory_order_acquire);
-    const char *kept = recording_at(recording, offset);
+    const char *kept = arena_at(recording, offset);
     return strncmp(kept, text->bytes, text->length) == 0 && kept[text->length] == '\0';
 }
 
@@ -66,7 +66,7 @@ static uint32_t append(struct recording *recording, const struct text *text) {
     }
     /* Release: a reader that sees the offset sees the text. */
     atomic_store_explicit(&record_of(recording, (uint32_t)number)->text, offset, memory_order_release);
-    number_noted(&recording->names_noted, number);
+    table_number_noted(&recording->names_noted, number);
     return (uint32_t)number;
 }
 
@@ -109,7 +109,7 @@ bool name_table_inherit(struct recording *child, const struct recording *parent)
     for (uint32_t number = 1; number < count; number++) {
         const struct name_record *name = table_entry(parent, &parent->header->names, number);
         uint64_t offset = atomic_load_explicit(&name->text, memory_order_acquire);
-        if (offset && name_table_note(child, recording_at(parent, offset)) == number) continue;
+        if (offset && name_table_note(child, arena_at(parent, offset)) == number) continue;
         /* One that two threads noted at once, or that was just being noted: nobody has this number, or it
          * stays without a name. */
         if (child->header->names.count == number && !append(child, &(struct text){.length = 0})) return false;

@@ -112,7 +112,7 @@ struct recording_header {
     struct table modules;       /* struct module_record */
     struct table names;         /* struct name_record; entry 0 is no name */
     struct table heaps;         /* struct heap_record; entry 0 is malloc's */
-    struct table codes;         /* struct code_record; entry 0 is no code */
+    struct table code_objects;  /* struct code_record; entry 0 is no code */
     struct table live;          /* struct live_entry; `count` is the number of slots made so far */
     _Atomic uint64_t live_pool; /* chains of free slots that no thread holds (live_table.c) */
 

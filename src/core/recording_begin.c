@@ -13,20 +13,20 @@
 
 /* Nobody else knows the recording before the magic is there: until then all is relaxed. */
 
-bool recording_begin(struct recording *recording, const struct beginning *beginning) {
+bool recording_begin(struct recording *recording, const struct recording_setup *setup) {
     struct recording_header *header = recording->header;
     header->header_size = sizeof *header;
-    header->machine = beginning->machine;
-    header->filter = beginning->filter;
-    atomic_store_explicit(&header->flags, beginning->rate == 1 ? RECORDING_EXACT : 0, memory_order_relaxed);
-    header->pid = beginning->pid;
-    header->parent_pid = beginning->parent_pid;
-    header->writer = beginning->writer;
-    header->depth_max = beginning->depth;
-    header->rate = beginning->rate;
-    header->seed = beginning->seed;
-    header->start_monotonic = beginning->start_monotonic;
-    header->start_realtime = beginning->start_realtime;
+    header->machine = setup->machine;
+    header->filter = setup->filter;
+    atomic_store_explicit(&header->flags, setup->rate == 1 ? RECORDING_EXACT : 0, memory_order_relaxed);
+    header->pid = setup->pid;
+    header->parent_pid = setup->parent_pid;
+    header->writer = setup->writer;
+    header->depth_max = setup->depth;
+    header->rate = setup->rate;
+    header->seed = setup->seed;
+    header->start_monotonic = setup->start_monotonic;
+    header->start_realtime = setup->start_realtime;
     thread_table_start(recording);
     module_table_start(recording);
     live_table_start(recording);
@@ -34,7 +34,7 @@ bool recording_begin(struct recording *recording, const struct beginning *beginn
            stack_table_start(recording) && timeline_start(recording);
 }
 
-void recording_publish(struct recording *recording) {
+void recording_begin_publish(struct recording *recording) {
     struct recording_header *header = recording->header;
     atomic_store_explicit(&header->active, 1, memory_order_relaxed);
     header->version = RECORDING_VERSION;

@@ -5,7 +5,7 @@
 
 #include "core/arena.h"
 
-struct beginning {
+struct recording_setup {
     int32_t pid, parent_pid;
     int32_t writer; /* the process that writes, if it is not `pid`; else 0 */
     uint32_t machine;
@@ -16,9 +16,9 @@ struct beginning {
 };
 
 /* Makes the tables of a new recording. False if there is no room for them. */
-bool recording_begin(struct recording *recording, const struct beginning *beginning);
+bool recording_begin(struct recording *recording, const struct recording_setup *setup);
 
 /* All that is known at the beginning has been noted: from now on the file is a recording. */
-void recording_publish(struct recording *recording);
+void recording_begin_publish(struct recording *recording);
 
 #endif

@@ -69,5 +69,5 @@ uint64_t sampler_draw(uint64_t state[4], uint64_t rate) {
 
 uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate) {
     double p = one_minus_exp((double)size / (double)rate);
-    return whole_number((double)size / p * BYTE_ONE + 0.5);
+    return sampler_whole_number((double)size / p * BYTE_ONE + 0.5);
 }

@@ -21,7 +21,7 @@ uint64_t sampler_random_next(uint64_t state[4]);
 uint64_t sampler_draw(uint64_t state[4], uint64_t rate);
 
 /* A number that is not negative, cut to whole, and at most what fits: sizes and rates may be anything. */
-static inline uint64_t whole_number(double value) {
+static inline uint64_t sampler_whole_number(double value) {
     return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
 }
 
@@ -36,7 +36,7 @@ static inline uint64_t sampler_weight(uint64_t size, uint64_t rate) {
 static inline uint64_t sampler_objects(uint64_t size, uint64_t weight) {
     if (weight == size * BYTE_ONE) return OBJECT_ONE;
     /* NOLINTNEXTLINE(bugprone-integer-division): the quotient is whole. */
-    return whole_number((double)weight / (double)size * (OBJECT_ONE / BYTE_ONE) + 0.5);
+    return sampler_whole_number((double)weight / (double)size * (OBJECT_ONE / BYTE_ONE) + 0.5);
 }
 
 #endif

@@ -36,13 +36,13 @@ static bool is_same(
     struct recording *recording, const struct stack_record *record, const struct stack_key *key) {
     return record->frame_count == key->frame_count && record->heap == key->heap &&
            record->type == key->type &&
-           memcmp(recording_at(recording, record->frames), key->frames,
-               key->frame_count * sizeof *key->frames) == 0;
+           memcmp(arena_at(recording, record->frames), key->frames, key->frame_count * sizeof *key->frames) ==
+               0;
 }
 
 static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word, uint64_t *ret_mask) {
     *ret_mask = (UINT64_C(1) << (word & 0xff)) - 1;
-    return recording_at(recording, word >> 8);
+    return arena_at(recording, word >> 8);
 }
 
 /* Adds the stacks from number `from` on, without looking for equal ones. Returns the first number not added.
@@ -97,7 +97,7 @@ static uint32_t add_stack(struct recording *recording, const struct stack_key *k
     if (!offset) return STACK_DROPPED;
     uint64_t stack = table_append(recording, &recording->header->stacks, STACKS_MOST);
     if (stack == UINT64_MAX) return STACK_DROPPED;
-    memcpy(recording_at(recording, offset), key->frames, size);
+    memcpy(arena_at(recording, offset), key->frames, size);
     struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
     record->hash = hash;
     record->frames = offset;

@@ -11,7 +11,7 @@ uintptr_t table_map_segment(
     uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
     if (!offset) return 0; /* it is not there: a damaged number */
     uint64_t before = ((uint64_t)table->first << segment) - table->first;
-    uintptr_t origin = (uintptr_t)recording_at(recording, offset) - before * table->entry_size;
+    uintptr_t origin = (uintptr_t)arena_at(recording, offset) - before * table->entry_size;
     /* Release: passes on what the acquire above has seen, to who takes the short way. */
     atomic_store_explicit(&map->origin[segment], origin, memory_order_release);
     return origin;
@@ -38,7 +38,7 @@ uint64_t table_append_many(struct recording *recording, struct table *table, uin
      * segments that it needs; what is in the entries is published by each table in its own way. */
     uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
     do {
-        if (count >= most || !table_segment(recording, table, table_place(table, count).segment))
+        if (count >= most || !table_segment(recording, table, table_locate(table, count).segment))
             return UINT64_MAX;
     } while (!atomic_compare_exchange_weak_explicit(
         &table->count, &count, count + many, memory_order_acq_rel, memory_order_relaxed));

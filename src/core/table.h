@@ -4,23 +4,23 @@
 
 #include "core/arena.h"
 
-struct table_place {
+struct table_location {
     uint32_t segment;
     uint64_t index; /* within the segment */
 };
 
-static inline struct table_place table_place(const struct table *table, uint64_t entry) {
+static inline struct table_location table_locate(const struct table *table, uint64_t entry) {
     uint64_t position = entry + table->first;
     uint32_t segment = (uint32_t)(__builtin_clzll(table->first) - __builtin_clzll(position));
-    return (struct table_place){segment, position - ((uint64_t)table->first << segment)};
+    return (struct table_location){segment, position - ((uint64_t)table->first << segment)};
 }
 
 /* An entry that table_append gave out. */
 static inline void *table_entry(const struct recording *recording, struct table *table, uint64_t entry) {
-    struct table_place place = table_place(table, entry);
+    struct table_location location = table_locate(table, entry);
     /* Acquire: the piece that holds the segment is seen mapped. */
-    uint64_t offset = atomic_load_explicit(&table->segment[place.segment], memory_order_acquire);
-    return recording_at(recording, offset + place.index * table->entry_size);
+    uint64_t offset = atomic_load_explicit(&table->segment[location.segment], memory_order_acquire);
+    return arena_at(recording, offset + location.index * table->entry_size);
 }
 
 __attribute__((noinline)) uintptr_t table_map_segment(
@@ -47,7 +47,7 @@ uint64_t table_append(struct recording *recording, struct table *table, uint64_t
 uint64_t table_append_many(struct recording *recording, struct table *table, uint64_t many, uint64_t most);
 
 /* Raises a count of numbers that are in use (arena.h), of which one that was taken earlier may not be yet. */
-static inline void number_noted(_Atomic uint32_t *noted, uint64_t number) {
+static inline void table_number_noted(_Atomic uint32_t *noted, uint64_t number) {
     /* Release: what has the number was filled before it counts. */
     uint32_t seen = atomic_load_explicit(noted, memory_order_relaxed);
     while (seen <= number && !atomic_compare_exchange_weak_explicit(noted, &seen, (uint32_t)number + 1,

@@ -14,7 +14,7 @@
 bool timeline_start(struct recording *recording) {
     uint64_t offset = arena_allocate(recording, sizeof(struct timeline), 64);
     if (!offset) return false;
-    struct timeline *timeline = recording_at(recording, offset);
+    struct timeline *timeline = arena_at(recording, offset);
     /* Relaxed: nobody else knows the recording yet. */
     atomic_store_explicit(&timeline->shift, FIRST_SHIFT, memory_order_relaxed);
     recording->header->timeline = offset;

@@ -37,7 +37,8 @@ static double solve(double y) {
 /* `objects` samples that read as `bytes`. */
 static struct heap_v2_value with_bytes(double objects, double bytes, double rate) {
     double raw_bytes = round(solve(bytes / (objects * rate)) * objects * rate);
-    return (struct heap_v2_value){whole_number(objects), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
+    return (struct heap_v2_value){
+        sampler_whole_number(objects), raw_bytes < 1 ? 1 : sampler_whole_number(raw_bytes)};
 }
 
 static struct heap_v2_value one_line(double objects, double bytes, double rate) {
@@ -56,7 +57,8 @@ static double split_at(double samples, double objects, double bytes, double rate
         double share = samples / (objects - second_objects);
         if (!(share > 0 && share < 1)) return INFINITY;
         double raw_bytes = round(samples * -rate * log1p(-share));
-        lines[0] = (struct heap_v2_value){whole_number(samples), raw_bytes < 1 ? 1 : whole_number(raw_bytes)};
+        lines[0] = (struct heap_v2_value){
+            sampler_whole_number(samples), raw_bytes < 1 ? 1 : sampler_whole_number(raw_bytes)};
         heap_v2_numbers_read(lines[0], rate, &first_objects, &first_bytes);
         if (bytes - first_bytes < second_share * rate) return INFINITY;
         lines[1] = with_bytes(1, bytes - first_bytes, rate);

@@ -217,7 +217,7 @@ static void check_tables(struct snapshot *snapshot, const struct recording_heade
     checked_table_read(&snapshot->live, &header->live, sizeof(struct live_entry), size);
     checked_table_read(&snapshot->names, &header->names, sizeof(struct name_record), size);
     checked_table_read(&snapshot->heaps, &header->heaps, sizeof(struct heap_record), size);
-    checked_table_read(&snapshot->codes, &header->codes, sizeof(struct code_record), size);
+    checked_table_read(&snapshot->codes, &header->code_objects, sizeof(struct code_record), size);
 }
 
 /* The header as it is now, and the tables as far as the file reaches now. */

@@ -55,7 +55,7 @@ inline measure() {
     sum = 0; before = 0; after = 0; tries = 0
 }
 
-inline heap_note_peak() {
+inline heap_size_note_peak() {
     atomic {
         if
         :: size > peak -> peak = size; assert(peak <= most) /* no more than was live */
@@ -92,7 +92,7 @@ inline note_size() {
     :: is_above ->
        measure();
        if
-       :: is_sure -> heap_note_peak()
+       :: is_sure -> heap_size_note_peak()
        :: else
        fi
     :: else
@@ -116,7 +116,7 @@ inline add(bytes, kept) {
     given = 0
 }
 
-inline heap_grow() {
+inline heap_size_grow() {
     if
     :: !is_tense ->
        if
@@ -143,7 +143,7 @@ inline heap_grow() {
 grown:
 }
 
-inline heap_shrink() {
+inline heap_size_shrink() {
     if
     :: !is_tense ->
        if
@@ -188,8 +188,8 @@ proctype thread(byte me, calls) {
     :: calls > 0 ->
        calls--;
        if
-       :: begin_grow(); heap_grow(); end_grow()
-       :: begin_shrink(); heap_shrink(); end_shrink()
+       :: begin_grow(); heap_size_grow(); end_grow()
+       :: begin_shrink(); heap_size_shrink(); end_shrink()
        :: skip
        fi
     :: else -> break

@@ -19,7 +19,7 @@ static void check_growth(void) {
     uint64_t last = 0, total = 0, offset;
     while ((offset = arena_allocate(recording, 1000, 64))) {
         CHECK(offset % 64 == 0 && offset >= last);
-        memset(recording_at(recording, offset), 0xff, 1000);
+        memset(arena_at(recording, offset), 0xff, 1000);
         last = offset + 1000;
         total += 1000;
     }
@@ -121,7 +121,7 @@ static void check_space_ahead(void) {
         atomic_store(&system_calls_are_forbidden, true);
         uint64_t offset, total = 0;
         while ((offset = arena_allocate(recording, 1000, 8))) {
-            memset(recording_at(recording, offset), 0xff, 1000);
+            memset(arena_at(recording, offset), 0xff, 1000);
             total += 1000;
         }
         atomic_store(&system_calls_are_forbidden, false);
@@ -138,8 +138,8 @@ static void check_pieces(void) {
     struct recording *recording = fixture_recording(UINT64_C(1) << 30);
     uint64_t large = arena_allocate(recording, 5 << 20, 4096), small = arena_allocate(recording, 100, 8);
     CHECK(large != 0 && small >= large + (5 << 20));
-    memset(recording_at(recording, large), 1, 5 << 20);
-    memset(recording_at(recording, small), 2, 100);
+    memset(arena_at(recording, large), 1, 5 << 20);
+    memset(arena_at(recording, small), 2, 100);
     CHECK(file_size(recording->path) >= small + 100);
     FILE *file = fopen(recording->path, "r");
     CHECK(fseek(file, (long)large + (5 << 20) - 1, SEEK_SET) == 0 && fgetc(file) == 1);

@@ -31,13 +31,13 @@ static void a_full_table_takes_no_more_room(void) {
 /* A thread that has taken a number and not yet filled it in is not in the child. */
 static void a_child_has_what_was_noted_behind_a_gap(void) {
     struct recording *parent = start();
-    CHECK_EQUAL(table_append(parent, &parent->header->codes, 100), 1);
+    CHECK_EQUAL(table_append(parent, &parent->header->code_objects, 100), 1);
     CHECK_EQUAL(table_append(parent, &parent->header->heaps, 100), 1);
     CHECK_EQUAL(code_table_note(parent, 3, &some_code), 2);
     CHECK_EQUAL(heap_table_note(parent, 0, 4096, HEAP_REPORTED), 2);
     struct recording *child = start();
     CHECK(heap_table_inherit(child, parent) && code_table_inherit(child, parent));
-    CHECK_EQUAL(child->header->codes.count, 3);
+    CHECK_EQUAL(child->header->code_objects.count, 3);
     CHECK_EQUAL(child->header->heaps.count, 3);
     CHECK_EQUAL(heap_table_rate(child, 2), 4096);
     fixture_free(parent);

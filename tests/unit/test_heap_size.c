@@ -41,12 +41,12 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
         uint64_t bytes = (1 + next(random, block)) * BYTE_ONE;
         bool shrinks = live >= bytes && (live > most * BYTE_ONE || next(random, 2));
         if (shrinks) {
-            heap_shrink(recording, threads[who], bytes, 0, false);
+            heap_size_shrink(recording, threads[who], bytes, 0, false);
             live -= bytes;
         } else {
             live += bytes;
             if (live > peak) peak = live;
-            uint64_t said = heap_grow(recording, threads[who], bytes, (uint64_t)step, false);
+            uint64_t said = heap_size_grow(recording, threads[who], bytes, (uint64_t)step, false);
             too_small += (said ? said : most_said) < live;
             if (said) most_said = recording->header->live_bytes;
         }
@@ -68,18 +68,18 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
 static void check_epochs(void) {
     struct recording *recording = start();
     struct thread_record *one = new_thread(recording), *two = new_thread(recording);
-    heap_grow(recording, one, 1000 * BYTE_ONE, 1, false);
-    heap_grow(recording, two, 500 * BYTE_ONE, 2, false);
+    heap_size_grow(recording, one, 1000 * BYTE_ONE, 1, false);
+    heap_size_grow(recording, two, 500 * BYTE_ONE, 2, false);
     CHECK_EQUAL(recording->header->peak_epoch, 2);
-    heap_shrink(recording, one, 0, 0, false); /* no new peak: now there may be slack */
-    heap_shrink(recording, one, 300 * BYTE_ONE, 0, false);
+    heap_size_shrink(recording, one, 0, 0, false); /* no new peak: now there may be slack */
+    heap_size_shrink(recording, one, 300 * BYTE_ONE, 0, false);
     CHECK_EQUAL(one->slack & SLACK_MASK, 300 * BYTE_ONE);
-    heap_grow(recording, two, 200 * BYTE_ONE, 3, false);
+    heap_size_grow(recording, two, 200 * BYTE_ONE, 3, false);
     CHECK_EQUAL(recording->header->peak_epoch, 2);
     CHECK_EQUAL(recording->header->peak_bytes, 1500 * BYTE_ONE);
-    heap_grow(recording, one, 100 * BYTE_ONE, 4, false); /* as large as at the peak, not larger */
+    heap_size_grow(recording, one, 100 * BYTE_ONE, 4, false); /* as large as at the peak, not larger */
     CHECK_EQUAL(recording->header->peak_epoch, 2);
-    heap_grow(recording, one, 1 * BYTE_ONE, 5, false);
+    heap_size_grow(recording, one, 1 * BYTE_ONE, 5, false);
     CHECK_EQUAL(recording->header->peak_epoch, 3);
     CHECK_EQUAL(recording->header->peak_time, 5);
     CHECK_EQUAL(recording->header->peak_bytes, 1501 * BYTE_ONE);
@@ -90,9 +90,9 @@ static void check_epochs(void) {
 static void check_alone(void) {
     struct recording *recording = start();
     struct thread_record *thread = new_thread(recording);
-    CHECK_EQUAL(heap_grow(recording, thread, 700, 1, true), 700);
-    heap_shrink(recording, thread, 300, 0, true);
-    CHECK_EQUAL(heap_grow(recording, thread, 100, 2, true), 500);
+    CHECK_EQUAL(heap_size_grow(recording, thread, 700, 1, true), 700);
+    heap_size_shrink(recording, thread, 300, 0, true);
+    CHECK_EQUAL(heap_size_grow(recording, thread, 100, 2, true), 500);
     CHECK_EQUAL(recording->header->live_bytes, 500);
     CHECK_EQUAL(recording->header->peak_bytes, 700);
     CHECK_EQUAL(thread->slack, 0);
@@ -117,11 +117,11 @@ static void *work(void *argument) {
         uint64_t bytes = (1 + next(random, 900)) * BYTE_ONE;
         if (worker->live >= bytes && next(random, 2)) {
             worker->live -= bytes;
-            heap_shrink(shared, worker->thread, bytes, 0, false);
+            heap_size_shrink(shared, worker->thread, bytes, 0, false);
         } else {
             worker->live += bytes;
             if (worker->live > worker->most) worker->most = worker->live;
-            heap_grow(shared, worker->thread, bytes, 1, false);
+            heap_size_grow(shared, worker->thread, bytes, 1, false);
         }
     }
     return NULL;
@@ -160,11 +160,11 @@ static void *work_within_budget(void *argument) {
         int64_t bytes = 1 + (int64_t)next(random, SHARE);
         if (worker->live >= (uint64_t)bytes && next(random, 5) < 2) {
             worker->live -= (uint64_t)bytes;
-            heap_shrink(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
+            heap_size_shrink(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
             atomic_fetch_add(&budget, bytes);
         } else if (atomic_fetch_sub(&budget, bytes) >= bytes) {
             worker->live += (uint64_t)bytes;
-            heap_grow(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
+            heap_size_grow(shared, worker->thread, (uint64_t)bytes * BYTE_ONE, 1, false);
         } else {
             atomic_fetch_add(&budget, bytes);
         }
@@ -194,8 +194,8 @@ static volatile sig_atomic_t handled;
 
 static void have_events(int signal) {
     (void)signal;
-    heap_grow(shared, interrupted, 77 * BYTE_ONE, 1, false);
-    heap_shrink(shared, interrupted, 70 * BYTE_ONE, 0, false);
+    heap_size_grow(shared, interrupted, 77 * BYTE_ONE, 1, false);
+    heap_size_shrink(shared, interrupted, 70 * BYTE_ONE, 0, false);
     handled = handled + 1;
 }
 
@@ -212,9 +212,9 @@ static void check_handlers(void) {
         uint64_t bytes = (1 + next(random, 3000)) * BYTE_ONE;
         bool shrinks = live >= bytes && next(random, 2);
         if (shrinks)
-            heap_shrink(shared, interrupted, bytes, 0, false);
+            heap_size_shrink(shared, interrupted, bytes, 0, false);
         else
-            heap_grow(shared, interrupted, bytes, 1, false);
+            heap_size_grow(shared, interrupted, bytes, 1, false);
         live += shrinks ? -bytes : bytes;
     }
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);

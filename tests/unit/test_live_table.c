@@ -22,7 +22,7 @@ static uint32_t take(struct recording *recording, struct thread_record *thread, 
 /* The entry is as `take` left it; then it is given back. */
 static bool gives(
     struct recording *recording, struct thread_record *thread, uint32_t slot, uint64_t address) {
-    struct live_entry *entry = live_entry(recording, slot);
+    struct live_entry *entry = live_table_at_checked(recording, slot);
     bool whole = entry && live_table_address(entry) == address && entry->size == address * 3 &&
                  entry->birth == address * 5 && entry->stack == (uint32_t)address;
     live_table_withdraw(entry);
@@ -33,7 +33,7 @@ static bool gives(
 static uint64_t live_count(struct recording *recording) {
     uint64_t live = 0;
     for (uint32_t slot = 0; slot < recording->header->live.count; slot++)
-        live += live_table_address(live_entry(recording, slot)) != 0;
+        live += live_table_address(live_table_at_checked(recording, slot)) != 0;
     return live;
 }
 
@@ -44,7 +44,7 @@ static void check_basics(void) {
     struct recording *recording = fixture_recording(64 << 20);
     static struct thread_record thread, other;
     live_table_start(recording);
-    CHECK(live_entry(recording, 0) == NULL);
+    CHECK(live_table_at_checked(recording, 0) == NULL);
     for (uint64_t i = 0; i < MANY; i++) slots[i] = take(recording, &thread, i + 1);
     CHECK_EQUAL(live_count(recording), MANY);
     uint64_t made = recording->header->live.count;

@@ -285,8 +285,8 @@ static void huge_numbers_take_no_memory(void) {
                        codes = {
                            .entry_size = sizeof(struct code_record), .first = 1u << 24, .count = 1u << 25};
     made.header->names = names;
-    made.header->codes = codes;
-    made.header->names.segment[1] = made.header->codes.segment[1] = place;
+    made.header->code_objects = codes;
+    made.header->names.segment[1] = made.header->code_objects.segment[1] = place;
     put(made.header, made.header->arena_used);
     struct model *model = NULL;
     struct problem problem = {0};

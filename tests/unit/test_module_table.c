@@ -28,7 +28,7 @@ static struct module_record *module_of(struct recording *recording, uint32_t num
 
 static void a_file_has_one_number_wherever_it_is_opened(struct recording *recording) {
     uint32_t first = note(recording, line_of("/a.so", 7, 0x10000, 0x4000), 5);
-    CHECK_TEXT(recording_at(recording, module_of(recording, first)->path), "/a.so");
+    CHECK_TEXT(arena_at(recording, module_of(recording, first)->path), "/a.so");
     CHECK_EQUAL(module_of(recording, first)->by_number, 1);
     CHECK_EQUAL(note(recording, line_of("/a.so", 7, 0x10000, 0x4000), 5), first);
     CHECK_EQUAL(note(recording, line_of("/a.so", 7, 0x90000, 0x4000), 5), first);
@@ -111,7 +111,7 @@ static void a_child_has_the_same_numbers(struct recording *parent) {
         CHECK_EQUAL(ours->complete, theirs->complete);
         if (!theirs->complete) continue;
         CHECK_EQUAL(ours->fingerprint, theirs->fingerprint);
-        CHECK_TEXT(recording_at(child, ours->path), (const char *)recording_at(parent, theirs->path));
+        CHECK_TEXT(arena_at(child, ours->path), (const char *)arena_at(parent, theirs->path));
     }
     CHECK_EQUAL(note(child, line_of("/a.so", 7, 0x90000, 0x4000), 5), known);
     CHECK_EQUAL(note(child, line_of("/new.so", 11, 0x10000, 0x4000), 5), count);

@@ -26,10 +26,10 @@ static _Atomic bool stop;
 static void begin(uint64_t rate) {
     now = 1;
     recording = fixture_recording(UINT64_C(1) << 30);
-    struct beginning beginning = {
+    struct recording_setup setup = {
         .pid = getpid(), .machine = EM_X86_64, .filter = FILTER_MARK, .depth = 64, .rate = rate};
-    CHECK(recording_begin(recording, &beginning));
-    recording_publish(recording);
+    CHECK(recording_begin(recording, &setup));
+    recording_begin_publish(recording);
     struct maps_line line = {.start = 0x10000, .end = 0x20000, .path = "/no/such/program"};
     struct mapped_code code = {.line = &line, .permanent = true};
     module_table_note(recording, &code, 1);

@@ -31,7 +31,7 @@ static void check_basics(void) {
     CHECK(
         stack_table_intern(recording, &other_type) == typed && stack_table_get(recording, typed)->type == 1);
     struct stack_record *record = stack_table_get(recording, second);
-    CHECK(record->frame_count == 3 && memcmp(recording_at(recording, record->frames), b, sizeof b) == 0);
+    CHECK(record->frame_count == 3 && memcmp(arena_at(recording, record->frames), b, sizeof b) == 0);
     CHECK(record->flags == STACK_COMPLETE);
 
     uint32_t wrong = 0;
@@ -43,7 +43,7 @@ static void check_basics(void) {
     for (uint64_t i = 0; i < 50000; i++) {
         const uint64_t frames[] = {i, 7, i * i};
         struct stack_record *found = stack_table_get(recording, intern(recording, frames, 3, &is_new));
-        wrong += is_new || memcmp(recording_at(recording, found->frames), frames, sizeof frames) != 0;
+        wrong += is_new || memcmp(arena_at(recording, found->frames), frames, sizeof frames) != 0;
     }
     CHECK_EQUAL(wrong, 0);
     fixture_free(recording);
@@ -76,7 +76,7 @@ static void *work(void *argument) {
             uint32_t stack = intern(shared, frames, 3, &is_new);
             struct stack_record *record = stack_table_get(shared, stack);
             wrong += stack == STACK_DROPPED ||
-                     memcmp(recording_at(shared, record->frames), frames, sizeof frames) != 0;
+                     memcmp(arena_at(shared, record->frames), frames, sizeof frames) != 0;
             record->alloc_objects++;
         }
     }

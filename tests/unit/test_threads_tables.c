@@ -34,7 +34,7 @@ static uint32_t name_numbers[THREADS][NAMES];
 
 static const char *text_of(uint32_t number) {
     struct name_record *record = table_entry(shared, &shared->header->names, number);
-    return recording_at(shared, record->text);
+    return arena_at(shared, record->text);
 }
 
 static void *note_names(void *argument) {
@@ -66,9 +66,9 @@ static uint64_t key_of(uint32_t i) {
 static bool is_whole_code(uint32_t number, uint32_t i) {
     char name[32];
     snprintf(name, sizeof name, "function %u", i);
-    const struct code_record *record = table_entry(shared, &shared->header->codes, number);
+    const struct code_record *record = table_entry(shared, &shared->header->code_objects, number);
     return record->complete == 1 && record->first_line == i && record->file == i + 7 &&
-           strcmp(recording_at(shared, record->name), name) == 0;
+           strcmp(arena_at(shared, record->name), name) == 0;
 }
 
 static void *note_codes(void *argument) {

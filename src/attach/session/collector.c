@@ -106,7 +106,7 @@ int collector_open(
         free(collector);
         return cannot_begin(options->path, -r, problem);
     }
-    struct beginning beginning = {
+    struct recording_setup setup = {
         .pid = options->pid,
         .parent_pid = parent_of(options->pid),
         .writer = getpid(),
@@ -117,7 +117,7 @@ int collector_open(
         .start_monotonic = collector->start,
         .start_realtime = kernel_time(CLOCK_REALTIME),
     };
-    if (!recording_begin(recording, &beginning)) {
+    if (!recording_begin(recording, &setup)) {
         unlink(recording->path);
         arena_unmap(recording);
         free(collector);
@@ -128,7 +128,7 @@ int collector_open(
     header->command_line = note_file(recording, options->pid, "cmdline");
     header->allocator = arena_text(recording, options->allocator, strlen(options->allocator));
     if (options->levels_only) header->flags |= RECORDING_LEVELS;
-    recording_publish(recording);
+    recording_begin_publish(recording);
     *ret_collector = collector;
     return 0;
 }

@@ -17,11 +17,11 @@
 
 bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack) {
     struct recording *recording = &recorder.recording;
-    struct live_entry *entry = live_entry(recording, slot);
+    struct live_entry *entry = live_table_at_checked(recording, slot);
     if (!entry || live_table_address(entry) != (uintptr_t)block) return false;
     struct sample sample = sample_of_entry(entry, slot, heap);
     const struct stack_record *stack = stack_table_get(recording, sample.stack);
-    struct stack_key key = {.frames = recording_at(recording, stack->frames),
+    struct stack_key key = {.frames = arena_at(recording, stack->frames),
         .frame_count = stack->frame_count,
         .heap = heap ? heap : stack->heap, /* which tells malloc's rate */
         .type = type,

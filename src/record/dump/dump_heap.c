@@ -105,7 +105,7 @@ static struct addresses addresses_of(const struct recording *recording, const st
     /* Acquire: goes with the release of add_stack; the frames are seen. */
     uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE);
     if (!count) return (struct addresses){NULL, NULL};
-    const uint64_t *frames = recording_at(recording, stack->frames);
+    const uint64_t *frames = arena_at(recording, stack->frames);
     return (struct addresses){frames, frames + count};
 }
 
@@ -188,7 +188,7 @@ static void put_modules(struct dump_file *file, struct recording *recording) {
         dump_text(file, " ");
         dump_text_decimal(file, module->inode);
         dump_text(file, " ");
-        dump_text(file, recording_at(recording, module->path));
+        dump_text(file, arena_at(recording, module->path));
         dump_text(file, "\n");
     }
 }

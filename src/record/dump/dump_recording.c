@@ -135,7 +135,7 @@ static int copy_table(
             if (some > entries - i) some = entries - i;
             memset(copying->file->buffer, 0, some * entry_size);
             for (uint64_t at = 0; at < some; at++)
-                copy(copying, recording_at(copying->recording, offset + (i + at) * entry_size),
+                copy(copying, arena_at(copying->recording, offset + (i + at) * entry_size),
                     copying->file->buffer + at * entry_size);
             r = put(copying, offset + i * entry_size, some * entry_size);
         }
@@ -145,7 +145,7 @@ static int copy_table(
 
 static int copy_timeline(struct copying *copying) {
     uint64_t offset = copying->header.timeline;
-    const struct timeline *from = recording_at(copying->recording, offset);
+    const struct timeline *from = arena_at(copying->recording, offset);
     static_assert(sizeof *from <= DUMP_BUFFER, "it fits");
     note_taken(copying, offset, offset + sizeof *from);
     for (int attempt = 0; attempt < TRIES; attempt++) {
@@ -173,7 +173,7 @@ static int copy_plain(struct copying *copying, uint64_t start, uint64_t end) {
         uint64_t size = DUMP_BUFFER - at % DUMP_BUFFER;
         if (size > end - at) size = (end - at + 7) & ~UINT64_C(7);
         if (size > piece_end - at) size = piece_end - at;
-        copy_words(copying->file->buffer, recording_at(recording, at), size);
+        copy_words(copying->file->buffer, arena_at(recording, at), size);
         r = put(copying, at, size);
         at += size;
     }

@@ -70,7 +70,7 @@ void fork_before(void) {
 static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_t *known) {
     if (known[number]) return known[number] - 1;
     const struct stack_record *stack = stack_table_get(parent, number);
-    struct stack_key key = {.frames = recording_at(parent, stack->frames),
+    struct stack_key key = {.frames = arena_at(parent, stack->frames),
         .frame_count = stack->frame_count,
         .heap = stack->heap,
         .type = stack->type,
@@ -95,7 +95,7 @@ static void inherit_drops(const struct recording_header *parent) {
 static uint64_t count_live(struct recording *recording) {
     uint64_t count = 0, slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     for (uint32_t slot = 0; slot < slots; slot++)
-        count += live_table_address(live_entry(recording, slot)) != 0;
+        count += live_table_address(live_table_at_checked(recording, slot)) != 0;
     return count;
 }
 

@@ -94,7 +94,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     }
     if (r < 0) return r;
 
-    struct beginning beginning = {
+    struct recording_setup setup = {
         .pid = getpid(),
         .parent_pid = getppid(),
         .machine = MACHINE,
@@ -105,7 +105,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
         .start_monotonic = start,
         .start_realtime = kernel_time(CLOCK_REALTIME),
     };
-    if (!recording_begin(recording, &beginning)) {
+    if (!recording_begin(recording, &setup)) {
         arena_discard(recording);
         return -ENOSPC;
     }
@@ -113,7 +113,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     header->executable = note_executable(recording);
     header->command_line = note_command_line(recording);
     header->allocator = arena_text(recording, real_allocator_module(), strlen(real_allocator_module()));
-    recording_publish(recording);
+    recording_begin_publish(recording);
     return 0;
 }
 

@@ -28,7 +28,7 @@ static inline void prefetch_bytes(const void *from, size_t size) {
 /* Before the walk. */
 static inline void prefetch_for_sample(const struct prefetch_hint *last, struct thread_record *thread) {
     struct recording_header *header = recorder.recording.header;
-    uint32_t spare = live_spare(thread);
+    uint32_t spare = live_table_spare(thread);
     if (spare != LIVE_NONE) __builtin_prefetch(live_table_at(&recorder.recording, spare), 1);
     __builtin_prefetch(&header->live_bytes, 1);
     __builtin_prefetch(&header->peak_bytes);
@@ -44,7 +44,7 @@ static inline void prefetch_for_sample(const struct prefetch_hint *last, struct 
 /* After it, for the next one. */
 static inline void prefetch_note_stack(struct prefetch_hint *last, uint32_t stack) {
     last->record = stack_table_get(&recorder.recording, stack);
-    last->frames = recording_at(&recorder.recording, last->record->frames);
+    last->frames = arena_at(&recorder.recording, last->record->frames);
 }
 
 #endif

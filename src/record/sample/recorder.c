@@ -248,7 +248,7 @@ __attribute__((flatten)) struct sample recorder_sample(
 /* ---- the free ---- */
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
-    struct live_entry *entry = live_entry(&recorder.recording, slot);
+    struct live_entry *entry = live_table_at_checked(&recorder.recording, slot);
     /* Acquire: the entry that is read next is the one of this key, and if it is not, live_table_withdraw_once
      * fails. */
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
