@@ -5,7 +5,7 @@
 #ifndef MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
 #define MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
 
-#include "attach/remote/known_rules.h"
+#include "attach/remote/remote_rule_cache.h"
 #include "attach/remote/module_bytes.h"
 
 struct space_entry {

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/remote/remote_state.h"
+#include "attach/remote/remote_private.h"
 #include "base/memory.h"
 
 #define VAIN_MAX     32 /* refreshes that may find nothing new in a row, for one reason ... */

@@ -1,9 +1,9 @@
 /* A process whose stacks are walked. */
-#ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_STATE_H
-#define MALLOSCOPE_ATTACH_REMOTE_REMOTE_STATE_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_PRIVATE_H
+#define MALLOSCOPE_ATTACH_REMOTE_REMOTE_PRIVATE_H
 
 #include "attach/remote/address_space.h"
-#include "attach/remote/known_rules.h"
+#include "attach/remote/remote_rule_cache.h"
 #include "attach/remote/remote.h"
 
 struct remote {

@@ -4,7 +4,7 @@
  * It ends: the stack pointer grows with every frame and stays within the copy. */
 #include <string.h>
 
-#include "attach/remote/remote_state.h"
+#include "attach/remote/remote_private.h"
 #include "core/recording.h"
 #include "unwind/epilogue.h"
 #include "unwind/frame_output.h"

@@ -2,8 +2,8 @@
  *
  * Addresses that no module covers are not kept here, so a new module makes nothing wrong; one that goes takes
  * its rules with it (address_space.c). */
-#ifndef MALLOSCOPE_ATTACH_REMOTE_KNOWN_RULES_H
-#define MALLOSCOPE_ATTACH_REMOTE_KNOWN_RULES_H
+#ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_RULE_CACHE_H
+#define MALLOSCOPE_ATTACH_REMOTE_REMOTE_RULE_CACHE_H
 
 #include "unwind/rule.h"
 
