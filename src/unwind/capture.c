@@ -57,45 +57,45 @@ static inline READS_STACK bool stack_read(struct stack *stack, uint64_t address,
 
 /* `pc` is that of an instruction, one byte before the return address. Who looks the word up goes back one
  * byte: where that would be before the function, the word is one more. */
-static uint64_t word_in(const struct mapping *module, uint64_t pc, struct rule rule) {
+static uint64_t word_in(const struct mapping *mapping, uint64_t pc, struct rule rule) {
     uint64_t address = pc + 1 + rule_begins_function(rule);
-    if (module->number >= UNWIND_BY_ADDRESS) return address;
-    uint64_t offset = address - module->start + module->file_offset;
-    return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | module->number << FRAME_MODULE_SHIFT | offset;
+    if (mapping->number >= UNWIND_BY_ADDRESS) return address;
+    uint64_t offset = address - mapping->start + mapping->file_offset;
+    return (uint64_t)FRAME_MODULE << FRAME_KIND_SHIFT | mapping->number << FRAME_MODULE_SHIFT | offset;
 }
 
 /* A return address may be the first of a mapping, with nothing before it: that of a signal trampoline. */
-static bool module_of(uint64_t pc, struct mapping *ret_module, bool *ret_certain) {
-    if (mapping_list_find(pc, ret_module, ret_certain)) return true;
-    return (pc + 1) % PAGE_SIZE_MIN == 0 && mapping_list_find(pc + 1, ret_module, ret_certain);
+static bool mapping_of(uint64_t pc, struct mapping *ret_mapping, bool *ret_certain) {
+    if (mapping_list_find(pc, ret_mapping, ret_certain)) return true;
+    return (pc + 1) % PAGE_SIZE_MIN == 0 && mapping_list_find(pc + 1, ret_mapping, ret_certain);
 }
 
 uint64_t unwind_frame_word(uint64_t address) {
-    struct mapping module;
+    struct mapping mapping;
     bool certain;
-    return module_of(address - 1, &module, &certain) ? word_in(&module, address - 1, (struct rule){0})
-                                                     : address;
+    return mapping_of(address - 1, &mapping, &certain) ? word_in(&mapping, address - 1, (struct rule){0})
+                                                       : address;
 }
 
 static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_t *ret_word) {
-    struct mapping module = {.unread = 0};
+    struct mapping mapping = {.unread = 0};
     for (int attempt = 0; attempt < 2; attempt++) {
         uint64_t key = rule_cache_key(pc);
         struct rule rule = {.cfa = RULE_OUTSIDE};
         bool certain = true;
         *ret_word = pc + 1;
-        if (module_of(pc, &module, &certain)) {
-            if (!rule_evaluate(&module, pc, &rule)) {
+        if (mapping_of(pc, &mapping, &certain)) {
+            if (!rule_evaluate(&mapping, pc, &rule)) {
                 mapping_list_distrust();
                 continue;
             }
-            *ret_word = word_in(&module, pc, rule);
+            *ret_word = word_in(&mapping, pc, rule);
         }
         if (certain) rule_cache_insert(pc, key, rule, *ret_word);
         return rule;
     }
     struct rule unknown = {.cfa = RULE_FRAME_POINTER};
-    if (module.unread) *ret_word = word_in(&module, pc, unknown);
+    if (mapping.unread) *ret_word = word_in(&mapping, pc, unknown);
     return unknown;
 }
 
@@ -206,14 +206,14 @@ static __attribute__((noinline)) enum step step_signal(struct walk *walk) {
  * address into code beside it. */
 static __attribute__((noinline)) enum step step_frame_pointer(struct walk *walk) {
     uint64_t fp = walk->base[BASE_FP], next, pc;
-    struct mapping module;
+    struct mapping mapping;
     bool certain;
     if (walk->lost >> BASE_FP & 1) return STEP_END;
     if (fp == 0) return STEP_START;
     if (fp < walk->base[BASE_SP]) return STEP_END;
     if (!stack_read(&walk->stack, fp, &next) || !stack_read(&walk->stack, fp + 8, &pc)) return STEP_END;
-    pc = without_signature(pc);
-    if (pc - PC_MIN >= PC_MAX - PC_MIN || !mapping_list_find(pc - 1, &module, &certain)) return STEP_END;
+    pc = return_address_without_signature(pc);
+    if (pc - PC_MIN >= PC_MAX - PC_MIN || !mapping_list_find(pc - 1, &mapping, &certain)) return STEP_END;
     walk->pc = pc;
     walk->base[BASE_SP] = fp + 16;
     walk->base[BASE_FP] = next;
@@ -356,7 +356,7 @@ static void trace_fp_use(const struct walk *walk, uint64_t fp, uint64_t fp_place
         walk->trace->uses_fp = true;
 }
 
-static enum step walk_run(struct walk *walk, struct output *output) {
+static enum step walk_run(struct walk *walk, struct frame_output *output) {
     uint64_t pc = walk->pc, sp = walk->base[BASE_SP], fp = walk->base[BASE_FP];
     uint64_t low = walk->stack.bounds.low, size = walk->all_registers ? 0 : walk->stack.bounds.proven - low;
     uint64_t fp_place = 0; /* where fp was read from; 0 = it is the first one */
@@ -373,11 +373,11 @@ static enum step walk_run(struct walk *walk, struct output *output) {
             word = found;
         }
         if (rule_kind(rule) == RULE_OUTSIDE && followed) return STEP_END;
-        output_store(output, word, sp);
+        frame_output_store(output, word, sp);
         if (walk->trace && rule_base(rule) == BASE_FP) trace_fp_use(walk, fp, fp_place);
         if (LIKELY(step_quick(rule, low, size, &pc, &sp, &fp, &fp_place))) {
             if (walk->trace) trace_add(walk->trace, walk->start, return_place(rule, sp, sp), pc);
-            pc = without_signature(pc);
+            pc = return_address_without_signature(pc);
             interrupted = false;
             continue;
         }
@@ -390,7 +390,7 @@ static enum step walk_run(struct walk *walk, struct output *output) {
         if (walk->trace && rule_kind(rule) != RULE_START) walk->trace->whole = false;
         enum step outcome = step(walk, rule);
         if (outcome != STEP_ON) return outcome;
-        pc = without_signature(walk->pc);
+        pc = return_address_without_signature(walk->pc);
         interrupted = walk->interrupted;
         sp = walk->base[BASE_SP];
         fp = walk->lost >> BASE_FP & 1 ? FP_LOST : walk->base[BASE_FP];
@@ -440,18 +440,18 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
     look_ahead(registers, bounds);
     struct walk walk;
     walk.trace = ret_trace;
-    struct output output = {.frames = frames, .places = places, .max = max};
+    struct frame_output output = {.frames = frames, .places = places, .max = max};
     walk_begin(&walk, registers, bounds, false);
     enum step end = walk_run(&walk, &output);
     if (end == STEP_MORE_REGISTERS) {
-        output = (struct output){.frames = frames, .places = places, .max = max};
+        output = (struct frame_output){.frames = frames, .places = places, .max = max};
         walk_begin(&walk, registers, bounds, true);
         end = walk_run(&walk, &output);
     }
     *ret_complete = end == STEP_START;
     *ret_in_handler = walk.in_handler;
     if (ret_trace && end != STEP_START) ret_trace->whole = false;
-    return output_finish(&output, end != STEP_OVERRUN);
+    return frame_output_finish(&output, end != STEP_OVERRUN);
 }
 
 uint32_t unwind_capture(const struct unwind_registers *registers, struct unwind_bounds bounds,

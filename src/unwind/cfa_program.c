@@ -7,7 +7,7 @@
 
 struct machine {
     struct cursor *cursor;
-    const struct program *program;
+    const struct cfa_program *program;
     struct row *row;
     uint64_t location;
     unsigned remembered;
@@ -219,7 +219,7 @@ static void execute_extended(struct machine *machine, uint8_t instruction) {
     }
 }
 
-bool cfa_program_run(struct cursor *cursor, const struct program *program, struct row *row) {
+bool cfa_program_run(struct cursor *cursor, const struct cfa_program *program, struct row *row) {
     struct machine machine = {.cursor = cursor, .program = program, .row = row, .location = program->begin};
     while (cursor->address < cursor->end && machine.location <= program->pc) {
         uint8_t instruction = cursor_byte(cursor), operand = instruction & 0x3f;

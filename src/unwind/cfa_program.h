@@ -26,7 +26,7 @@ struct row {
     int32_t offset[ROW_REGISTERS];
 };
 
-struct program {
+struct cfa_program {
     uint64_t pc;    /* stop before the first instruction that concerns what comes after */
     uint64_t begin; /* where the function starts */
     uint64_t code_alignment;
@@ -36,6 +36,6 @@ struct program {
 };
 
 /* Applies the instructions from the cursor to its end. False if they make no sense. */
-bool cfa_program_run(struct cursor *cursor, const struct program *program, struct row *row);
+bool cfa_program_run(struct cursor *cursor, const struct cfa_program *program, struct row *row);
 
 #endif

@@ -1,10 +1,10 @@
 #include "unwind/cursor.h"
 
-void cursor_begin(struct cursor *cursor, const struct mapping *module, uint64_t address, uint8_t *bytes,
+void cursor_begin(struct cursor *cursor, const struct mapping *mapping, uint64_t address, uint8_t *bytes,
     uint16_t capacity) {
-    *cursor = (struct cursor){.module = module,
+    *cursor = (struct cursor){.mapping = mapping,
         .address = address,
-        .end = module->data_high,
+        .end = mapping->data_high,
         .window = address,
         .bytes = bytes,
         .capacity = capacity};
@@ -12,10 +12,10 @@ void cursor_begin(struct cursor *cursor, const struct mapping *module, uint64_t 
 
 static bool cursor_fill(struct cursor *cursor) {
     uint64_t size =
-        cursor->address < cursor->module->data_high ? cursor->module->data_high - cursor->address : 0;
+        cursor->address < cursor->mapping->data_high ? cursor->mapping->data_high - cursor->address : 0;
     if (size > cursor->capacity) size = cursor->capacity;
     cursor->filled = 0;
-    if (size == 0 || !mapping_copy(cursor->module, cursor->bytes, cursor->address, size)) return false;
+    if (size == 0 || !mapping_copy(cursor->mapping, cursor->bytes, cursor->address, size)) return false;
     cursor->window = cursor->address;
     cursor->filled = (uint16_t)size;
     return true;

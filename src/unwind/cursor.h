@@ -1,4 +1,4 @@
-/* A forward reader of a module's bytes through a small window. It never faults: what cannot be read reads as
+/* A forward reader of a mapping's bytes through a small window. It never faults: what cannot be read reads as
  * zero and sets `failed`. */
 #ifndef MALLOSCOPE_UNWIND_CURSOR_H
 #define MALLOSCOPE_UNWIND_CURSOR_H
@@ -9,7 +9,7 @@
 #include "unwind/mapping.h"
 
 struct cursor {
-    const struct mapping *module;
+    const struct mapping *mapping;
     uint64_t address, end;
     uint64_t window; /* address of bytes[0] */
     uint8_t *bytes;
@@ -18,8 +18,8 @@ struct cursor {
 };
 
 /* `bytes` is the window, of `capacity` bytes. */
-void cursor_begin(
-    struct cursor *cursor, const struct mapping *module, uint64_t address, uint8_t *bytes, uint16_t capacity);
+void cursor_begin(struct cursor *cursor, const struct mapping *mapping, uint64_t address, uint8_t *bytes,
+    uint16_t capacity);
 
 uint8_t cursor_byte(struct cursor *cursor);
 uint64_t cursor_fixed(struct cursor *cursor, unsigned size); /* little endian */

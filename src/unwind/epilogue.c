@@ -8,10 +8,10 @@
 #define FRAME_MAX (1u << 20)
 
 /* The code at `pc`, as much of it as there is before something that cannot be read. */
-static uint64_t read_code(const struct mapping *module, uint64_t pc, uint8_t code[WINDOW]) {
+static uint64_t read_code(const struct mapping *mapping, uint64_t pc, uint8_t code[WINDOW]) {
     uint64_t in_page = PAGE_SIZE_MIN - pc % PAGE_SIZE_MIN;
-    if (mapping_copy_code(module, code, pc, WINDOW)) return WINDOW;
-    return in_page < WINDOW && mapping_copy_code(module, code, pc, in_page) ? in_page : 0;
+    if (mapping_copy_code(mapping, code, pc, WINDOW)) return WINDOW;
+    return in_page < WINDOW && mapping_copy_code(mapping, code, pc, in_page) ? in_page : 0;
 }
 
 /* "add $n,%rsp" or "lea n(%rsp),%rsp": the length of the instruction, 0 if it is another. */
@@ -38,13 +38,13 @@ static unsigned take_pop(const uint8_t *code, unsigned *ret_register) {
     return 1 + extended;
 }
 
-static const uint8_t expression_base_of_register[16] = {
+static const uint8_t base_of_popped_register[16] = {
     [3] = BASE_RBX, [5] = BASE_FP, [12] = BASE_R12, [13] = BASE_R13, [14] = BASE_R14, [15] = BASE_R15};
 
-bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *ret_epilogue) {
+bool epilogue_read(const struct mapping *mapping, uint64_t pc, struct epilogue *ret_epilogue) {
     enum { LONGEST = 8 };
     uint8_t code[WINDOW + LONGEST] = {0}; /* what is not there is no instruction that is known here */
-    uint64_t size = read_code(module, pc, code);
+    uint64_t size = read_code(mapping, pc, code);
     struct epilogue epilogue = {0};
     for (uint64_t at = 0; at < size;) {
         const uint8_t *next = code + at;
@@ -60,8 +60,8 @@ bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *r
             epilogue.return_place += (uint32_t)bytes;
         } else if ((length = take_pop(next, &number))) {
             if (number == 4) return false; /* the stack pointer itself */
-            if (expression_base_of_register[number])
-                epilogue.place[expression_base_of_register[number]] = epilogue.return_place + 1;
+            if (base_of_popped_register[number])
+                epilogue.place[base_of_popped_register[number]] = epilogue.return_place + 1;
             epilogue.return_place += 8;
         } else {
             return false;
@@ -73,8 +73,8 @@ bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *r
 
 #else
 
-bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *ret_epilogue) {
-    (void)module, (void)pc, (void)ret_epilogue;
+bool epilogue_read(const struct mapping *mapping, uint64_t pc, struct epilogue *ret_epilogue) {
+    (void)mapping, (void)pc, (void)ret_epilogue;
     return false;
 }
 

@@ -22,8 +22,8 @@ struct epilogue {
     uint32_t place[BASE_COUNT]; /* to where a register is popped from, plus 1; 0 = it is not */
 };
 
-/* Whether the code at `pc` takes its frame down and returns, without a branch in between. `module` is where
+/* Whether the code at `pc` takes its frame down and returns, without a branch in between. `mapping` is where
  * it is in another process; NULL = in this one. */
-bool epilogue_read(const struct mapping *module, uint64_t pc, struct epilogue *ret_epilogue);
+bool epilogue_read(const struct mapping *mapping, uint64_t pc, struct epilogue *ret_epilogue);
 
 #endif

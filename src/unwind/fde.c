@@ -14,7 +14,7 @@ struct entry {
 #define ENTRIES_AT_ONCE 32
 
 struct search {
-    const struct mapping *module;
+    const struct mapping *mapping;
     uint64_t table;     /* address */
     uint64_t low, high; /* the entry sought is in [low, high) */
     int64_t begin, end; /* the addresses that range covers */
@@ -38,7 +38,7 @@ static enum fde_result search_run(struct search *search, uint64_t *ret_address, 
             count = ENTRIES_AT_ONCE;
         }
         if (!mapping_copy(
-                search->module, entry, search->table + first * sizeof *entry, count * sizeof *entry))
+                search->mapping, entry, search->table + first * sizeof *entry, count * sizeof *entry))
             return FDE_STALE;
         if (entry[0].begin > search->target) {
             if (first == search->low) return FDE_NONE;
@@ -49,17 +49,17 @@ static enum fde_result search_run(struct search *search, uint64_t *ret_address, 
             search->begin = entry[count - 1].begin;
         } else {
             while (entry[count - 1].begin > search->target) count--;
-            *ret_address = search->module->header + (uint64_t)(int64_t)entry[count - 1].fde;
-            *ret_begin = search->module->header + (uint64_t)(int64_t)entry[count - 1].begin;
+            *ret_address = search->mapping->header + (uint64_t)(int64_t)entry[count - 1].fde;
+            *ret_begin = search->mapping->header + (uint64_t)(int64_t)entry[count - 1].begin;
             return FDE_FOUND;
         }
     }
 }
 
 enum fde_result fde_find(
-    const struct mapping *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin) {
-    uint8_t header[MODULE_IDENTITY_SIZE];
-    if (!mapping_copy_header(module, header) || mapping_identity(header) != module->identity)
+    const struct mapping *mapping, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin) {
+    uint8_t header[MAPPING_IDENTITY_SIZE];
+    if (!mapping_copy_header(mapping, header) || mapping_identity(header) != mapping->identity)
         return FDE_STALE;
 
     unsigned pointer_size = (header[1] & 7) == 3 ? 4 : 8;
@@ -68,19 +68,19 @@ enum fde_result fde_find(
     unsigned table_offset = 4 + pointer_size + 4;
     uint32_t count;
     memcpy(&count, header + table_offset - 4, sizeof count);
-    if (count == 0 || module->header_size < table_offset ||
-        count > (module->header_size - table_offset) / sizeof(struct entry))
+    if (count == 0 || mapping->header_size < table_offset ||
+        count > (mapping->header_size - table_offset) / sizeof(struct entry))
         return FDE_NONE;
 
     struct entry first;
     memcpy(&first, header + table_offset, sizeof first);
     struct search search = {
-        .module = module,
-        .table = module->header + table_offset,
+        .mapping = mapping,
+        .table = mapping->header + table_offset,
         .high = count,
         .begin = first.begin,
-        .end = (int64_t)(module->end - module->header),
-        .target = (int64_t)(pc - module->header),
+        .end = (int64_t)(mapping->end - mapping->header),
+        .target = (int64_t)(pc - mapping->header),
     };
     if (search.target < search.begin || search.target > INT32_MAX) return FDE_NONE;
     return search_run(&search, ret_address, ret_begin);

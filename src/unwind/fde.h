@@ -7,11 +7,11 @@
 enum fde_result {
     FDE_FOUND, /* the last entry that begins at or before the pc; it may end before the pc too */
     FDE_NONE,
-    FDE_STALE, /* the module is not what it was taken for */
+    FDE_STALE, /* the mapping is not what it was taken for */
 };
 
 /* Gives the address of the entry (FDE) and of the first instruction it is about. */
 enum fde_result fde_find(
-    const struct mapping *module, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin);
+    const struct mapping *mapping, uint64_t pc, uint64_t *ret_address, uint64_t *ret_begin);
 
 #endif

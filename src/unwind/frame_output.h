@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OUTPUT_CUT ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
+#define FRAME_OUTPUT_CUT ((uint64_t)FRAME_CUT << FRAME_KIND_SHIFT)
 
-struct output {
+struct frame_output {
     uint64_t *frames;
     uint64_t *places; /* beside each frame, its stack pointer; NULL where nobody asks for that */
     uint32_t max, count;
@@ -19,14 +19,14 @@ struct output {
     bool cut;
 };
 
-static inline uint32_t output_ring_first(const struct output *output) {
+static inline uint32_t frame_output_ring_first(const struct frame_output *output) {
     return output->max / 2 + 1;
 }
 
-static __attribute__((noinline)) void output_store_in_ring(
-    struct output *output, uint64_t word, uint64_t place) {
-    uint32_t first = output_ring_first(output);
-    output->frames[first - 1] = OUTPUT_CUT;
+static __attribute__((noinline)) void frame_output_store_in_ring(
+    struct frame_output *output, uint64_t word, uint64_t place) {
+    uint32_t first = frame_output_ring_first(output);
+    output->frames[first - 1] = FRAME_OUTPUT_CUT;
     if (output->places) output->places[first - 1] = UINT64_MAX;
     output->cut = true;
     if (first >= output->max) return;
@@ -35,16 +35,16 @@ static __attribute__((noinline)) void output_store_in_ring(
     if (++output->ring == output->max - first) output->ring = 0;
 }
 
-static inline void output_store(struct output *output, uint64_t word, uint64_t place) {
+static inline void frame_output_store(struct frame_output *output, uint64_t word, uint64_t place) {
     if (__builtin_expect(output->count >= output->max, 0)) {
-        output_store_in_ring(output, word, place);
+        frame_output_store_in_ring(output, word, place);
         return;
     }
     if (__builtin_expect(output->places != NULL, 0)) output->places[output->count] = place;
     output->frames[output->count++] = word;
 }
 
-static inline void output_reverse(uint64_t *words, uint32_t count) {
+static inline void frame_output_reverse(uint64_t *words, uint32_t count) {
     for (uint32_t i = 0; i < count / 2; i++) {
         uint64_t word = words[i];
         words[i] = words[count - 1 - i];
@@ -53,21 +53,21 @@ static inline void output_reverse(uint64_t *words, uint32_t count) {
 }
 
 /* Turns a ring so that it begins with what is now at `start`. */
-static inline void output_rotate(uint64_t *words, uint32_t count, uint32_t start) {
-    output_reverse(words, start);
-    output_reverse(words + start, count - start);
-    output_reverse(words, count);
+static inline void frame_output_rotate(uint64_t *words, uint32_t count, uint32_t start) {
+    frame_output_reverse(words, start);
+    frame_output_reverse(words + start, count - start);
+    frame_output_reverse(words, count);
 }
 
 /* Puts the ring in order. Returns the number of words; without `root`, what the ring holds is not the root,
  * and is left out. */
-static inline uint32_t output_finish(struct output *output, bool root) {
-    uint32_t first = output_ring_first(output);
+static inline uint32_t frame_output_finish(struct frame_output *output, bool root) {
+    uint32_t first = frame_output_ring_first(output);
     if (!output->cut) return output->count;
     if (!root) return first;
     if (first >= output->max) return output->count;
-    output_rotate(output->frames + first, output->max - first, output->ring);
-    if (output->places) output_rotate(output->places + first, output->max - first, output->ring);
+    frame_output_rotate(output->frames + first, output->max - first, output->ring);
+    if (output->places) frame_output_rotate(output->places + first, output->max - first, output->ring);
     return output->count;
 }
 

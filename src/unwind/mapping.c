@@ -1,4 +1,4 @@
-/* How a module's memory can be read while another thread may be closing it: a copy through process_vm_readv
+/* How a mapping's memory can be read while another thread may be closing it: a copy through process_vm_readv
  * fails where a load would fault. It costs a microsecond, so modules that cannot go away are read directly:
  * the program itself, libc, the dynamic linker, the vdso and everything that was loaded when the program
  * started (the loader never unmaps what the program depends on). */
@@ -7,29 +7,29 @@
 #include <elf.h>
 #include <string.h>
 
-bool mapping_copy(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
-    if (address < module->data_low || address > module->data_high || size > module->data_high - address)
+bool mapping_copy(const struct mapping *mapping, void *target, uint64_t address, uint64_t size) {
+    if (address < mapping->data_low || address > mapping->data_high || size > mapping->data_high - address)
         return false;
-    if (!module->permanent) return mapping_copy_code(module, target, address, size);
+    if (!mapping->permanent) return mapping_copy_code(mapping, target, address, size);
     memcpy(target, (const void *)address, size);
     return true;
 }
 
-bool mapping_copy_code(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
-    return module && module->reader ? module->reader(module, target, address, size)
-                                    : safe_read(target, address, size);
+bool mapping_copy_code(const struct mapping *mapping, void *target, uint64_t address, uint64_t size) {
+    return mapping && mapping->reader ? mapping->reader(mapping, target, address, size)
+                                      : safe_read(target, address, size);
 }
 
-bool mapping_copy_header(const struct mapping *module, uint8_t target[MODULE_IDENTITY_SIZE]) {
-    uint64_t size = module->data_high - module->header;
-    if (size > MODULE_IDENTITY_SIZE) size = MODULE_IDENTITY_SIZE;
-    memset(target + size, 0, MODULE_IDENTITY_SIZE - size);
-    return mapping_copy(module, target, module->header, size);
+bool mapping_copy_header(const struct mapping *mapping, uint8_t target[MAPPING_IDENTITY_SIZE]) {
+    uint64_t size = mapping->data_high - mapping->header;
+    if (size > MAPPING_IDENTITY_SIZE) size = MAPPING_IDENTITY_SIZE;
+    memset(target + size, 0, MAPPING_IDENTITY_SIZE - size);
+    return mapping_copy(mapping, target, mapping->header, size);
 }
 
-uint64_t mapping_identity(const uint8_t bytes[MODULE_IDENTITY_SIZE]) {
+uint64_t mapping_identity(const uint8_t bytes[MAPPING_IDENTITY_SIZE]) {
     uint64_t identity = 0, word;
-    for (int i = 0; i < MODULE_IDENTITY_SIZE; i += 8) {
+    for (int i = 0; i < MAPPING_IDENTITY_SIZE; i += 8) {
         memcpy(&word, bytes + i, 8);
         identity = (identity ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         identity ^= identity >> 29;
@@ -49,20 +49,20 @@ static uint64_t page_fingerprint(const uint8_t page[PAGE_SIZE_MIN]) {
     return fingerprint ? fingerprint : 1;
 }
 
-bool mapping_is_there(const struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
-    return safe_read(page, module->base, PAGE_SIZE_MIN) && page_fingerprint(page) == module->fingerprint;
+bool mapping_is_there(const struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]) {
+    return safe_read(page, mapping->base, PAGE_SIZE_MIN) && page_fingerprint(page) == mapping->fingerprint;
 }
 
 /* Finds the unwind information by the program headers, which lie in the file's first page. */
-void mapping_read_headers(struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
-    module->header = module->fingerprint = 0;
-    module->unread = 1;
-    if (module->permanent)
-        memcpy(page, (const void *)module->base, PAGE_SIZE_MIN);
-    else if (!safe_read(page, module->base, PAGE_SIZE_MIN))
+void mapping_read_headers(struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]) {
+    mapping->header = mapping->fingerprint = 0;
+    mapping->unread = 1;
+    if (mapping->permanent)
+        memcpy(page, (const void *)mapping->base, PAGE_SIZE_MIN);
+    else if (!safe_read(page, mapping->base, PAGE_SIZE_MIN))
         return;
-    module->unread = 0;
-    if (!module->permanent) module->fingerprint = page_fingerprint(page);
+    mapping->unread = 0;
+    if (!mapping->permanent) mapping->fingerprint = page_fingerprint(page);
 
     Elf64_Ehdr elf;
     memcpy(&elf, page, sizeof elf);
@@ -78,7 +78,7 @@ void mapping_read_headers(struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
         memcpy(&segment, table + i * sizeof segment, sizeof segment);
         if (segment.p_type == PT_GNU_EH_FRAME) unwind = segment;
         if (segment.p_type == PT_LOAD && segment.p_offset < PAGE_SIZE_MIN && !biased) {
-            bias = module->base - (segment.p_vaddr - segment.p_offset);
+            bias = mapping->base - (segment.p_vaddr - segment.p_offset);
             biased = true;
         }
     }
@@ -89,14 +89,14 @@ void mapping_read_headers(struct mapping *module, uint8_t page[PAGE_SIZE_MIN]) {
         uint64_t inside = unwind.p_vaddr - segment.p_vaddr;
         if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_R) || inside >= segment.p_filesz) continue;
         if (unwind.p_memsz > segment.p_filesz - inside) return;
-        module->data_low = bias + segment.p_vaddr;
-        module->data_high = module->data_low + segment.p_filesz;
-        module->header = bias + unwind.p_vaddr;
-        module->header_size = unwind.p_memsz;
-        if (module->data_low > module->data_high) module->header = 0;
+        mapping->data_low = bias + segment.p_vaddr;
+        mapping->data_high = mapping->data_low + segment.p_filesz;
+        mapping->header = bias + unwind.p_vaddr;
+        mapping->header_size = unwind.p_memsz;
+        if (mapping->data_low > mapping->data_high) mapping->header = 0;
     }
-    uint8_t first[MODULE_IDENTITY_SIZE];
-    if (module->header == 0) return;
-    module->unread = !mapping_copy_header(module, first);
-    if (!module->unread) module->identity = mapping_identity(first);
+    uint8_t first[MAPPING_IDENTITY_SIZE];
+    if (mapping->header == 0) return;
+    mapping->unread = !mapping_copy_header(mapping, first);
+    if (!mapping->unread) mapping->identity = mapping_identity(first);
 }

@@ -19,7 +19,7 @@ struct snapshot {
     uint64_t regions[GENERATION_REGIONS / 64]; /* bit set: where this one differs from the one it replaces */
     struct maps_reader maps;
     uint8_t page[PAGE_SIZE_MIN];
-    struct mapping module[MODULES_MAX];
+    struct mapping mapping[MAPPINGS_MAX];
 };
 
 static struct {
@@ -37,7 +37,7 @@ struct mapping_list_closings mapping_list_closings;
 
 static uint64_t count_of(const struct snapshot *snapshot) {
     uint64_t count = atomic_load_explicit(&snapshot->count, memory_order_relaxed);
-    return count < MODULES_MAX ? count : MODULES_MAX;
+    return count < MAPPINGS_MAX ? count : MAPPINGS_MAX;
 }
 
 static void mapping_load(struct mapping *target, const struct mapping *source) {
@@ -50,18 +50,18 @@ static void mapping_store(struct mapping *target, const struct mapping *source) 
         __atomic_store_n(&((uint64_t *)target)[i], ((const uint64_t *)source)[i], __ATOMIC_RELAXED);
 }
 
-static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct mapping *ret_module) {
+static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct mapping *ret_mapping) {
     uint64_t low = 0, count = count_of(snapshot), high = count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
-        if (__atomic_load_n(&snapshot->module[middle].end, __ATOMIC_RELAXED) <= pc)
+        if (__atomic_load_n(&snapshot->mapping[middle].end, __ATOMIC_RELAXED) <= pc)
             low = middle + 1;
         else
             high = middle;
     }
     if (low == count) return false;
-    mapping_load(ret_module, &snapshot->module[low]);
-    return ret_module->start <= pc && pc < ret_module->end;
+    mapping_load(ret_mapping, &snapshot->mapping[low]);
+    return ret_mapping->start <= pc && pc < ret_mapping->end;
 }
 
 /* Whether what was read of a published snapshot until now was not overwritten meanwhile. */
@@ -70,10 +70,10 @@ static bool still_published(uint64_t published) {
     return atomic_load_explicit(&state.published, memory_order_relaxed) == published;
 }
 
-static bool mapping_list_known(uint64_t pc, struct mapping *ret_module) {
+static bool mapping_list_known(uint64_t pc, struct mapping *ret_mapping) {
     for (int attempt = 0; attempt < 4; attempt++) {
         uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
-        bool found = snapshot_find(&state.snapshot[published % SNAPSHOTS], pc, ret_module);
+        bool found = snapshot_find(&state.snapshot[published % SNAPSHOTS], pc, ret_mapping);
         if (still_published(published)) return found;
     }
     return false;
@@ -112,8 +112,8 @@ static bool same_mapping(const struct mapping *a, const struct mapping *b) {
            a->inode == b->inode && a->file_offset == b->file_offset;
 }
 
-static void mark_regions(struct snapshot *snapshot, const struct mapping *module) {
-    uint64_t region = module->start >> 16, last = (module->end - 1) >> 16;
+static void mark_regions(struct snapshot *snapshot, const struct mapping *mapping) {
+    uint64_t region = mapping->start >> 16, last = (mapping->end - 1) >> 16;
     if (last - region >= GENERATION_REGIONS) last = region + GENERATION_REGIONS - 1;
     for (; region <= last; region++)
         snapshot->regions[region % GENERATION_REGIONS / 64] |= UINT64_C(1) << region % 64;
@@ -131,55 +131,55 @@ struct refresh {
 
 /* What is mapped for good stays what it was where the program changes its protection or moves it to larger
  * pages. */
-static bool refresh_part(const struct refresh *refresh, struct mapping *module) {
+static bool refresh_part(const struct refresh *refresh, struct mapping *mapping) {
     const struct mapping *whole = &refresh->whole;
-    if (!whole->permanent || module->start < whole->start || module->end > whole->end) return false;
-    uint64_t start = module->start, end = module->end;
-    *module = *whole;
-    module->start = start;
-    module->end = end;
+    if (!whole->permanent || mapping->start < whole->start || mapping->end > whole->end) return false;
+    uint64_t start = mapping->start, end = mapping->end;
+    *mapping = *whole;
+    mapping->start = start;
+    mapping->end = end;
     return true;
 }
 
-static uint64_t note(const struct maps_line *line, const struct mapping *module) {
+static uint64_t note(const struct maps_line *line, const struct mapping *mapping) {
     struct mapped_code code = {.line = line,
-        .base = module->base,
-        .fingerprint = module->fingerprint,
-        .permanent = module->permanent};
+        .base = mapping->base,
+        .fingerprint = mapping->fingerprint,
+        .permanent = mapping->permanent};
     return state.note ? state.note(&code) : UNWIND_BY_ADDRESS;
 }
 
-/* Completes a module from the maps by what the former snapshot or the module itself says of it, and marks
+/* Completes a mapping from the maps by what the former snapshot or the mapping itself says of it, and marks
  * what was elsewhere or otherwise. */
-static void refresh_module(struct refresh *refresh, const struct maps_line *line, struct mapping *module) {
+static void refresh_mapping(struct refresh *refresh, const struct maps_line *line, struct mapping *mapping) {
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
     struct mapping old = {0};
     bool known = false;
     for (; refresh->cursor < count_of(former); refresh->cursor++) {
-        mapping_load(&old, &former->module[refresh->cursor]);
-        if (old.start >= module->end) break;
-        known = same_mapping(&old, module) && !old.unread && still_published(refresh->published);
+        mapping_load(&old, &former->mapping[refresh->cursor]);
+        if (old.start >= mapping->end) break;
+        known = same_mapping(&old, mapping) && !old.unread && still_published(refresh->published);
         if (known) break;
         if (old.permanent && still_published(refresh->published)) refresh->whole = old;
         mark_regions(refresh->target, &old);
     }
     if (known) {
-        *module = old;
+        *mapping = old;
         refresh->cursor++;
-        if (refresh->mode == REFRESH_ALL && module->base && !module->permanent)
-            mapping_read_headers(module, refresh->target->page);
-        known = module->identity == old.identity && module->header == old.header &&
-                module->fingerprint == old.fingerprint;
-    } else if (refresh_part(refresh, module)) {
-        mark_regions(refresh->target, module);
+        if (refresh->mode == REFRESH_ALL && mapping->base && !mapping->permanent)
+            mapping_read_headers(mapping, refresh->target->page);
+        known = mapping->identity == old.identity && mapping->header == old.header &&
+                mapping->fingerprint == old.fingerprint;
+    } else if (refresh_part(refresh, mapping)) {
+        mark_regions(refresh->target, mapping);
         return;
     } else {
-        module->permanent =
-            module->base && (refresh->mode == REFRESH_STARTUP || is_permanent(line, module->base));
-        if (module->base) mapping_read_headers(module, refresh->target->page);
+        mapping->permanent =
+            mapping->base && (refresh->mode == REFRESH_STARTUP || is_permanent(line, mapping->base));
+        if (mapping->base) mapping_read_headers(mapping, refresh->target->page);
     }
-    if (!known) mark_regions(refresh->target, module);
-    if (!known || module->number == UNWIND_NOT_NOTED) module->number = note(line, module);
+    if (!known) mark_regions(refresh->target, mapping);
+    if (!known || mapping->number == UNWIND_NOT_NOTED) mapping->number = note(line, mapping);
 }
 
 static bool refresh_fill(struct refresh *refresh) {
@@ -189,7 +189,7 @@ static bool refresh_fill(struct refresh *refresh) {
              base_inode = 0; /* the file whose first page was seen last */
     memset(target->regions, 0, sizeof target->regions);
     if (!maps_open(&target->maps)) return false;
-    while (count < MODULES_MAX && maps_next(&target->maps, &line)) {
+    while (count < MAPPINGS_MAX && maps_next(&target->maps, &line)) {
         bool file = line.inode != 0 || line.vdso;
         if (file && line.readable && line.file_offset == 0) {
             base = line.start;
@@ -197,14 +197,14 @@ static bool refresh_fill(struct refresh *refresh) {
             base_inode = line.inode;
         }
         if (!line.executable) continue;
-        struct mapping module = {.start = line.start,
+        struct mapping mapping = {.start = line.start,
             .end = line.end,
             .device = line.device,
             .inode = line.inode,
             .file_offset = line.file_offset};
-        if (file && base_device == line.device && base_inode == line.inode) module.base = base;
-        refresh_module(refresh, &line, &module);
-        mapping_store(&target->module[count++], &module);
+        if (file && base_device == line.device && base_inode == line.inode) mapping.base = base;
+        refresh_mapping(refresh, &line, &mapping);
+        mapping_store(&target->mapping[count++], &mapping);
     }
     maps_close(&target->maps);
     if (target->maps.failed) return false;
@@ -212,7 +212,7 @@ static bool refresh_fill(struct refresh *refresh) {
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
     for (; refresh->cursor < count_of(former); refresh->cursor++) {
         struct mapping old;
-        mapping_load(&old, &former->module[refresh->cursor]);
+        mapping_load(&old, &former->mapping[refresh->cursor]);
         if (old.start < old.end) mark_regions(target, &old);
     }
     atomic_store_explicit(&target->count, count, memory_order_relaxed);
@@ -251,7 +251,7 @@ struct refresh_result {
 };
 
 /* `pc` is looked up in what was read, also if that was overtaken by another refresh; 0 = nothing is. */
-static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct mapping *ret_module) {
+static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct mapping *ret_mapping) {
     struct refresh refresh = {.mode = mode};
     struct refresh_result result = {0};
     refresh.published = atomic_load_explicit(&state.published, memory_order_acquire);
@@ -259,7 +259,7 @@ static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct
     result.done = refresh.target && refresh_fill(&refresh);
     if (result.done) {
         for (unsigned i = 0; i < GENERATION_REGIONS / 64; i++) result.news |= refresh.target->regions[i] != 0;
-        if (pc) result.found = snapshot_find(refresh.target, pc, ret_module);
+        if (pc) result.found = snapshot_find(refresh.target, pc, ret_mapping);
     }
     result.published = result.done && refresh_publish(&refresh);
     if (refresh.target) snapshot_release(refresh.target);
@@ -290,11 +290,11 @@ static void vain_refresh_forgiven(void) {
     atomic_store_explicit(&state.vain, 0, memory_order_relaxed);
 }
 
-bool mapping_list_find(uint64_t pc, struct mapping *ret_module, bool *ret_certain) {
-    *ret_certain = mapping_list_known(pc, ret_module);
+bool mapping_list_find(uint64_t pc, struct mapping *ret_mapping, bool *ret_certain) {
+    *ret_certain = mapping_list_known(pc, ret_mapping);
     if (*ret_certain) return true;
     if (!vain_refresh_granted()) return false;
-    struct refresh_result result = refresh(REFRESH_NEW, pc, ret_module);
+    struct refresh_result result = refresh(REFRESH_NEW, pc, ret_mapping);
     if (result.found) vain_refresh_forgiven();
     *ret_certain = result.done;
     return result.found;
@@ -314,9 +314,9 @@ static bool all_are_there(void) {
     struct snapshot *room = snapshot_take();
     bool there = room != NULL;
     for (uint64_t i = 0; there && i < count_of(snapshot); i++) {
-        struct mapping module;
-        mapping_load(&module, &snapshot->module[i]);
-        if (module.base && !module.permanent) there = mapping_is_there(&module, room->page);
+        struct mapping mapping;
+        mapping_load(&mapping, &snapshot->mapping[i]);
+        if (mapping.base && !mapping.permanent) there = mapping_is_there(&mapping, room->page);
     }
     if (room) snapshot_release(room);
     return there && still_published(published);

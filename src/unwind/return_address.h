@@ -15,7 +15,7 @@
 /* On aarch64 a return address on the stack may carry a signature (pointer authentication), in the bits that
  * the kernel's address space leaves. The instruction takes it off, and does nothing on processors that have
  * no such thing. */
-static inline uint64_t without_signature(uint64_t pc) {
+static inline uint64_t return_address_without_signature(uint64_t pc) {
 #if defined(__aarch64__)
     register uint64_t link __asm__("x30") = pc;
     __asm__("hint #7" : "+r"(link)); /* xpaclri */

@@ -141,15 +141,15 @@ struct entry {
     uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
 };
 
-static bool entry_open(struct entry *entry, const struct mapping *module, uint64_t address) {
+static bool entry_open(struct entry *entry, const struct mapping *mapping, uint64_t address) {
     struct cursor *cursor = &entry->cursor;
-    cursor_begin(cursor, module, address, entry->window, sizeof entry->window);
+    cursor_begin(cursor, mapping, address, entry->window, sizeof entry->window);
     uint64_t length = cursor_fixed(cursor, 4);
     if (length == 0 || length > ENTRY_SIZE_MAX || length > cursor->end - cursor->address) return false;
     cursor->end = cursor->address + length;
     uint64_t here = cursor->address, back = cursor_fixed(cursor, 4);
     cursor_begin(
-        &entry->common_cursor, module, here - back, entry->common_window, sizeof entry->common_window);
+        &entry->common_cursor, mapping, here - back, entry->common_window, sizeof entry->common_window);
     if (cursor->failed || back == 0 || entry->common_cursor.address >= entry->common_cursor.end ||
         !common_parse(&entry->common_cursor, &entry->common))
         return false;
@@ -162,12 +162,12 @@ static bool entry_open(struct entry *entry, const struct mapping *module, uint64
 
 /* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
 static __attribute__((noinline)) struct rule rule_from_entry(
-    const struct mapping *module, uint64_t address, uint64_t pc) {
+    const struct mapping *mapping, uint64_t address, uint64_t pc) {
     struct entry entry;
-    if (!entry_open(&entry, module, address)) return rule_of_kind(RULE_UNKNOWN);
+    if (!entry_open(&entry, mapping, address)) return rule_of_kind(RULE_UNKNOWN);
     if (pc - entry.begin >= entry.size) return rule_of_kind(RULE_FRAME_POINTER);
 
-    struct program program = {.pc = pc,
+    struct cfa_program program = {.pc = pc,
         .begin = entry.begin,
         .code_alignment = entry.common.code_alignment,
         .data_alignment = entry.common.data_alignment,
@@ -184,7 +184,7 @@ static __attribute__((noinline)) struct rule rule_from_entry(
  * libc that has no unwind information for it, and the places where a stack that was prepared by hand begins.
  */
 static __attribute__((noinline)) struct rule rule_without_information(
-    const struct mapping *module, uint64_t pc) {
+    const struct mapping *mapping, uint64_t pc) {
 #if defined(__x86_64__)
     static const uint8_t trampoline[] = {
         0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
@@ -193,33 +193,33 @@ static __attribute__((noinline)) struct rule rule_without_information(
 #endif
     uint8_t code[sizeof trampoline];
     uint64_t address, begin, returned_to = pc + 1;
-    if (mapping_copy_code(module, code, returned_to, sizeof code) &&
+    if (mapping_copy_code(mapping, code, returned_to, sizeof code) &&
         memcmp(code, trampoline, sizeof code) == 0)
         return rule_of_kind(RULE_SIGNAL);
     /* No call leaves a return address that is the first instruction of a function. makecontext does. */
-    if (module->header && fde_find(module, returned_to, &address, &begin) == FDE_FOUND &&
+    if (mapping->header && fde_find(mapping, returned_to, &address, &begin) == FDE_FOUND &&
         begin == returned_to)
         return (struct rule){.cfa = RULE_START | 1 << 8};
     struct epilogue epilogue;
-    return rule_of_kind(epilogue_read(module, returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
+    return rule_of_kind(epilogue_read(mapping, returned_to, &epilogue) ? RULE_EPILOGUE : RULE_FRAME_POINTER);
 }
 
-bool rule_evaluate(const struct mapping *module, uint64_t pc, struct rule *ret_rule) {
+bool rule_evaluate(const struct mapping *mapping, uint64_t pc, struct rule *ret_rule) {
     uint64_t address, begin;
     struct rule rule = rule_of_kind(RULE_FRAME_POINTER);
-    if (module->unread) return false;
-    if (module->header) {
-        enum fde_result result = fde_find(module, pc, &address, &begin);
+    if (mapping->unread) return false;
+    if (mapping->header) {
+        enum fde_result result = fde_find(mapping, pc, &address, &begin);
         if (result == FDE_STALE) return false;
-        if (result == FDE_FOUND) rule = rule_from_entry(module, address, pc);
+        if (result == FDE_FOUND) rule = rule_from_entry(mapping, address, pc);
     }
-    *ret_rule = rule_kind(rule) == RULE_FRAME_POINTER ? rule_without_information(module, pc) : rule;
+    *ret_rule = rule_kind(rule) == RULE_FRAME_POINTER ? rule_without_information(mapping, pc) : rule;
     return true;
 }
 
-bool rule_extent(const struct mapping *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size) {
+bool rule_extent(const struct mapping *mapping, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size) {
     struct entry entry;
-    if (!entry_open(&entry, module, address)) return false;
+    if (!entry_open(&entry, mapping, address)) return false;
     *ret_begin = entry.begin;
     *ret_size = entry.size;
     return true;

@@ -78,11 +78,11 @@ static inline bool rule_begins_function(struct rule rule) {
     return rule_kind(rule) == RULE_SIGNAL || (rule_kind(rule) == RULE_START && rule_offset(rule) == 1);
 }
 
-/* Evaluates the rule for the instruction at `pc`, an address within `module`. False if the module is not what
+/* Evaluates the rule for the instruction at `pc`, an address within `mapping`. False if the mapping is not what
  * it was taken for. */
-bool rule_evaluate(const struct mapping *module, uint64_t pc, struct rule *ret_rule);
+bool rule_evaluate(const struct mapping *mapping, uint64_t pc, struct rule *ret_rule);
 
 /* The code that the entry (FDE) at `address` is about. False if it is none. */
-bool rule_extent(const struct mapping *module, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size);
+bool rule_extent(const struct mapping *mapping, uint64_t address, uint64_t *ret_begin, uint64_t *ret_size);
 
 #endif

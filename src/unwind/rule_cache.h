@@ -2,8 +2,8 @@
  *
  * A set is one cache line with two entries of four words: what is known and a check word, the key mixed with
  * all of it. Entries are written without any order; a reader that catches one half written finds that the
- * check word does not fit and takes it for a miss. The key holds the generation of the module's surroundings:
- * when a module comes or goes there, all that was derived from it is missed from then on. */
+ * check word does not fit and takes it for a miss. The key holds the generation of the mapping's surroundings:
+ * when a mapping comes or goes there, all that was derived from it is missed from then on. */
 #ifndef MALLOSCOPE_UNWIND_RULE_CACHE_H
 #define MALLOSCOPE_UNWIND_RULE_CACHE_H
 

@@ -8,9 +8,9 @@
  *     stack_bounds.c    which memory is this thread's stack
  *     capture.c   the walk: look up the rule of a pc, apply it, repeat
  *     rule_cache.h     pc → rule, lock-free
- *     rule.c      the rule of a pc, from the module's .eh_frame (cold)
+ *     rule.c      the rule of a pc, from the mapping's .eh_frame (cold)
  *     epilogue.c  the way out of generated code that is about to return
- *     mapping_list.c   which module covers a pc, from /proc/self/maps (colder)
+ *     mapping_list.c   which mapping covers a pc, from /proc/self/maps (colder)
  *     memory.c    reads that cannot fault */
 #ifndef MALLOSCOPE_UNWIND_UNWIND_H
 #define MALLOSCOPE_UNWIND_UNWIND_H
@@ -39,7 +39,7 @@ struct unwind_bounds unwind_stack_bounds(uint64_t sp, uint64_t *cached_low, uint
 
 /* Stores at most `max` frame words (core/recording.h) into `frames`, the leaf first: return addresses,
  * `frames[0]` is `registers->pc`; in modules that have a number (see unwind_start) the number and the place
- * in the module. Returns how many they are. A pc that was interrupted by a signal, or that begins a function
+ * in the mapping. Returns how many they are. A pc that was interrupted by a signal, or that begins a function
  * to which the stack was made to return, is stored as pc + 1, so that every word is looked up one byte
  * earlier. Of a deeper stack the leaf half and the root half are kept, and `frames[max / 2]` is the word
  * FRAME_CUT << FRAME_KIND_SHIFT. `*ret_complete` says whether the walk reached the start of the thread. */
@@ -68,8 +68,8 @@ uint32_t unwind_capture_traced(const struct unwind_registers *registers, struct 
 /* The word for a frame that returns to `address`. */
 uint64_t unwind_frame_word(uint64_t address);
 
-/* Told of every module that the capture comes to know, before a frame in it is stored. Returns the number by
- * which frames are to name it, or one of these. May be asked of the same module several times, and by several
+/* Told of every mapping that the capture comes to know, before a frame in it is stored. Returns the number by
+ * which frames are to name it, or one of these. May be asked of the same mapping several times, and by several
  * threads at once. */
 #define UNWIND_BY_ADDRESS (UINT32_MAX - 1) /* frames are plain addresses */
 #define UNWIND_NOT_NOTED  UINT32_MAX       /* the same, and it is to be told again */

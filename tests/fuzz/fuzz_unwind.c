@@ -55,7 +55,7 @@ static void rules(struct input input) {
     int32_t begin = (int32_t)input_number(&input, 4);
     uint32_t length = (uint32_t)input_number(&input, 4), place[4];
     input_take(&input, place, sizeof place);
-    if (input.size < MODULE_IDENTITY_SIZE) return;
+    if (input.size < MAPPING_IDENTITY_SIZE) return;
     char *data = input_text(input.bytes, input.size);
     struct module module = {.data_low = (uint64_t)data, .data_high = (uint64_t)data + input.size};
     module.header = module.data_low;
@@ -65,7 +65,7 @@ static void rules(struct input input) {
     module.base = module.start;
     module.permanent = 1;
     module.reader = read_code;
-    uint8_t first[MODULE_IDENTITY_SIZE];
+    uint8_t first[MAPPING_IDENTITY_SIZE];
     REQUIRE(module_copy_header(&module, first));
     module.identity = module_identity(first);
     for (unsigned i = 0; i < 4; i++) evaluate(&module, module.start + place[i] % ((uint64_t)length + 1));

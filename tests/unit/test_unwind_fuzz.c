@@ -125,7 +125,7 @@ static void damaged_information(const struct mapping *original, int rounds) {
         module.header = module.data_low = (uint64_t)copy;
         module.data_high = (uint64_t)copy + size;
         module.permanent = 1;
-        uint8_t first[MODULE_IDENTITY_SIZE];
+        uint8_t first[MAPPING_IDENTITY_SIZE];
         CHECK(mapping_copy_header(&module, first));
         module.identity = mapping_identity(first);
         struct rule rule = {0};

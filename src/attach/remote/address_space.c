@@ -10,11 +10,11 @@
 #define UNMAPPED_MAX 1024 /* that are kept */
 
 /* The first entry that ends behind an address; `count` if there is none. */
-static uint32_t first_behind(const struct space *space, uint64_t address) {
-    uint32_t low = 0, high = space->count;
+static uint32_t first_behind(const struct address_space *address_space, uint64_t address) {
+    uint32_t low = 0, high = address_space->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (space->entry[middle]->line.end <= address)
+        if (address_space->entry[middle]->line.end <= address)
             low = middle + 1;
         else
             high = middle;
@@ -22,22 +22,24 @@ static uint32_t first_behind(const struct space *space, uint64_t address) {
     return low;
 }
 
-struct space_entry *address_space_find(const struct space *space, uint64_t address) {
-    uint32_t found = first_behind(space, address);
-    return found < space->count && space->entry[found]->line.start <= address ? space->entry[found] : NULL;
+struct address_space_entry *address_space_find(const struct address_space *address_space, uint64_t address) {
+    uint32_t found = first_behind(address_space, address);
+    return found < address_space->count && address_space->entry[found]->line.start <= address
+               ? address_space->entry[found]
+               : NULL;
 }
 
 /* Whether something covers a part of the line's addresses. */
-static bool space_overlaps(const struct space *space, const struct maps_line *line) {
-    uint32_t found = first_behind(space, line->start);
-    return found < space->count && space->entry[found]->line.start < line->end;
+static bool overlaps(const struct address_space *address_space, const struct maps_line *line) {
+    uint32_t found = first_behind(address_space, line->start);
+    return found < address_space->count && address_space->entry[found]->line.start < line->end;
 }
 
 /* ---- Entries ---- */
 
 /* `line` with a path of its own is taken over. */
-static struct space_entry *entry_make(const struct maps_line *line, uint64_t base) {
-    struct space_entry *entry = memory_allocate(sizeof *entry);
+static struct address_space_entry *entry_make(const struct maps_line *line, uint64_t base) {
+    struct address_space_entry *entry = memory_allocate(sizeof *entry);
     entry->line = *line;
     entry->base = base;
     entry->module = (struct remote_module){.start = line->start,
@@ -51,48 +53,48 @@ static struct space_entry *entry_make(const struct maps_line *line, uint64_t bas
     return entry;
 }
 
-static void entry_free(struct space_entry *entry) {
+static void entry_free(struct address_space_entry *entry) {
     if (!entry) return;
-    module_bytes_close(&entry->image);
+    module_bytes_close(&entry->bytes);
     free((char *)entry->line.path);
     free(entry);
 }
 
 /* A file's name does not matter: it changes when the file is deleted. */
-static bool entry_same(const struct space_entry *a, const struct space_entry *b) {
+static bool entry_same(const struct address_space_entry *a, const struct address_space_entry *b) {
     return a->line.start == b->line.start && a->line.end == b->line.end && a->base == b->base &&
            a->line.device == b->line.device && a->line.inode == b->line.inode &&
            a->line.file_offset == b->line.file_offset &&
            (a->line.inode || strcmp(a->line.path, b->line.path) == 0);
 }
 
-void address_space_reopen(struct space_entry *entry, struct rules *rules) {
-    for (struct rules_set *set = rules->set; set < rules->set + RULES_SETS; set++)
+void address_space_reopen(struct address_space_entry *entry, struct remote_rule_cache *rules) {
+    for (struct remote_rule_cache_set *set = rules->set; set < rules->set + REMOTE_RULE_CACHE_SETS; set++)
         for (unsigned i = 0; i < 2; i++)
             if (set->entry[i].pc - entry->line.start < entry->line.end - entry->line.start)
                 set->entry[i].pc = 0;
-    module_bytes_close(&entry->image);
+    module_bytes_close(&entry->bytes);
     entry->reopened++;
-    module_bytes_open(&entry->image, entry->image.process, &entry->line, entry->base, &entry->module);
+    module_bytes_open(&entry->bytes, entry->bytes.process, &entry->line, entry->base, &entry->module);
 }
 
 /* ---- Reading the maps ---- */
 
-static void space_append(struct space *space, struct space_entry *entry) {
-    if ((space->count & (space->count - 1)) == 0) /* full at powers of two */
-        space->entry =
-            memory_reallocate(space->entry, (space->count ? 2 * space->count : 1) * sizeof *space->entry);
-    space->entry[space->count++] = entry;
+static void append(struct address_space *address_space, struct address_space_entry *entry) {
+    if ((address_space->count & (address_space->count - 1)) == 0) /* full at powers of two */
+        address_space->entry = memory_reallocate(address_space->entry,
+            (address_space->count ? 2 * address_space->count : 1) * sizeof *address_space->entry);
+    address_space->entry[address_space->count++] = entry;
 }
 
-void address_space_free(struct space *space) {
-    for (uint32_t i = 0; i < space->count; i++) entry_free(space->entry[i]);
-    free(space->entry);
-    *space = (struct space){0};
+void address_space_free(struct address_space *address_space) {
+    for (uint32_t i = 0; i < address_space->count; i++) entry_free(address_space->entry[i]);
+    free(address_space->entry);
+    *address_space = (struct address_space){0};
 }
 
 /* Notes what is executable. Nothing is opened yet. */
-static int space_read(struct space *space, const struct remote_process *process) {
+static int read_maps(struct address_space *address_space, const struct remote_process *process) {
     int file = openat(process->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (file < 0) return -errno;
     struct maps_reader reader = {.file_plus_one = file + 1};
@@ -106,7 +108,7 @@ static int space_read(struct space *space, const struct remote_process *process)
         if (!line.executable) continue;
         bool same_file = is_file && first_page.device == line.device && first_page.inode == line.inode;
         line.path = memory_copy_text(line.path);
-        space_append(space, entry_make(&line, same_file ? first_page.start : 0));
+        append(address_space, entry_make(&line, same_file ? first_page.start : 0));
     }
     maps_close(&reader);
     if (reader.failed) return -ESRCH;
@@ -114,15 +116,16 @@ static int space_read(struct space *space, const struct remote_process *process)
 }
 
 static int by_start(const void *left, const void *right) {
-    const struct space_entry *a = *(struct space_entry *const *)left,
-                             *b = *(struct space_entry *const *)right;
+    const struct address_space_entry *a = *(struct address_space_entry *const *)left,
+                                     *b = *(struct address_space_entry *const *)right;
     return (a->line.start > b->line.start) - (a->line.start < b->line.start);
 }
 
 /* Puts what is known already in the place of what was read again, and opens the rest. Both are sorted. */
-static void space_take_known(struct space *fresh, struct space *known, const struct remote_process *process) {
+static void take_known(
+    struct address_space *fresh, struct address_space *known, const struct remote_process *process) {
     for (uint32_t i = 0, next = 0; i < fresh->count; i++) {
-        struct space_entry *entry = fresh->entry[i];
+        struct address_space_entry *entry = fresh->entry[i];
         while (next < known->count && known->entry[next]->line.start < entry->line.start) next++;
         if (next < known->count && entry_same(known->entry[next], entry)) {
             entry_free(entry);
@@ -131,19 +134,19 @@ static void space_take_known(struct space *fresh, struct space *known, const str
             known->entry[next++] = NULL;
         } else {
             entry->module.number = ++fresh->newest;
-            module_bytes_open(&entry->image, process, &entry->line, entry->base, &entry->module);
+            module_bytes_open(&entry->bytes, process, &entry->line, entry->base, &entry->module);
         }
     }
 }
 
 /* Leaves of `known` what is unmapped but may stay. Returns whether that is not all. */
-static bool space_drop_replaced(struct space *known, const struct space *fresh) {
+static bool drop_replaced(struct address_space *known, const struct address_space *fresh) {
     uint32_t unmapped = 0, kept = 0;
     for (uint32_t i = 0; i < known->count; i++) unmapped += known->entry[i] != NULL;
     for (uint32_t i = 0; i < known->count; i++) {
-        struct space_entry *entry = known->entry[i];
+        struct address_space_entry *entry = known->entry[i];
         if (!entry) continue;
-        if (unmapped > UNMAPPED_MAX || space_overlaps(fresh, &entry->line)) {
+        if (unmapped > UNMAPPED_MAX || overlaps(fresh, &entry->line)) {
             entry_free(entry);
         } else {
             entry->module.mapped = false;
@@ -155,28 +158,30 @@ static bool space_drop_replaced(struct space *known, const struct space *fresh) 
 }
 
 /* Takes out the rules of addresses that another module covers now, or none. */
-static void forget_replaced(struct rules *rules, const struct space *space, uint64_t newest_before) {
-    for (struct rules_set *set = rules->set; set < rules->set + RULES_SETS; set++)
+static void forget_replaced(
+    struct remote_rule_cache *rules, const struct address_space *address_space, uint64_t newest_before) {
+    for (struct remote_rule_cache_set *set = rules->set; set < rules->set + REMOTE_RULE_CACHE_SETS; set++)
         for (unsigned i = 0; i < 2; i++) {
             if (set->entry[i].pc == 0) continue;
-            const struct space_entry *entry = address_space_find(space, set->entry[i].pc);
+            const struct address_space_entry *entry = address_space_find(address_space, set->entry[i].pc);
             if (!entry || entry->module.number > newest_before) set->entry[i].pc = 0;
         }
 }
 
-int address_space_refresh(struct space *space, const struct remote_process *process, struct rules *rules) {
-    struct space fresh = {.newest = space->newest};
-    int r = space_read(&fresh, process);
+int address_space_refresh(struct address_space *address_space, const struct remote_process *process,
+    struct remote_rule_cache *rules) {
+    struct address_space fresh = {.newest = address_space->newest};
+    int r = read_maps(&fresh, process);
     if (r < 0) {
         address_space_free(&fresh);
         return r;
     }
-    space_take_known(&fresh, space, process);
-    bool dropped = space_drop_replaced(space, &fresh);
-    for (uint32_t i = 0; i < space->count; i++) space_append(&fresh, space->entry[i]);
+    take_known(&fresh, address_space, process);
+    bool dropped = drop_replaced(address_space, &fresh);
+    for (uint32_t i = 0; i < address_space->count; i++) append(&fresh, address_space->entry[i]);
     if (fresh.count) qsort(fresh.entry, fresh.count, sizeof *fresh.entry, by_start);
-    if (dropped) forget_replaced(rules, &fresh, space->newest);
-    free(space->entry);
-    *space = fresh;
+    if (dropped) forget_replaced(rules, &fresh, address_space->newest);
+    free(address_space->entry);
+    *address_space = fresh;
     return 0;
 }

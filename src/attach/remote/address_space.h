@@ -5,33 +5,34 @@
 #ifndef MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
 #define MALLOSCOPE_ATTACH_REMOTE_ADDRESS_SPACE_H
 
-#include "attach/remote/remote_rule_cache.h"
 #include "attach/remote/module_bytes.h"
+#include "attach/remote/remote_rule_cache.h"
 
-struct space_entry {
+struct address_space_entry {
     struct remote_module module;
     struct maps_line line; /* its path is the entry's own */
     uint64_t base;         /* where the file's first page is mapped; 0 = nowhere, or it is no file */
     unsigned reopened;     /* times */
-    struct image image;
+    struct module_bytes bytes;
 };
 
-struct space {
-    struct space_entry **entry;
+struct address_space {
+    struct address_space_entry **entry;
     uint32_t count;
     uint64_t newest; /* the greatest number of a module */
 };
 
 /* Reads the maps. Rules of what is no longer there are taken out of `rules`. Returns 0 or a negative errno,
  * and leaves the space as it was then; -ENODATA if nothing at all is mapped: the process has ended. */
-int address_space_refresh(struct space *space, const struct remote_process *process, struct rules *rules);
+int address_space_refresh(struct address_space *address_space, const struct remote_process *process,
+    struct remote_rule_cache *rules);
 
 /* The entry that covers an address, or NULL. */
-struct space_entry *address_space_find(const struct space *space, uint64_t address);
+struct address_space_entry *address_space_find(const struct address_space *address_space, uint64_t address);
 
-/* Opens an entry's image again: its content is not what it was. */
-void address_space_reopen(struct space_entry *entry, struct rules *rules);
+/* Opens an entry's bytes again: its content is not what it was. */
+void address_space_reopen(struct address_space_entry *entry, struct remote_rule_cache *rules);
 
-void address_space_free(struct space *space);
+void address_space_free(struct address_space *address_space);
 
 #endif

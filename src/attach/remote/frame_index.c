@@ -25,12 +25,13 @@ static bool find_section(int file, const Elf64_Ehdr *elf, Elf64_Shdr *ret_sectio
     Elf64_Shdr names, section;
     char name[sizeof section_name];
     if (elf->e_shentsize != sizeof section || elf->e_shstrndx >= elf->e_shnum ||
-        !read_at(file, &names, sizeof names, elf->e_shoff + elf->e_shstrndx * sizeof section))
+        !module_bytes_read_at(file, &names, sizeof names, elf->e_shoff + elf->e_shstrndx * sizeof section))
         return false;
     for (uint64_t i = 0; i < elf->e_shnum; i++) {
-        if (!read_at(file, &section, sizeof section, elf->e_shoff + i * sizeof section)) return false;
+        if (!module_bytes_read_at(file, &section, sizeof section, elf->e_shoff + i * sizeof section))
+            return false;
         if (!(section.sh_flags & SHF_ALLOC) || section.sh_type == SHT_NOBITS) continue;
-        if (!read_at(file, name, sizeof name, names.sh_offset + section.sh_name)) continue;
+        if (!module_bytes_read_at(file, name, sizeof name, names.sh_offset + section.sh_name)) continue;
         if (memcmp(name, section_name, sizeof name) != 0) continue;
         *ret_section = section;
         return true;
@@ -44,8 +45,8 @@ static int by_begin(const void *left, const void *right) {
 }
 
 /* Notes each entry that is about code. The information is our own copy: it does not change. */
-static uint32_t collect(const struct image *image, uint64_t table, struct index_entry *entries) {
-    const struct image_part *information = &image->part[PART_UNWIND];
+static uint32_t collect(const struct module_bytes *bytes, uint64_t table, struct index_entry *entries) {
+    const struct module_bytes_part *information = &bytes->part[PART_UNWIND];
     uint64_t size = information->high - information->low, at = 0;
     uint32_t count = 0;
     while (size - at >= 8) {
@@ -59,7 +60,7 @@ static uint32_t collect(const struct image *image, uint64_t table, struct index_
         }
         if (length < 4 || length > size - at - 4) break;
         at += 4 + (uint64_t)length;
-        if (id == 0 || !rule_extent(&image->module, address, &begin, &extent) || extent == 0) continue;
+        if (id == 0 || !rule_extent(&bytes->mapping, address, &begin, &extent) || extent == 0) continue;
         int64_t relative_begin = (int64_t)(begin - table), relative_fde = (int64_t)(address - table);
         if (relative_begin != (int32_t)relative_begin || relative_fde != (int32_t)relative_fde) continue;
         entries[count++] = (struct index_entry){(int32_t)relative_begin, (int32_t)relative_fde};
@@ -68,28 +69,28 @@ static uint32_t collect(const struct image *image, uint64_t table, struct index_
 }
 
 void frame_index_make(
-    struct image *image, int file, const Elf64_Ehdr *elf, uint64_t bias, uint64_t free_address) {
+    struct module_bytes *bytes, int file, const Elf64_Ehdr *elf, uint64_t bias, uint64_t free_address) {
     Elf64_Shdr section;
     if (!find_section(file, elf, &section) || section.sh_size > INFORMATION_MAX) return;
     uint64_t low = bias + section.sh_addr, high = low + section.sh_size;
-    uint8_t *copy = module_bytes_part_own(&image->part[PART_UNWIND], low, section.sh_size);
+    uint8_t *copy = module_bytes_own_part(&bytes->part[PART_UNWIND], low, section.sh_size);
     if (!copy) return;
     uint64_t table = ((free_address > high ? free_address : high) + 7) & ~UINT64_C(7);
     /* An entry takes 8 bytes of the table, and no less of the information. */
-    uint64_t room = section.sh_size + MODULE_IDENTITY_SIZE;
-    uint8_t *header = module_bytes_part_own(&image->part[PART_INDEX], table, room);
-    if (!header || !read_at(file, copy, section.sh_size, section.sh_offset)) {
-        module_bytes_close(image);
+    uint64_t room = section.sh_size + MAPPING_IDENTITY_SIZE;
+    uint8_t *header = module_bytes_own_part(&bytes->part[PART_INDEX], table, room);
+    if (!header || !module_bytes_read_at(file, copy, section.sh_size, section.sh_offset)) {
+        module_bytes_close(bytes);
         return;
     }
-    image->module.data_low = low;
-    image->module.data_high = high;
+    bytes->mapping.data_low = low;
+    bytes->mapping.data_high = high;
     struct index_entry *entries = (struct index_entry *)(header + TABLE_OFFSET);
-    uint32_t count = collect(image, table, entries);
+    uint32_t count = collect(bytes, table, entries);
     qsort(entries, count, sizeof *entries, by_begin);
     memcpy(header, encodings, sizeof encodings);
     memcpy(header + 8, &count, sizeof count);
-    image->module.data_high = table + room;
-    image->module.header = table;
-    image->module.header_size = room;
+    bytes->mapping.data_high = table + room;
+    bytes->mapping.header = table;
+    bytes->mapping.header_size = room;
 }

@@ -24,22 +24,22 @@
 
 /* ---- Reading, as the evaluator does it ---- */
 
-bool read_at(int descriptor, void *target, uint64_t size, uint64_t offset) {
+bool module_bytes_read_at(int descriptor, void *target, uint64_t size, uint64_t offset) {
     return descriptor >= 0 && offset <= INT64_MAX &&
            pread(descriptor, target, size, (off_t)offset) == (ssize_t)size;
 }
 
-static bool image_read(const struct mapping *module, void *target, uint64_t address, uint64_t size) {
-    const struct image *image = (const struct image *)module;
+static bool read_bytes(const struct mapping *mapping, void *target, uint64_t address, uint64_t size) {
+    const struct module_bytes *bytes = (const struct module_bytes *)mapping;
     for (unsigned i = 0; i < PARTS; i++) {
-        const struct image_part *part = &image->part[i];
+        const struct module_bytes_part *part = &bytes->part[i];
         uint64_t inside = address - part->low;
         if (inside >= part->high - part->low || size > part->high - part->low - inside) continue;
         if (!part->owned) return safe_read(target, (uint64_t)part->bytes + inside, size);
         memcpy(target, part->bytes + inside, size);
         return true;
     }
-    return read_at(image->process->memory, target, size, address);
+    return module_bytes_read_at(bytes->process->memory, target, size, address);
 }
 
 /* ---- Parts ---- */
@@ -48,36 +48,32 @@ static uint64_t page_down(uint64_t value) {
     return value & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-static void part_map(struct image_part *part, int file, uint64_t offset, uint64_t low, uint64_t size) {
+static void part_map(struct module_bytes_part *part, int file, uint64_t offset, uint64_t low, uint64_t size) {
     uint64_t before = offset - page_down(offset);
     if (file < 0 || size == 0 || size > PART_SIZE_MAX || low + size < low || offset > INT64_MAX - size)
         return;
     void *pages = mmap(NULL, before + size, PROT_READ, MAP_PRIVATE, file, (off_t)(offset - before));
     if (pages == MAP_FAILED) return; /* the process's memory is read instead */
-    *part = (struct image_part){.low = low,
+    *part = (struct module_bytes_part){.low = low,
         .high = low + size,
         .bytes = (const uint8_t *)pages + before,
-        .mapping = pages,
-        .mapping_size = before + size};
+        .pages = pages,
+        .pages_size = before + size};
 }
 
-uint8_t *module_bytes_part_own(struct image_part *part, uint64_t low, uint64_t size) {
+uint8_t *module_bytes_own_part(struct module_bytes_part *part, uint64_t low, uint64_t size) {
     if (size == 0 || low + size < low) return NULL;
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return NULL;
-    *part = (struct image_part){.low = low,
-        .high = low + size,
-        .bytes = pages,
-        .mapping = pages,
-        .mapping_size = size,
-        .owned = true};
+    *part = (struct module_bytes_part){
+        .low = low, .high = low + size, .bytes = pages, .pages = pages, .pages_size = size, .owned = true};
     return pages;
 }
 
-void module_bytes_close(struct image *image) {
+void module_bytes_close(struct module_bytes *bytes) {
     for (unsigned i = 0; i < PARTS; i++) {
-        if (image->part[i].mapping) munmap(image->part[i].mapping, image->part[i].mapping_size);
-        image->part[i] = (struct image_part){0};
+        if (bytes->part[i].pages) munmap(bytes->part[i].pages, bytes->part[i].pages_size);
+        bytes->part[i] = (struct module_bytes_part){0};
     }
 }
 
@@ -127,26 +123,27 @@ struct headers {
     Elf64_Phdr segment[PROGRAM_HEADERS_MAX];
 };
 
-static bool headers_read_at(
-    const struct headers *headers, const struct image *image, void *target, uint64_t size, uint64_t offset) {
-    if (headers->file >= 0) return read_at(headers->file, target, size, offset);
-    return image->module.base && read_at(image->process->memory, target, size, image->module.base + offset);
+static bool headers_read_at(const struct headers *headers, const struct module_bytes *bytes, void *target,
+    uint64_t size, uint64_t offset) {
+    if (headers->file >= 0) return module_bytes_read_at(headers->file, target, size, offset);
+    return bytes->mapping.base &&
+           module_bytes_read_at(bytes->process->memory, target, size, bytes->mapping.base + offset);
 }
 
 /* The segment that an executable mapping shows is the one that says how addresses are moved. */
-static bool headers_find_bias(struct headers *headers, const struct mapping *module) {
+static bool headers_find_bias(struct headers *headers, const struct mapping *mapping) {
     const Elf64_Phdr *code = NULL;
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
          segment++) {
         if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X)) continue;
-        if (page_down(segment->p_offset) > module->file_offset) continue;
-        if (module->file_offset >= segment->p_offset &&
-            module->file_offset - segment->p_offset >= segment->p_filesz)
+        if (page_down(segment->p_offset) > mapping->file_offset) continue;
+        if (mapping->file_offset >= segment->p_offset &&
+            mapping->file_offset - segment->p_offset >= segment->p_filesz)
             continue;
         if (!code || segment->p_offset > code->p_offset) code = segment;
     }
     if (!code) return false;
-    headers->bias = module->start - module->file_offset + code->p_offset - code->p_vaddr;
+    headers->bias = mapping->start - mapping->file_offset + code->p_offset - code->p_vaddr;
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
          segment++) {
         uint64_t end = headers->bias + segment->p_vaddr + segment->p_memsz;
@@ -160,15 +157,15 @@ bool module_bytes_machine_fits(const Elf64_Ehdr *elf) {
            elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_machine == MACHINE;
 }
 
-static bool headers_read(struct headers *headers, const struct image *image) {
+static bool headers_read(struct headers *headers, const struct module_bytes *bytes) {
     Elf64_Ehdr *elf = &headers->elf;
-    if (!headers_read_at(headers, image, elf, sizeof *elf, 0)) return false;
+    if (!headers_read_at(headers, bytes, elf, sizeof *elf, 0)) return false;
     if (!module_bytes_machine_fits(elf)) return false;
     if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phnum > PROGRAM_HEADERS_MAX) return false;
     headers->count = elf->e_phnum;
     return headers_read_at(
-               headers, image, headers->segment, headers->count * sizeof(Elf64_Phdr), elf->e_phoff) &&
-           headers_find_bias(headers, &image->module);
+               headers, bytes, headers->segment, headers->count * sizeof(Elf64_Phdr), elf->e_phoff) &&
+           headers_find_bias(headers, &bytes->mapping);
 }
 
 /* ---- Build-id ---- */
@@ -193,28 +190,28 @@ static bool notes_find_build_id(
 }
 
 static void find_build_id(
-    const struct headers *headers, const struct image *image, struct remote_module *module) {
+    const struct headers *headers, const struct module_bytes *bytes, struct remote_module *module) {
     uint8_t notes[NOTES_SIZE_MAX];
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
          segment++) {
         if (segment->p_type != PT_NOTE) continue;
         uint64_t size = segment->p_filesz < sizeof notes ? segment->p_filesz : sizeof notes;
-        bool read = headers->file >= 0
-                        ? read_at(headers->file, notes, size, segment->p_offset)
-                        : read_at(image->process->memory, notes, size, headers->bias + segment->p_vaddr);
+        bool read = headers->file >= 0 ? module_bytes_read_at(headers->file, notes, size, segment->p_offset)
+                                       : module_bytes_read_at(bytes->process->memory, notes, size,
+                                             headers->bias + segment->p_vaddr);
         if (read && notes_find_build_id(notes, size, segment->p_align == 8 ? 8 : 4, module)) return;
     }
 }
 
 /* ---- Unwind information ---- */
 
-static void find_unwind_header(struct image *image, const struct headers *headers) {
+static void find_unwind_header(struct module_bytes *bytes, const struct headers *headers) {
     const Elf64_Phdr *unwind = NULL, *last = headers->segment + headers->count;
     for (const Elf64_Phdr *segment = headers->segment; segment < last; segment++)
         if (segment->p_type == PT_GNU_EH_FRAME) unwind = segment;
     if (!unwind) {
         if (headers->file >= 0)
-            frame_index_make(image, headers->file, &headers->elf, headers->bias, headers->end);
+            frame_index_make(bytes, headers->file, &headers->elf, headers->bias, headers->end);
         return;
     }
     for (const Elf64_Phdr *segment = headers->segment; segment < last; segment++) {
@@ -225,36 +222,36 @@ static void find_unwind_header(struct image *image, const struct headers *header
         if (segment->p_filesz > PART_SIZE_MAX || low + segment->p_filesz < low) return;
         /* What can be written may have been changed when the program was loaded. */
         if (!(segment->p_flags & PF_W))
-            part_map(&image->part[PART_UNWIND], headers->file, segment->p_offset, low, segment->p_filesz);
-        image->module.data_low = low;
-        image->module.data_high = low + segment->p_filesz;
-        image->module.header = low + inside;
-        image->module.header_size = unwind->p_memsz;
+            part_map(&bytes->part[PART_UNWIND], headers->file, segment->p_offset, low, segment->p_filesz);
+        bytes->mapping.data_low = low;
+        bytes->mapping.data_high = low + segment->p_filesz;
+        bytes->mapping.header = low + inside;
+        bytes->mapping.header_size = unwind->p_memsz;
         return;
     }
 }
 
-void module_bytes_open(struct image *image, const struct remote_process *process,
+void module_bytes_open(struct module_bytes *bytes, const struct remote_process *process,
     const struct maps_line *line, uint64_t base, struct remote_module *module) {
-    *image = (struct image){.process = process,
-        .module = {.start = line->start,
+    *bytes = (struct module_bytes){.process = process,
+        .mapping = {.start = line->start,
             .end = line->end,
             .base = base,
             .device = line->device,
             .inode = line->inode,
             .file_offset = line->file_offset,
-            .reader = image_read}};
+            .reader = read_bytes}};
     struct headers headers = {.file = file_open(process, line)};
-    if ((headers.file >= 0 || base) && headers_read(&headers, image)) {
-        find_build_id(&headers, image, module);
-        find_unwind_header(image, &headers);
+    if ((headers.file >= 0 || base) && headers_read(&headers, bytes)) {
+        find_build_id(&headers, bytes, module);
+        find_unwind_header(bytes, &headers);
     }
-    part_map(&image->part[PART_CODE], headers.file, line->file_offset, line->start, line->end - line->start);
+    part_map(&bytes->part[PART_CODE], headers.file, line->file_offset, line->start, line->end - line->start);
     if (headers.file >= 0) close(headers.file);
 
-    uint8_t first[MODULE_IDENTITY_SIZE];
-    if (image->module.header && mapping_copy_header(&image->module, first))
-        image->module.identity = mapping_identity(first);
+    uint8_t first[MAPPING_IDENTITY_SIZE];
+    if (bytes->mapping.header && mapping_copy_header(&bytes->mapping, first))
+        bytes->mapping.identity = mapping_identity(first);
     else
-        image->module.header = 0;
+        bytes->mapping.header = 0;
 }

@@ -20,33 +20,33 @@ struct remote_process {
 };
 
 /* Reads all of it or says no. */
-bool read_at(int descriptor, void *target, uint64_t size, uint64_t offset);
+bool module_bytes_read_at(int descriptor, void *target, uint64_t size, uint64_t offset);
 
 /* A range of the module's addresses and where its bytes are here. */
-struct image_part {
+struct module_bytes_part {
     uint64_t low, high;
     const uint8_t *bytes;
-    void *mapping; /* the pages around it; NULL = unused */
-    uint64_t mapping_size;
+    void *pages; /* the pages around it; NULL = unused */
+    uint64_t pages_size;
     bool owned; /* a private copy: may be read directly */
 };
 
 enum { PART_UNWIND, PART_CODE, PART_INDEX, PARTS };
 
-struct image {
-    struct mapping module; /* for rule_evaluate. Comes first: its reader is given this address */
+struct module_bytes {
+    struct mapping mapping; /* for rule_evaluate. Comes first: its reader is given this address */
     const struct remote_process *process;
-    struct image_part part[PARTS];
+    struct module_bytes_part part[PARTS];
 };
 
 /* `base` is where the file's first page is mapped, 0 = nowhere. Fills in the build-id of `module` too. An
- * image of which nothing can be read is one without unwind information. It must stay where it is. */
-void module_bytes_open(struct image *image, const struct remote_process *process,
+ * bytes of which nothing can be read is one without unwind information. It must stay where it is. */
+void module_bytes_open(struct module_bytes *bytes, const struct remote_process *process,
     const struct maps_line *line, uint64_t base, struct remote_module *module);
-void module_bytes_close(struct image *image);
+void module_bytes_close(struct module_bytes *bytes);
 
 /* Gives a part `size` bytes of private memory for the addresses from `low` on. NULL if there is none. */
-uint8_t *module_bytes_part_own(struct image_part *part, uint64_t low, uint64_t size);
+uint8_t *module_bytes_own_part(struct module_bytes_part *part, uint64_t low, uint64_t size);
 
 /* Whether it is a 64-bit file for the machine that this was built for. */
 bool module_bytes_machine_fits(const Elf64_Ehdr *elf);

@@ -26,7 +26,7 @@ int remote_refresh(struct remote *remote) {
         remote->process.memory = memory;
     }
     remote->figures.refreshes++;
-    return address_space_refresh(&remote->space, &remote->process, remote->rules);
+    return address_space_refresh(&remote->address_space, &remote->process, remote->rules);
 }
 
 static uint64_t milliseconds(void) {
@@ -47,39 +47,39 @@ static bool budget_grants(struct budget *budget) {
     return true;
 }
 
-static struct space_entry *remote_find(struct remote *remote, uint64_t address) {
-    struct space_entry *entry = address_space_find(&remote->space, address);
+static struct address_space_entry *remote_find(struct remote *remote, uint64_t address) {
+    struct address_space_entry *entry = address_space_find(&remote->address_space, address);
     if (entry) return entry;
     if (!budget_grants(&remote->uncovered)) {
         remote->figures.refreshes_refused++;
         return NULL;
     }
     remote_refresh(remote);
-    entry = address_space_find(&remote->space, address);
+    entry = address_space_find(&remote->address_space, address);
     if (entry) remote->uncovered.used = 0;
     return entry;
 }
 
 bool remote_changed(struct remote *remote, uint64_t newest) {
-    if (remote->space.newest > newest) return true;
+    if (remote->address_space.newest > newest) return true;
     if (!budget_grants(&remote->doubted)) return false;
     remote_refresh(remote);
-    if (remote->space.newest == newest) return false;
+    if (remote->address_space.newest == newest) return false;
     remote->doubted.used = 0;
     return true;
 }
 
 const struct mapping *remote_covering(struct remote *remote, uint64_t address) {
-    const struct space_entry *entry = remote_find(remote, address);
-    return entry ? &entry->image.module : NULL;
+    const struct address_space_entry *entry = remote_find(remote, address);
+    return entry ? &entry->bytes.mapping : NULL;
 }
 
 uint32_t remote_module_count(const struct remote *remote) {
-    return remote->space.count;
+    return remote->address_space.count;
 }
 
 const struct remote_module *remote_module_at(const struct remote *remote, uint32_t index) {
-    return &remote->space.entry[index]->module;
+    return &remote->address_space.entry[index]->module;
 }
 
 struct module_record remote_module_record(const struct remote_module *module) {
@@ -95,7 +95,7 @@ struct module_record remote_module_record(const struct remote_module *module) {
 }
 
 uint64_t remote_newest_module(const struct remote *remote) {
-    return remote->space.newest;
+    return remote->address_space.newest;
 }
 
 struct remote_figures remote_figures(const struct remote *remote) {
@@ -104,31 +104,31 @@ struct remote_figures remote_figures(const struct remote *remote) {
 
 /* ---- Rules ---- */
 
-static struct rule evaluate_in(struct remote *remote, struct space_entry *entry, uint64_t pc) {
+static struct rule evaluate_in(struct remote *remote, struct address_space_entry *entry, uint64_t pc) {
     struct rule rule;
-    if (rule_evaluate(&entry->image.module, pc, &rule)) return rule;
+    if (rule_evaluate(&entry->bytes.mapping, pc, &rule)) return rule;
     if (entry->reopened < REOPENED_MAX) {
         address_space_reopen(entry, remote->rules);
-        if (rule_evaluate(&entry->image.module, pc, &rule)) return rule;
+        if (rule_evaluate(&entry->bytes.mapping, pc, &rule)) return rule;
     }
     return (struct rule){.cfa = RULE_FRAME_POINTER};
 }
 
 struct rule remote_evaluate(struct remote *remote, uint64_t pc) {
-    struct space_entry *entry = remote_find(remote, pc);
+    struct address_space_entry *entry = remote_find(remote, pc);
     if (!entry) return (struct rule){.cfa = RULE_OUTSIDE};
     struct rule rule = {.cfa = RULE_UNKNOWN};
     /* The kernel put its own address in the place of the one that the function will return to. */
     if (strcmp(entry->module.path, "[uprobes]") != 0) rule = evaluate_in(remote, entry, pc);
     /* Where a module has unwind information, but not for this pc, another one may be there now. */
-    if (rule_kind(rule) == RULE_FRAME_POINTER && entry->image.module.header &&
-        remote_changed(remote, remote->space.newest)) {
+    if (rule_kind(rule) == RULE_FRAME_POINTER && entry->bytes.mapping.header &&
+        remote_changed(remote, remote->address_space.newest)) {
         entry = remote_find(remote, pc);
         if (!entry) return (struct rule){.cfa = RULE_OUTSIDE};
         rule = evaluate_in(remote, entry, pc);
     }
     remote->figures.rules++;
-    rules_insert(remote->rules, pc, rule);
+    remote_rule_cache_insert(remote->rules, pc, rule);
     return rule;
 }
 
@@ -150,11 +150,11 @@ int remote_open(int pid, struct remote **ret_remote) {
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return errno == ENOENT ? -ESRCH : -errno;
     int r = check_kind(folder);
-    void *rules =
-        mmap(NULL, sizeof(struct rules), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *rules = mmap(
+        NULL, sizeof(struct remote_rule_cache), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (r == 0 && rules == MAP_FAILED) r = -ENOMEM;
     if (r < 0) {
-        if (rules != MAP_FAILED) munmap(rules, sizeof(struct rules));
+        if (rules != MAP_FAILED) munmap(rules, sizeof(struct remote_rule_cache));
         close(folder);
         return r;
     }
@@ -171,7 +171,7 @@ int remote_open(int pid, struct remote **ret_remote) {
 
 void remote_close(struct remote *remote) {
     if (!remote) return;
-    address_space_free(&remote->space);
+    address_space_free(&remote->address_space);
     munmap(remote->rules, sizeof *remote->rules);
     if (remote->process.memory >= 0) close(remote->process.memory);
     close(remote->process.folder);

@@ -3,13 +3,13 @@
 #define MALLOSCOPE_ATTACH_REMOTE_REMOTE_PRIVATE_H
 
 #include "attach/remote/address_space.h"
-#include "attach/remote/remote_rule_cache.h"
 #include "attach/remote/remote.h"
+#include "attach/remote/remote_rule_cache.h"
 
 struct remote {
-    struct rules *rules;
+    struct remote_rule_cache *rules;
     struct remote_process process;
-    struct space space;
+    struct address_space address_space;
     struct remote_figures figures;
     uint64_t stack_end; /* of the last walk */
     struct budget {
@@ -31,7 +31,7 @@ bool remote_changed(struct remote *remote, uint64_t newest);
 struct rule remote_evaluate(struct remote *remote, uint64_t pc);
 
 static inline struct rule remote_rule(struct remote *remote, uint64_t pc) {
-    const struct rule *rule = rules_find(remote->rules, pc);
+    const struct rule *rule = remote_rule_cache_find(remote->rules, pc);
     return __builtin_expect(rule != NULL, 1) ? *rule : remote_evaluate(remote, pc);
 }
 

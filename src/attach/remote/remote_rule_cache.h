@@ -7,33 +7,34 @@
 
 #include "unwind/rule.h"
 
-#define RULES_SETS_LOG2 14 /* 32768 rules in 1 MiB, of which only used pages become resident */
-#define RULES_SETS      (1u << RULES_SETS_LOG2)
+#define REMOTE_RULE_CACHE_SETS_LOG2 14 /* 32768 rules in 1 MiB, of which only used pages become resident */
+#define REMOTE_RULE_CACHE_SETS      (1u << REMOTE_RULE_CACHE_SETS_LOG2)
 
-struct rules {
-    struct rules_set {
-        _Alignas(64) struct rules_entry {
+struct remote_rule_cache {
+    struct remote_rule_cache_set {
+        _Alignas(64) struct remote_rule_cache_entry {
             uint64_t pc; /* never 0: an empty entry matches nothing */
             struct rule rule;
         } entry[2];
-    } set[RULES_SETS];
+    } set[REMOTE_RULE_CACHE_SETS];
 };
 
-static inline struct rules_entry *rules_set_of(struct rules *rules, uint64_t pc) {
-    return rules->set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RULES_SETS_LOG2)].entry;
+static inline struct remote_rule_cache_entry *remote_rule_cache_set_of(
+    struct remote_rule_cache *rules, uint64_t pc) {
+    return rules->set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - REMOTE_RULE_CACHE_SETS_LOG2)].entry;
 }
 
 /* NULL if it is not there. */
-static inline const struct rule *rules_find(struct rules *rules, uint64_t pc) {
-    const struct rules_entry *entry = rules_set_of(rules, pc);
+static inline const struct rule *remote_rule_cache_find(struct remote_rule_cache *rules, uint64_t pc) {
+    const struct remote_rule_cache_entry *entry = remote_rule_cache_set_of(rules, pc);
     if (entry[0].pc == pc) return &entry[0].rule;
     return entry[1].pc == pc ? &entry[1].rule : NULL;
 }
 
-static inline void rules_insert(struct rules *rules, uint64_t pc, struct rule rule) {
-    struct rules_entry *entry = rules_set_of(rules, pc);
+static inline void remote_rule_cache_insert(struct remote_rule_cache *rules, uint64_t pc, struct rule rule) {
+    struct remote_rule_cache_entry *entry = remote_rule_cache_set_of(rules, pc);
     entry[1] = entry[0];
-    entry[0] = (struct rules_entry){pc, rule};
+    entry[0] = (struct remote_rule_cache_entry){pc, rule};
 }
 
 #endif

@@ -17,10 +17,10 @@
 /* ---- What is stored ---- */
 
 /* A copy that was too short ends with a cut. */
-static uint32_t finish(struct output *output, enum remote_end end) {
-    if (end != REMOTE_SHORT || output->cut) return output_finish(output, end != REMOTE_SHORT);
+static uint32_t finish(struct frame_output *output, enum remote_end end) {
+    if (end != REMOTE_SHORT || output->cut) return frame_output_finish(output, end != REMOTE_SHORT);
     if (output->count == output->max) output->count--;
-    output->frames[output->count++] = OUTPUT_CUT;
+    output->frames[output->count++] = FRAME_OUTPUT_CUT;
     return output->count;
 }
 
@@ -112,7 +112,7 @@ static __attribute__((noinline)) bool step_frame_pointer(struct walk *walk) {
     if (fp == 0) return walk_end(walk, REMOTE_COMPLETE);
     if (fp < walk->base[BASE_SP]) return walk_end(walk, REMOTE_LOST);
     if (!need(walk, fp, &next) || !need(walk, fp + 8, &pc)) return false;
-    pc = without_signature(pc);
+    pc = return_address_without_signature(pc);
     if (pc - PC_MIN >= PC_MAX - PC_MIN || !remote_covering(walk->remote, pc - 1))
         return walk_end(walk, REMOTE_LOST);
     walk->pc = pc;
@@ -126,8 +126,8 @@ static __attribute__((noinline)) bool step_frame_pointer(struct walk *walk) {
 /* The same, where it is about to return. */
 static __attribute__((noinline)) bool step_epilogue(struct walk *walk) {
     struct epilogue epilogue;
-    const struct mapping *module = remote_covering(walk->remote, walk->pc);
-    if (!module || !epilogue_read(module, walk->pc, &epilogue)) return walk_end(walk, REMOTE_LOST);
+    const struct mapping *mapping = remote_covering(walk->remote, walk->pc);
+    if (!mapping || !epilogue_read(mapping, walk->pc, &epilogue)) return walk_end(walk, REMOTE_LOST);
     uint64_t sp = walk->base[BASE_SP], pc;
     if (!need(walk, sp + epilogue.return_place, &pc)) return false;
     for (unsigned base = BASE_FP; base < BASE_COUNT; base++) { /* all below the return address */
@@ -177,7 +177,7 @@ static inline bool step_call(struct walk *walk, struct rule rule) {
     } else if (!need(walk, anchor + (uint64_t)rule_saved_last(rule) * 8, &walk->pc)) {
         return false;
     }
-    walk->pc = without_signature(walk->pc);
+    walk->pc = return_address_without_signature(walk->pc);
 #endif
     restore(walk, BASE_FP, anchor, rule_saved_fp(rule));
     walk->base[BASE_SP] = cfa;
@@ -202,14 +202,14 @@ static __attribute__((noinline)) bool step_other(struct walk *walk, struct rule 
     }
 }
 
-static enum remote_end walk_run(struct walk *walk, struct output *output) {
+static enum remote_end walk_run(struct walk *walk, struct frame_output *output) {
     for (bool first = true;; first = false) {
         uint64_t pc = walk->pc;
         if (pc - PC_MIN >= PC_MAX - PC_MIN) return pc == 0 && !first ? REMOTE_COMPLETE : REMOTE_LOST;
         uint64_t instruction = pc - 1 + walk->interrupted;
         struct rule rule = remote_rule(walk->remote, instruction);
         if (rule_kind(rule) == RULE_OUTSIDE && !first) return REMOTE_LOST;
-        output_store(output, instruction + 1 + rule_begins_function(rule), 0);
+        frame_output_store(output, instruction + 1 + rule_begins_function(rule), 0);
         if (!(LIKELY(rule_kind(rule) == RULE_CALL) ? step_call(walk, rule) : step_other(walk, rule)))
             return walk->end;
     }
@@ -237,7 +237,7 @@ uint32_t remote_unwind(struct remote *remote, const struct unwind_registers *reg
     if (max == 0) return 0;
     for (bool again = false;; again = true) {
         struct walk walk = begin;
-        struct output output = {.frames = frames, .max = max};
+        struct frame_output output = {.frames = frames, .max = max};
         uint64_t newest = remote_newest_module(remote);
         *ret_end = walk_run(&walk, &output);
         remote->stack_end = walk.base[BASE_SP];

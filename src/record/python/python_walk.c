@@ -50,14 +50,14 @@ static bool has_begun(const void *frame, const void *code) {
            instruction_of(frame, code) >= 2 * (int64_t)number_at(code, layout->code.first_traceable);
 }
 
-static void keep(struct output *walk, const void *frame, const void *place) {
+static void keep(struct frame_output *walk, const void *frame, const void *place) {
     const void *code = object_at(frame, python.layout.frame.code);
     if (pointer_at(code, OBJECT_TYPE) != python.interpreter.code_type || !has_begun(frame, code)) return;
-    output_store(walk, (uintptr_t)frame, (uintptr_t)place);
+    frame_output_store(walk, (uintptr_t)frame, (uintptr_t)place);
 }
 
 /* Up to 3.10. */
-static void walk_objects(struct output *walk, const void *thread) {
+static void walk_objects(struct frame_output *walk, const void *thread) {
     const struct layout *layout = &python.layout;
     const void *cframe = layout->thread.cframe ? pointer_at(thread, layout->thread.cframe) : NULL;
     const void *frame = python_top(thread);
@@ -69,7 +69,7 @@ static void walk_objects(struct output *walk, const void *thread) {
 }
 
 /* 3.11. */
-static void walk_entries(struct output *walk, const void *thread) {
+static void walk_entries(struct frame_output *walk, const void *thread) {
     const struct layout *layout = &python.layout;
     const void *cframe = pointer_at(thread, layout->thread.top);
     const void *frame = python_top(thread);
@@ -92,7 +92,7 @@ static const void *shim_of(const void *frame) {
     return frame;
 }
 
-static void walk_shims(struct output *walk, const void *thread) {
+static void walk_shims(struct frame_output *walk, const void *thread) {
     const void *frame = python_top(thread), *shim = NULL;
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
         if (is_shim(frame)) {
@@ -108,7 +108,7 @@ static void walk_shims(struct output *walk, const void *thread) {
 bool python_walk_frames(struct python_stack *stack) {
     const void *thread = python_walk_thread();
     if (!thread) return false;
-    struct output walk = {.frames = stack->frames, .places = stack->places, .max = stack->max};
+    struct frame_output walk = {.frames = stack->frames, .places = stack->places, .max = stack->max};
     switch (python.layout.shape) {
     case SHAPE_OBJECTS:
     case SHAPE_OBJECTS_CFRAME:
@@ -121,8 +121,8 @@ bool python_walk_frames(struct python_stack *stack) {
         walk_shims(&walk, thread);
         break;
     }
-    stack->count = output_finish(&walk, true);
+    stack->count = frame_output_finish(&walk, true);
     for (uint32_t i = 0; i < stack->count; i++)
-        if (stack->frames[i] != OUTPUT_CUT) stack->frames[i] = word_of((const void *)stack->frames[i]);
+        if (stack->frames[i] != FRAME_OUTPUT_CUT) stack->frames[i] = word_of((const void *)stack->frames[i]);
     return true;
 }
