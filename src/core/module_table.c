@@ -1,22 +1,21 @@
 #include "core/module_table.h"
 
+#include "core/build_id.h"
 #include "core/table.h"
 #include "platform/safe_read.h"
-
-#include <elf.h>
-#include <string.h>
 
 #define MODULES_MOST (FRAME_MODULE_MASK + 1)
 #define INDEX_PLACES 4096
 #define PROBE_MAX    16 /* places of the index that a search visits */
 
-/* Finds a module's number by its file.
+/* Finds a module's number by its file. It is private to the process: readers do not need it.
  *
- * A record is filled, then marked complete for readers in other processes, then its number is put into the
- * index: each of the two by a release, and read by an acquire. */
+ * A module is noted in three steps: the record is filled; `complete` is set, by a release, for readers in other
+ * processes; the number is put into the index, by a release, for this process. Whoever acquires one of the two sees the
+ * record filled. */
 static struct {
     bool in_use;
-    _Atomic uint32_t number_plus_one[INDEX_PLACES];
+    _Atomic uint32_t number_plus_one[INDEX_PLACES]; /* 0 = empty */
 } module_index;
 
 void module_table_start(struct recording *recording) {
@@ -25,7 +24,8 @@ void module_table_start(struct recording *recording) {
     table_start(&recording->header->modules, sizeof(struct module_record), 64);
 }
 
-/* The first page of what stays is read directly. */
+/* Copies memory of a mapped file. The first page of a permanent mapping is read directly, all else by a system call
+ * that fails where a load would fault: another thread may be closing the library. */
 static bool copy(const struct mapped_code *code, void *target, uint64_t address, uint64_t size) {
     bool plain = code->permanent && address - code->base <= PAGE_SIZE_MIN &&
                  size <= code->base + PAGE_SIZE_MIN - address;
@@ -52,18 +52,8 @@ static void read_build_id(struct module_record *module, const struct mapped_code
         if (segments[i].p_type != PT_NOTE) continue;
         uint64_t size = segments[i].p_filesz < sizeof notes ? segments[i].p_filesz : sizeof notes;
         if (!copy(code, notes, bias + segments[i].p_vaddr, size)) continue;
-        for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
-            Elf64_Nhdr note;
-            memcpy(&note, notes + at, sizeof note);
-            uint64_t name = at + sizeof note, data = name + ((note.n_namesz + 3) & ~UINT64_C(3));
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && data + note.n_descsz <= size &&
-                memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= sizeof module->build_id) {
-                memcpy(module->build_id, notes + data, note.n_descsz);
-                module->build_id_size = (uint8_t)note.n_descsz;
-                return;
-            }
-            at = data + ((note.n_descsz + 3) & ~UINT64_C(3));
-        }
+        module->build_id_size = build_id_find(notes, size, segments[i].p_align, module->build_id);
+        if (module->build_id_size) return;
     }
 }
 
@@ -78,7 +68,8 @@ static bool is_same(struct recording *recording, const struct module_record *mod
     if (module->inode != line->inode || module->by_number != by_number ||
         module->device_major != line->device >> 32 || module->device_minor != (uint32_t)line->device)
         return false;
-    /* What could not be read, because it was just being opened or closed, is taken for what it was. */
+    /* Fingerprint 0: the file could not be read, because a thread was opening or closing it. It is then taken for the
+     * file that was known before. */
     if (code->fingerprint && module->fingerprint != code->fingerprint) return false;
     bool same_place =
         by_number ? is_within(line, module) : module->start == line->start && module->end == line->end;
@@ -103,7 +94,7 @@ static uint32_t append(
     uint64_t path = arena_text(recording, line->path, strlen(line->path));
     uint64_t number = path ? table_append(recording, &recording->header->modules, MODULES_MOST) : UINT64_MAX;
     if (number == UINT64_MAX) {
-        /* Relaxed: a sum that nothing is ordered by. */
+        /* Relaxed: a counter by which nothing else is ordered. */
         atomic_fetch_add_explicit(&recording->header->drops[DROP_MODULE], 1, memory_order_relaxed);
         return MODULE_NOT_NOTED;
     }
@@ -119,32 +110,33 @@ static uint32_t append(
     module->fingerprint = code->fingerprint;
     module->by_number = by_number;
     if (code->base) read_build_id(module, code);
-    /* Release: a reader that sees the mark sees the record. */
+    /* Release: a reader that acquires `complete` sees the record filled. */
     atomic_store_explicit(&module->complete, 1, memory_order_release);
     table_number_noted(&recording->modules_noted, number);
     return (uint32_t)number;
 }
 
-/* One that finds no place in the index is noted again when it is opened again, which does no harm. */
+/* A module that finds no place in the index gets another record when it is opened again. Readers accept that: two
+ * records may be about one file. */
 static uint32_t find_or_append(
     struct recording *recording, const struct mapped_code *code, bool by_number, uint64_t now) {
     uint64_t hash = hash_of(code->line->inode, code->line->start);
     uint32_t added = MODULE_NOT_NOTED;
     for (uint32_t i = 0; i < PROBE_MAX; i++) {
         _Atomic uint32_t *place = index_place(hash + i);
-        /* Acquire, here and where the exchange fails: the record that is named is seen filled. */
+        /* Acquire, here and where the exchange fails: pairs with the release below, so the record is seen filled. */
         uint32_t found = atomic_load_explicit(place, memory_order_acquire);
         if (!found) {
             if (added == MODULE_NOT_NOTED) added = append(recording, code, by_number, now);
             if (added == MODULE_NOT_NOTED) return added;
-            /* Release: who finds the number finds the record filled. */
+            /* Release: pairs with the acquire above in another thread. */
             if (atomic_compare_exchange_strong_explicit(
                     place, &found, added + 1, memory_order_release, memory_order_acquire))
                 return added;
         }
         if (!is_same(recording, record_of(recording, found - 1), code, by_number)) continue;
-        /* Another thread was faster: one of the two is enough. Relaxed: a reader that still finds ours
-         * complete finds it filled, and has it twice. */
+        /* Another thread has noted the same module meanwhile: the record made here is withdrawn. Relaxed: a reader that
+         * still finds it complete finds it filled, and has the module twice. */
         if (added != MODULE_NOT_NOTED)
             atomic_store_explicit(&record_of(recording, added)->complete, 0, memory_order_relaxed);
         return found - 1;
@@ -160,7 +152,7 @@ uint32_t module_table_note(struct recording *recording, const struct mapped_code
     return by_number || number == MODULE_NOT_NOTED ? number : MODULE_BY_ADDRESS;
 }
 
-/* The thread is alone in its process: relaxed. */
+/* Relaxed: only called in a forked child, which has one thread yet. */
 static void index_add(const struct module_record *module, uint32_t number) {
     uint64_t hash = hash_of(module->inode, module->start);
     for (uint32_t i = 0; i < PROBE_MAX; i++) {
@@ -170,15 +162,16 @@ static void index_add(const struct module_record *module, uint32_t number) {
     }
 }
 
-/* What the parent's other threads note after the fork may lie in memory that the child does not have; the
- * count of what was noted is private, and as it was at the fork. */
+/* The parent's other threads go on noting modules in the shared file, perhaps in pieces that are not mapped in the
+ * child. parent->modules_noted is private memory: in the child it keeps the value it had at the fork, and records
+ * below it lie in mapped pieces. */
 bool module_table_inherit(struct recording *child, const struct recording *parent) {
-    /* Relaxed: nobody changes it any more. */
+    /* Relaxed: nobody changes the child's copy of the count. */
     uint32_t count = atomic_load_explicit(&parent->modules_noted, memory_order_relaxed);
     for (uint32_t number = 0; number < count; number++) {
         const struct module_record *module = table_entry(parent, &parent->header->modules, number);
         if (table_append(child, &child->header->modules, MODULES_MOST) != number) return false;
-        /* Acquire: the parent's other threads go on filling records, in memory that is shared. */
+        /* Acquire: a thread of the parent may be filling this record, which is in shared memory. */
         if (!atomic_load_explicit(&module->complete, memory_order_acquire)) continue;
         struct module_record *copied = record_of(child, number);
         *copied = *module;

@@ -2,30 +2,30 @@
 
 #include <string.h>
 #include <sys/auxv.h>
-#include <time.h>
 
+#include "core/module_table.h"
 #include "platform/maps.h"
 #include "platform/system.h"
+#include "unwind/refresh_budget.h"
 #include "unwind/unwind.h"
 
-#define SNAPSHOTS           8  /* one is published, the others can be filled at the same time */
-#define SETTLE_ATTEMPTS     64 /* each fails only because others are at the same */
-#define VAIN_REFRESHES_MAX  32 /* refreshes that may find nothing new in a row ... */
-#define VAIN_REFRESH_PERIOD 50 /* ... and after how many milliseconds one more is granted */
+#define SNAPSHOTS       8  /* one is published, the others can be filled at the same time */
+#define SETTLE_ATTEMPTS 64 /* an attempt fails only because other threads read the maps at the same time */
 
 struct snapshot {
-    _Atomic uint32_t busy; /* 1 = somebody fills it */
+    _Atomic uint32_t busy; /* 1 = a thread fills it */
     _Atomic uint64_t count;
-    uint64_t regions[GENERATION_REGIONS / 64]; /* bit set: where this one differs from the one it replaces */
+    uint64_t
+        regions[GENERATION_REGIONS / 64]; /* bit set: where it differs from the snapshot that it replaces */
     struct maps_reader maps;
     uint8_t page[PAGE_SIZE_MIN];
     struct mapping mapping[MAPPINGS_MAX];
 };
 
 static struct {
-    _Atomic uint64_t published; /* a running number, times SNAPSHOTS, plus which one */
-    _Atomic uint64_t vain, vain_since;
-    _Atomic uint64_t forks; /* how many lie between this process and the first one */
+    _Atomic uint64_t published; /* SNAPSHOTS × (publications so far) + (the snapshot's index) */
+    struct refresh_budget budget;
+    _Atomic uint64_t forks; /* how many forks lie between the first process and this one */
     unwind_note *note;
     struct snapshot snapshot[SNAPSHOTS];
 } state;
@@ -34,6 +34,9 @@ _Atomic uint16_t mapping_list_generation[GENERATION_REGIONS];
 struct mapping_list_closings mapping_list_closings;
 
 /* ---- Reading ---- */
+
+/* Snapshots are read while another thread may be filling them anew: all loads are relaxed, and count only if
+ * still_published says so afterwards. */
 
 static uint64_t count_of(const struct snapshot *snapshot) {
     uint64_t count = atomic_load_explicit(&snapshot->count, memory_order_relaxed);
@@ -64,14 +67,17 @@ static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct m
     return ret_mapping->start <= pc && pc < ret_mapping->end;
 }
 
-/* Whether what was read of a published snapshot until now was not overwritten meanwhile. */
+/* Whether all that was read of a published snapshot so far belongs to it. */
 static bool still_published(uint64_t published) {
+    /* Acquire fence: if a load before it saw a word of a later filling, the load below sees a later `published`: a
+     * snapshot is taken for filling only after another one was published (snapshot_take). */
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&state.published, memory_order_relaxed) == published;
 }
 
 static bool mapping_list_known(uint64_t pc, struct mapping *ret_mapping) {
     for (int attempt = 0; attempt < 4; attempt++) {
+        /* Acquire: pairs with the release in refresh_publish, so the snapshot is seen filled. */
         uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
         bool found = snapshot_find(&state.snapshot[published % SNAPSHOTS], pc, ret_mapping);
         if (still_published(published)) return found;
@@ -85,20 +91,21 @@ static void snapshot_release(struct snapshot *snapshot) {
     atomic_store_explicit(&snapshot->busy, 0, memory_order_release);
 }
 
-/* NULL if all are being filled. One whose filling never ends, because a signal handler jumped away from it,
- * is lost; that is why there are more than it takes. */
+/* A snapshot to fill, or NULL if all are being filled. If a signal handler jumps out of the filling, the snapshot stays
+ * busy for ever; that is why there are more than are needed. */
 static struct snapshot *snapshot_take(void) {
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         struct snapshot *snapshot = &state.snapshot[i];
         if (atomic_exchange_explicit(&snapshot->busy, 1, memory_order_acquire) != 0) continue;
-        /* Only who fills it can publish it: if it is not published now, it will not be. */
+        /* Only the thread that has a snapshot can publish it. So if it is not published now, it stays unpublished. */
         if (atomic_load_explicit(&state.published, memory_order_acquire) % SNAPSHOTS != i) return snapshot;
         snapshot_release(snapshot);
     }
     return NULL;
 }
 
-/* Whether a mapping belongs to something that is never unloaded. `base` is that of its file. */
+/* Whether a mapping is never unmapped: libc, this library, the vdso, the dynamic linker, the program. `base` is
+ * where the first page of its file is mapped. */
 static bool is_permanent(const struct maps_line *line, uint64_t base) {
     uint64_t inside[] = {(uint64_t)&getauxval, (uint64_t)&mapping_list_find};
     for (unsigned i = 0; i < sizeof inside / sizeof *inside; i++)
@@ -119,18 +126,22 @@ static void mark_regions(struct snapshot *snapshot, const struct mapping *mappin
         snapshot->regions[region % GENERATION_REGIONS / 64] |= UINT64_C(1) << region % 64;
 }
 
-enum refresh_mode { REFRESH_NEW, REFRESH_ALL, REFRESH_STARTUP };
+enum refresh_mode {
+    REFRESH_NEW,     /* read the headers of new mappings only */
+    REFRESH_ALL,     /* read the headers of all mappings that can be unmapped */
+    REFRESH_STARTUP, /* as REFRESH_NEW, and all mappings of files are permanent */
+};
 
 struct refresh {
     enum refresh_mode mode;
     struct snapshot *target;
-    uint64_t published;   /* the one to be replaced */
-    uint64_t cursor;      /* in that one, which is sorted as well */
-    struct mapping whole; /* the permanent one that was passed last in it */
+    uint64_t published;   /* the snapshot to be replaced */
+    uint64_t cursor;      /* index in that snapshot, which is sorted like the maps */
+    struct mapping whole; /* the last permanent mapping that the cursor has passed */
 };
 
-/* What is mapped for good stays what it was where the program changes its protection or moves it to larger
- * pages. */
+/* A program may change the protection of a part of a permanent mapping, or move it to larger pages. The maps then show
+ * that part as a mapping of its own. Whether `mapping` is such a part: it gets all that is known of the whole. */
 static bool refresh_part(const struct refresh *refresh, struct mapping *mapping) {
     const struct mapping *whole = &refresh->whole;
     if (!whole->permanent || mapping->start < whole->start || mapping->end > whole->end) return false;
@@ -146,11 +157,11 @@ static uint64_t note(const struct maps_line *line, const struct mapping *mapping
         .base = mapping->base,
         .fingerprint = mapping->fingerprint,
         .permanent = mapping->permanent};
-    return state.note ? state.note(&code) : UNWIND_BY_ADDRESS;
+    return state.note ? state.note(&code) : MODULE_BY_ADDRESS;
 }
 
-/* Completes a mapping from the maps by what the former snapshot or the mapping itself says of it, and marks
- * what was elsewhere or otherwise. */
+/* Completes a mapping from the maps: by the former snapshot if that has the same mapping, else from the mapped
+ * file. Marks the regions of mappings that have come, gone or changed. */
 static void refresh_mapping(struct refresh *refresh, const struct maps_line *line, struct mapping *mapping) {
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
     struct mapping old = {0};
@@ -179,7 +190,7 @@ static void refresh_mapping(struct refresh *refresh, const struct maps_line *lin
         if (mapping->base) mapping_read_headers(mapping, refresh->target->page);
     }
     if (!known) mark_regions(refresh->target, mapping);
-    if (!known || mapping->number == UNWIND_NOT_NOTED) mapping->number = note(line, mapping);
+    if (!known || mapping->number == MODULE_NOT_NOTED) mapping->number = note(line, mapping);
 }
 
 static bool refresh_fill(struct refresh *refresh) {
@@ -226,10 +237,12 @@ static void change_generations(const struct snapshot *snapshot) {
                 1, memory_order_release);
 }
 
-/* Fails if another refresh was published since this one began: then what the regions were compared with is
- * gone, and the other may be the newer one. The generations change before the publication, so that who finds
- * the new snapshot finds nothing that was derived from the old one, and after it, so that nothing stays that
- * was derived from the old one in between. */
+/* False if another refresh was published since this one began: `regions` was then made by comparison with a
+ * snapshot that is no longer published, and the other refresh may be the newer one.
+ *
+ * The generations change twice. Before the publication: a thread that finds the new snapshot no longer finds rules
+ * that were derived from the old one. After it: rules that were derived from the old one in between are not found
+ * either. */
 static bool refresh_publish(struct refresh *refresh) {
     uint64_t former = refresh->published;
     uint64_t next = (former / SNAPSHOTS + 1) * SNAPSHOTS + (uint64_t)(refresh->target - state.snapshot);
@@ -245,12 +258,12 @@ static bool refresh_publish(struct refresh *refresh) {
 
 struct refresh_result {
     bool done;      /* the maps were read */
-    bool published; /* and are what everybody sees now */
-    bool news;      /* they were not as before */
-    bool found;     /* the pc is covered */
+    bool published; /* what was read is what all threads see now */
+    bool news;      /* it differs from what was published before */
+    bool found;     /* a mapping covers the pc */
 };
 
-/* `pc` is looked up in what was read, also if that was overtaken by another refresh; 0 = nothing is. */
+/* Reads the maps. `pc` is looked up in what was read, also if another refresh was published first; 0 = no pc. */
 static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct mapping *ret_mapping) {
     struct refresh refresh = {.mode = mode};
     struct refresh_result result = {0};
@@ -266,48 +279,25 @@ static struct refresh_result refresh(enum refresh_mode mode, uint64_t pc, struct
     return result;
 }
 
-static uint64_t milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* One of a limited number, so that jumps into nowhere do not make every capture read the maps. */
-static bool vain_refresh_granted(void) {
-    uint64_t now = milliseconds(), since = atomic_load_explicit(&state.vain_since, memory_order_relaxed);
-    uint64_t vain = atomic_load_explicit(&state.vain, memory_order_relaxed);
-    uint64_t granted = now > since ? (now - since) / VAIN_REFRESH_PERIOD : 0;
-    if (granted) {
-        vain -= granted < vain ? granted : vain;
-        atomic_store_explicit(&state.vain_since, now, memory_order_relaxed);
-    }
-    bool allowed = vain < VAIN_REFRESHES_MAX;
-    atomic_store_explicit(&state.vain, vain + allowed, memory_order_relaxed);
-    return allowed;
-}
-
-static void vain_refresh_forgiven(void) {
-    atomic_store_explicit(&state.vain, 0, memory_order_relaxed);
-}
-
 bool mapping_list_find(uint64_t pc, struct mapping *ret_mapping, bool *ret_certain) {
     *ret_certain = mapping_list_known(pc, ret_mapping);
     if (*ret_certain) return true;
-    if (!vain_refresh_granted()) return false;
+    if (!refresh_budget_take(&state.budget)) return false;
     struct refresh_result result = refresh(REFRESH_NEW, pc, ret_mapping);
-    if (result.found) vain_refresh_forgiven();
+    if (result.found) refresh_budget_refill(&state.budget);
     *ret_certain = result.done;
     return result.found;
 }
 
 void mapping_list_distrust(void) {
-    if (vain_refresh_granted() && refresh(REFRESH_ALL, 0, NULL).news) vain_refresh_forgiven();
+    if (refresh_budget_take(&state.budget) && refresh(REFRESH_ALL, 0, NULL).news)
+        refresh_budget_refill(&state.budget);
 }
 
 /* ---- Closings ---- */
 
-/* Whether all modules that can be closed still look as the published snapshot says: far cheaper than to read
- * the maps, and a little less certain. */
+/* Whether the first pages of all mappings that can be unmapped still are what the published snapshot says. Far cheaper
+ * than to read the maps, and a little less certain. */
 static bool all_are_there(void) {
     uint64_t published = atomic_load_explicit(&state.published, memory_order_acquire);
     const struct snapshot *snapshot = &state.snapshot[published % SNAPSHOTS];
@@ -329,12 +319,16 @@ static void settled_at(uint64_t ended) {
     }
 }
 
-/* While a closing is under way the library's destructors may allocate a lot: its place is not taken by
- * another before dlclose is about to return. A refresh that is overtaken by another thread's does not count:
- * that one may have begun before the closing ended. */
+/* While a closing is under way, the library's destructors may allocate a lot, and each of their stack walks comes
+ * here. So first pages are compared (all_are_there), and the maps are read only if one has changed: no other
+ * library takes the place before dlclose has unmapped this one.
+ *
+ * A refresh that another thread's refresh has overtaken does not count: the other may have begun before the closing
+ * ended. */
 void mapping_list_settle(void) {
     for (int attempt = 0; attempt < SETTLE_ATTEMPTS && !mapping_list_is_settled(); attempt++) {
-        /* Before anything is read, so that a closing that ends meanwhile is not lost. */
+        /* Acquire, and before the maps are read: a closing that ends meanwhile raises `count` above `ended`, and is
+         * dealt with by a later walk. */
         uint64_t count = atomic_load_explicit(&mapping_list_closings.count, memory_order_acquire);
         uint64_t ended = count % CLOSING_UNDER_WAY;
         if (atomic_load_explicit(&mapping_list_closings.settled, memory_order_acquire) == ended &&
@@ -351,7 +345,8 @@ uint64_t unwind_closing_begin(void) {
     return atomic_load_explicit(&state.forks, memory_order_relaxed);
 }
 
-/* One addition: there is no moment in which it is neither under way nor ended. */
+/* One addition, so that at no moment the closing is neither under way nor ended. If this process was forked while the
+ * closing was under way, unwind_forked has already taken it off. */
 void unwind_closing_end(uint64_t begun, bool unloaded) {
     bool forked = atomic_load_explicit(&state.forks, memory_order_relaxed) != begun;
     uint64_t change = (unloaded ? 1 : 0) - (forked ? 0 : CLOSING_UNDER_WAY);
@@ -370,11 +365,13 @@ void unwind_start(unwind_note *given, bool early) {
 }
 
 void unwind_forked(void) {
-    /* Other threads' closings never end here. Should the calling one be in a closing, that goes on. */
+    /* The closings of the parent's other threads never end in the child: all are taken off. If the calling thread
+     * is in one, it goes on, and unwind_closing_end sees by `forks` that it was taken off. Relaxed throughout: the
+     * child has one thread. */
     atomic_fetch_add_explicit(&state.forks, 1, memory_order_relaxed);
     uint64_t count = atomic_load_explicit(&mapping_list_closings.count, memory_order_relaxed);
     atomic_store_explicit(&mapping_list_closings.count, count % CLOSING_UNDER_WAY, memory_order_relaxed);
-    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+    for (unsigned i = 0; i < SNAPSHOTS; i++) { /* the threads that were filling them are not in the child */
         struct snapshot *snapshot = &state.snapshot[i];
         if (!atomic_load_explicit(&snapshot->busy, memory_order_relaxed)) continue;
         maps_close(&snapshot->maps);

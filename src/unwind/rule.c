@@ -7,18 +7,18 @@
 #include "unwind/epilogue.h"
 #include "unwind/expression.h"
 #include "unwind/fde.h"
+#include "unwind/signal_frame.h"
 
 #if defined(__x86_64__)
-#define RETURN_REGISTER  16
-#define SIGNAL_SP_OFFSET 160 /* of the interrupted stack pointer in the signal frame */
+#define RETURN_REGISTER 16
 #else
 #define RETURN_REGISTER 30
 #endif
 
-/* No function has as much to say. It keeps damaged information from taking long. */
+/* No function needs as much. The limit keeps damaged unwind information from taking long. */
 #define ENTRY_SIZE_MAX (1u << 20)
 
-/* The part that many functions share. */
+/* A common information entry (CIE): what many FDEs share. */
 struct common {
     uint64_t code_alignment;
     int64_t data_alignment;
@@ -26,7 +26,7 @@ struct common {
     bool augmented, signal;
 };
 
-/* Leaves the cursor at the initial instructions and the cursor's end at theirs. */
+/* Parses a CIE. Leaves the cursor at its initial instructions, and the cursor's end at their end. */
 static bool common_parse(struct cursor *cursor, struct common *ret_common) {
     struct common common = {0};
     uint64_t length = cursor_fixed(cursor, 4), letters;
@@ -72,7 +72,7 @@ static bool common_parse(struct cursor *cursor, struct common *ret_common) {
 
 /* ---- From a row to a rule ---- */
 
-/* A place of saving as the rule's count of 8 bytes from its anchor. */
+/* Where a register is saved, as the rule says it: in words of 8 bytes from the anchor. */
 static rule_place place_encode(const struct row *row, enum row_register index) {
     unsigned place = row->place[index];
     int64_t offset = row->offset[index];
@@ -97,7 +97,7 @@ static uint64_t at_bit(rule_place place, unsigned bit) {
 }
 
 static bool is_signal_frame(const struct row *row) {
-    return row->cfa == CFA_WORD && row->cfa_base == BASE_SP && row->cfa_offset == SIGNAL_SP_OFFSET;
+    return row->cfa == CFA_WORD && row->cfa_base == BASE_SP && row->cfa_offset == SIGNAL_SP;
 }
 
 static bool places_encode(const struct row *row, struct rule *rule) {
@@ -133,12 +133,12 @@ static struct rule rule_encode(const struct row *row, bool signal) {
 
 /* ---- Evaluation ---- */
 
-/* An entry (FDE) and its common part (CIE), each with its instructions still to be read. */
+/* An FDE and its CIE, with cursors at the instructions of each. */
 struct entry {
     struct cursor cursor, common_cursor;
     struct common common;
-    uint64_t begin, size;                  /* the code it is about */
-    uint8_t window[96], common_window[48]; /* most functions and nearly all common parts fit */
+    uint64_t begin, size;                  /* the code that the FDE is about */
+    uint8_t window[96], common_window[48]; /* most FDEs and nearly all CIEs fit */
 };
 
 static bool entry_open(struct entry *entry, const struct mapping *mapping, uint64_t address) {
@@ -160,7 +160,7 @@ static bool entry_open(struct entry *entry, const struct mapping *mapping, uint6
     return !cursor->failed;
 }
 
-/* RULE_FRAME_POINTER if the entry does not reach as far as the pc. */
+/* RULE_FRAME_POINTER if the code of the FDE ends before the pc. */
 static __attribute__((noinline)) struct rule rule_from_entry(
     const struct mapping *mapping, uint64_t address, uint64_t pc) {
     struct entry entry;
@@ -180,9 +180,8 @@ static __attribute__((noinline)) struct rule rule_from_entry(
     return rule_encode(&row, entry.common.signal);
 }
 
-/* Code that nothing is known about: JIT output or hand-written assembly; but also the signal trampoline of a
- * libc that has no unwind information for it, and the places where a stack that was prepared by hand begins.
- */
+/* A pc without unwind information lies in generated code or hand-written assembly. It may also be the signal trampoline
+ * of a libc that has no unwind information for it, or the function in which a stack begins that makecontext made. */
 static __attribute__((noinline)) struct rule rule_without_information(
     const struct mapping *mapping, uint64_t pc) {
 #if defined(__x86_64__)
@@ -196,7 +195,7 @@ static __attribute__((noinline)) struct rule rule_without_information(
     if (mapping_copy_code(mapping, code, returned_to, sizeof code) &&
         memcmp(code, trampoline, sizeof code) == 0)
         return rule_of_kind(RULE_SIGNAL);
-    /* No call leaves a return address that is the first instruction of a function. makecontext does. */
+    /* See rule_begins_function. */
     if (mapping->header && fde_find(mapping, returned_to, &address, &begin) == FDE_FOUND &&
         begin == returned_to)
         return (struct rule){.cfa = RULE_START | 1 << 8};

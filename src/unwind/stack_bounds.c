@@ -1,21 +1,22 @@
 /* Which memory is the stack that a thread runs on.
  *
- * glibc and musl place a thread's control block, to which the thread pointer points, at the upper end of the
- * thread's stack, also when the program supplied the memory; the kernel places the random bytes of AT_RANDOM
- * above the main thread's first frame. If everything from sp up to the nearer of these two can be read, the
- * thread runs on that stack, which stays for as long as the thread does: the range is remembered.
+ * The upper end of a thread's own stack is known. glibc and musl place the thread's control block, to which the
+ * thread pointer points, at the upper end of the stack, also when the program supplied the memory. The main
+ * thread's stack ends below the random bytes of AT_RANDOM, which the kernel places above its first frame. If
+ * everything from sp up to the nearer of these two can be read, the thread runs on that stack. It exists for as
+ * long as the thread does, so the range is remembered.
  *
- * Otherwise sp is on an alternate signal stack or a coroutine's stack. These come and go, so nothing about
- * them is remembered, and each page is tried when the walk comes to it. */
+ * Otherwise sp is on an alternate signal stack or on a coroutine's stack. These come and go, so nothing is
+ * remembered, and each page is tried when the stack walk comes to it. */
 #include <sys/auxv.h>
 
 #include "platform/safe_read.h"
 #include "platform/system.h"
 #include "unwind/unwind.h"
 
-#define STACK_SIZE_MAX      (UINT64_C(4) << 30)
-#define FOREIGN_SIZE_MAX    (UINT64_C(256) << 20)
-#define PAGES_TRIED_AT_ONCE 64 /* a deep stack is proven over several captures, none of which takes long */
+#define STACK_SIZE_MAX (UINT64_C(4) << 30)
+#define PAGES_TRIED_AT_ONCE                                                                                  \
+    64 /* a deep stack is tried over several captures, so that none of them takes long */
 
 static uint64_t page_of(uint64_t address) {
     return address & ~(PAGE_SIZE_MIN - 1);
@@ -31,14 +32,15 @@ static bool main_thread(void) {
 
 static __attribute__((noinline)) struct unwind_bounds bounds_prove(
     uint64_t sp, uint64_t *cached_low, uint64_t *cached_high) {
-    struct unwind_bounds foreign = {.low = sp, .high = sp + FOREIGN_SIZE_MAX, .proven = sp};
+    struct unwind_bounds foreign = {.low = sp, .high = sp + UNWIND_FOREIGN_STACK, .proven = sp};
     if (foreign.high < sp) return (struct unwind_bounds){0};
 
     uint64_t thread_top = thread_pointer() & ~UINT64_C(7);
     uint64_t main_top = (uint64_t)getauxval(AT_RANDOM) & ~UINT64_C(7);
     bool on_thread = within(sp, thread_top) && !(within(sp, main_top) && main_top < thread_top);
     if (!on_thread && !within(sp, main_top)) return foreign;
-    /* The control block of the main thread is not on its stack: what lies below it may come and go. */
+    /* The main thread's control block is not on its stack. So what lies below it is other memory, which may be
+     * unmapped. */
     if (on_thread && main_thread()) return foreign;
 
     uint64_t top = on_thread ? thread_top : main_top;
@@ -47,7 +49,7 @@ static __attribute__((noinline)) struct unwind_bounds bounds_prove(
         if (!safe_read_possible(low - PAGE_SIZE_MIN)) return foreign;
         low -= PAGE_SIZE_MIN;
     }
-    /* In this order, a signal handler in between sees an empty range or the old one. */
+    /* In this order, so that a signal handler that comes in between finds an empty range or the old one. */
     if (*cached_high != top) *(volatile uint64_t *)cached_high = 0;
     *(volatile uint64_t *)cached_low = low;
     *(volatile uint64_t *)cached_high = top;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/module_table.h"
 #include "core/recording.h"
 #include "platform/maps.h"
 #include "platform/safe_read.h"
@@ -37,7 +38,7 @@ static __thread unsigned current; /* which library is being called */
 static uint32_t note(const struct mapped_code *code) {
     for (uint32_t i = 0; i < PATHS_MAX; i++)
         if (inodes[i] == code->line->inode && code->base && !code->permanent) return i;
-    return UNWIND_BY_ADDRESS;
+    return MODULE_BY_ADDRESS;
 }
 
 /* The frame as an address again. A library's is told from its number and from where the library is now. */

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "attach/remote/frame_index.h"
+#include "core/build_id.h"
 #include "platform/safe_read.h"
 
 #define PROGRAM_HEADERS_MAX 128                 /* files have about a dozen */
-#define NOTES_SIZE_MAX      8192                /* of one segment of notes, from its start */
-#define PART_SIZE_MAX       (UINT64_C(4) << 30) /* .eh_frame_hdr reaches no further */
+#define NOTES_SIZE_MAX      8192                /* bytes that are read of one PT_NOTE segment */
+#define PART_SIZE_MAX       (UINT64_C(4) << 30) /* the offsets in .eh_frame_hdr have 32 bits */
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -22,13 +23,14 @@
 #define MACHINE EM_AARCH64
 #endif
 
-/* ---- Reading, as the evaluator does it ---- */
+/* ---- Reading ---- */
 
 bool module_bytes_read_at(int descriptor, void *target, uint64_t size, uint64_t offset) {
     return descriptor >= 0 && offset <= INT64_MAX &&
            pread(descriptor, target, size, (off_t)offset) == (ssize_t)size;
 }
 
+/* The `reader` of struct mapping: how rule_evaluate reads this module. */
 static bool read_bytes(const struct mapping *mapping, void *target, uint64_t address, uint64_t size) {
     const struct module_bytes *bytes = (const struct module_bytes *)mapping;
     for (unsigned i = 0; i < PARTS; i++) {
@@ -53,7 +55,7 @@ static void part_map(struct module_bytes_part *part, int file, uint64_t offset, 
     if (file < 0 || size == 0 || size > PART_SIZE_MAX || low + size < low || offset > INT64_MAX - size)
         return;
     void *pages = mmap(NULL, before + size, PROT_READ, MAP_PRIVATE, file, (off_t)(offset - before));
-    if (pages == MAP_FAILED) return; /* the process's memory is read instead */
+    if (pages == MAP_FAILED) return; /* read_bytes then reads the process's memory instead */
     *part = (struct module_bytes_part){.low = low,
         .high = low + size,
         .bytes = (const uint8_t *)pages + before,
@@ -79,7 +81,8 @@ void module_bytes_close(struct module_bytes *bytes) {
 
 /* ---- The file ---- */
 
-/* Devices are not opened: only looking at what a path leads to has no effect on it. */
+/* Opens a regular file; with `expected`, only if it is the file of that line of the maps. What the path leads to is
+ * first opened by O_PATH and looked at: to open a device could have effects. */
 static int open_regular(int folder, const char *path, const struct maps_line *expected) {
     struct stat status;
     int found = openat(folder, path, O_PATH | O_CLOEXEC), file = -1;
@@ -97,8 +100,9 @@ static int open_regular(int folder, const char *path, const struct maps_line *ex
     return file;
 }
 
-/* What is mapped itself, whatever has become of its name: that takes a capability. Without it, the program,
- * or what has the name in the process's view of the files or in ours, if that is what is mapped. */
+/* The file that is mapped. By /proc/PID/map_files if possible, which takes a capability and finds the file whatever has
+ * become of its name. Otherwise one of these, if it is the file that is mapped: the executable by /proc/PID/exe, or the
+ * path from the maps, in the process's view of the file system or in ours. */
 static int file_open(const struct remote_process *process, const struct maps_line *line) {
     char path[4096 + 8];
     if (line->inode == 0) return -1;
@@ -113,11 +117,11 @@ static int file_open(const struct remote_process *process, const struct maps_lin
 
 /* ---- ELF headers ---- */
 
-/* By hand and not with libelf, which takes as much memory as a damaged file asks for. */
+/* Read by hand and not with libelf, which takes as much memory as a damaged file asks for. */
 struct headers {
-    int file;      /* -1 = what is mapped is read */
-    uint64_t bias; /* from the file's addresses to the process's */
-    uint64_t end;  /* of all segments, in the process */
+    int file;      /* -1 = the process's memory is read */
+    uint64_t bias; /* address in the process = bias + address in the file's headers */
+    uint64_t end;  /* address in the process at which the last segment ends */
     Elf64_Ehdr elf;
     unsigned count;
     Elf64_Phdr segment[PROGRAM_HEADERS_MAX];
@@ -130,7 +134,7 @@ static bool headers_read_at(const struct headers *headers, const struct module_b
            module_bytes_read_at(bytes->process->memory, target, size, bytes->mapping.base + offset);
 }
 
-/* The segment that an executable mapping shows is the one that says how addresses are moved. */
+/* Finds the code segment that the mapping shows. It tells the bias. */
 static bool headers_find_bias(struct headers *headers, const struct mapping *mapping) {
     const Elf64_Phdr *code = NULL;
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
@@ -170,26 +174,7 @@ static bool headers_read(struct headers *headers, const struct module_bytes *byt
 
 /* ---- Build-id ---- */
 
-static bool notes_find_build_id(
-    const uint8_t *notes, uint64_t size, uint64_t alignment, struct remote_module *module) {
-    for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
-        Elf64_Nhdr note;
-        memcpy(&note, notes + at, sizeof note);
-        uint64_t name = at + sizeof note;
-        uint64_t data = (name + note.n_namesz + alignment - 1) & ~(alignment - 1);
-        if (data > size || note.n_descsz > size - data) return false;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
-            note.n_descsz <= sizeof module->build_id) {
-            module->build_id_size = (uint8_t)note.n_descsz;
-            memcpy(module->build_id, notes + data, note.n_descsz);
-            return true;
-        }
-        at = (data + note.n_descsz + alignment - 1) & ~(alignment - 1);
-    }
-    return false;
-}
-
-static void find_build_id(
+static void read_build_id(
     const struct headers *headers, const struct module_bytes *bytes, struct remote_module *module) {
     uint8_t notes[NOTES_SIZE_MAX];
     for (const Elf64_Phdr *segment = headers->segment; segment < headers->segment + headers->count;
@@ -199,7 +184,8 @@ static void find_build_id(
         bool read = headers->file >= 0 ? module_bytes_read_at(headers->file, notes, size, segment->p_offset)
                                        : module_bytes_read_at(bytes->process->memory, notes, size,
                                              headers->bias + segment->p_vaddr);
-        if (read && notes_find_build_id(notes, size, segment->p_align == 8 ? 8 : 4, module)) return;
+        module->build_id_size = read ? build_id_find(notes, size, segment->p_align, module->build_id) : 0;
+        if (module->build_id_size) return;
     }
 }
 
@@ -220,7 +206,7 @@ static void find_unwind_header(struct module_bytes *bytes, const struct headers 
         if (inside >= segment->p_filesz || unwind->p_memsz > segment->p_filesz - inside) continue;
         uint64_t low = headers->bias + segment->p_vaddr;
         if (segment->p_filesz > PART_SIZE_MAX || low + segment->p_filesz < low) return;
-        /* What can be written may have been changed when the program was loaded. */
+        /* A writable segment may have been changed by relocations: it is read from the process, not from the file. */
         if (!(segment->p_flags & PF_W))
             part_map(&bytes->part[PART_UNWIND], headers->file, segment->p_offset, low, segment->p_filesz);
         bytes->mapping.data_low = low;
@@ -243,7 +229,7 @@ void module_bytes_open(struct module_bytes *bytes, const struct remote_process *
             .reader = read_bytes}};
     struct headers headers = {.file = file_open(process, line)};
     if ((headers.file >= 0 || base) && headers_read(&headers, bytes)) {
-        find_build_id(&headers, bytes, module);
+        read_build_id(&headers, bytes, module);
         find_unwind_header(bytes, &headers);
     }
     part_map(&bytes->part[PART_CODE], headers.file, line->file_offset, line->start, line->end - line->start);

@@ -6,20 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach/remote/remote_private.h"
 #include "base/memory.h"
 
-#define VAIN_MAX     32 /* refreshes that may find nothing new in a row, for one reason ... */
-#define VAIN_PERIOD  50 /* ... and after how many milliseconds one more is granted */
-#define REOPENED_MAX 8  /* times that a module's content may turn out to be another */
+#define REOPENED_MAX 8 /* times that the content of one mapping may turn out to have changed */
 
 /* ---- Modules ---- */
 
 int remote_refresh(struct remote *remote) {
-    /* Memory belongs to a program, not to a process: after exec it must be opened again. */
+    /* /proc/PID/mem stays bound to the program that ran when it was opened: after exec it must be opened again. */
     int memory = openat(remote->process.folder, "mem", O_RDONLY | O_CLOEXEC);
     if (memory >= 0) {
         if (remote->process.memory >= 0) close(remote->process.memory);
@@ -29,43 +26,26 @@ int remote_refresh(struct remote *remote) {
     return address_space_refresh(&remote->address_space, &remote->process, remote->rules);
 }
 
-static uint64_t milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* Walks into nowhere must not make each one read the maps. */
-static bool budget_grants(struct budget *budget) {
-    uint64_t now = milliseconds(), forgiven = (now - budget->since) / VAIN_PERIOD;
-    if (forgiven) {
-        budget->used -= forgiven < budget->used ? (uint32_t)forgiven : budget->used;
-        budget->since = now;
-    }
-    if (budget->used >= VAIN_MAX) return false;
-    budget->used++;
-    return true;
-}
-
+/* The entry that covers an address, or NULL. If none is known, the maps are read again, as far as the budget allows. */
 static struct address_space_entry *remote_find(struct remote *remote, uint64_t address) {
     struct address_space_entry *entry = address_space_find(&remote->address_space, address);
     if (entry) return entry;
-    if (!budget_grants(&remote->uncovered)) {
+    if (!refresh_budget_take(&remote->uncovered)) {
         remote->figures.refreshes_refused++;
         return NULL;
     }
     remote_refresh(remote);
     entry = address_space_find(&remote->address_space, address);
-    if (entry) remote->uncovered.used = 0;
+    if (entry) refresh_budget_refill(&remote->uncovered);
     return entry;
 }
 
 bool remote_changed(struct remote *remote, uint64_t newest) {
     if (remote->address_space.newest > newest) return true;
-    if (!budget_grants(&remote->doubted)) return false;
+    if (!refresh_budget_take(&remote->doubted)) return false;
     remote_refresh(remote);
     if (remote->address_space.newest == newest) return false;
-    remote->doubted.used = 0;
+    refresh_budget_refill(&remote->doubted);
     return true;
 }
 
@@ -104,6 +84,7 @@ struct remote_figures remote_figures(const struct remote *remote) {
 
 /* ---- Rules ---- */
 
+/* If the mapping's content is not what it was taken for, its bytes are opened again, once. */
 static struct rule evaluate_in(struct remote *remote, struct address_space_entry *entry, uint64_t pc) {
     struct rule rule;
     if (rule_evaluate(&entry->bytes.mapping, pc, &rule)) return rule;
@@ -118,9 +99,9 @@ struct rule remote_evaluate(struct remote *remote, uint64_t pc) {
     struct address_space_entry *entry = remote_find(remote, pc);
     if (!entry) return (struct rule){.cfa = RULE_OUTSIDE};
     struct rule rule = {.cfa = RULE_UNKNOWN};
-    /* The kernel put its own address in the place of the one that the function will return to. */
+    /* A return probe: the kernel has put its own address in the place of the return address. The walk cannot go on. */
     if (strcmp(entry->module.path, "[uprobes]") != 0) rule = evaluate_in(remote, entry, pc);
-    /* Where a module has unwind information, but not for this pc, another one may be there now. */
+    /* If a mapping has unwind information, but none for this pc, another library may be there now. */
     if (rule_kind(rule) == RULE_FRAME_POINTER && entry->bytes.mapping.header &&
         remote_changed(remote, remote->address_space.newest)) {
         entry = remote_find(remote, pc);
@@ -134,7 +115,7 @@ struct rule remote_evaluate(struct remote *remote, uint64_t pc) {
 
 /* ---- Opening ---- */
 
-/* Whether the process runs a program of the kind whose stacks we can walk. */
+/* 0 if the process runs a 64-bit program for this machine, else a negative errno (remote_open). */
 static int check_kind(int folder) {
     Elf64_Ehdr elf;
     int file = openat(folder, "exe", O_RDONLY | O_CLOEXEC);

@@ -1,3 +1,4 @@
+#include "core/module_table.h"
 #include "core/recording.h"
 #include "platform/maps.h"
 #include "record/python/python_internals.h"
@@ -38,7 +39,7 @@ void python_note_module(const struct mapped_code *code, uint32_t number) {
     const char *name = strrchr(code->line->path, '/');
     /* libpython3.so is empty */
     bool may_be = name && strncmp(name, "/libpython3.", 12) == 0 && name[12] != 's';
-    if (!may_be || !code->base || number >= UNWIND_BY_ADDRESS) return;
+    if (!may_be || !code->base || number >= MODULE_BY_ADDRESS) return;
     if (hook_python_walk || library.stage == SEEN) return;
     library.number = number;
     library.base = code->base;
