@@ -2,7 +2,7 @@
 
 #include "unwind/expression.h"
 
-/* Compilers nest remembered rows one deep. */
+/* Rows that DW_CFA_remember_state may put aside at a time. Compilers use one. */
 #define REMEMBERED_MAX 2
 
 struct machine {
@@ -15,7 +15,7 @@ struct machine {
     struct row memory[REMEMBERED_MAX];
 };
 
-/* enum row_register or ROW_REGISTERS for one that is not followed. */
+/* enum row_register of a DWARF register number; ROW_REGISTERS if the register is not followed. */
 static unsigned row_register(uint64_t number) {
 #if defined(__x86_64__)
     switch (number) {
@@ -195,7 +195,7 @@ static void execute_extended(struct machine *machine, uint8_t instruction) {
     case 0x14: /* val_offset */
     case 0x15: /* val_offset_sf */
         number = cursor_unsigned(cursor);
-        /* That the stack pointer is the CFA goes without saying. */
+        /* "The stack pointer is the CFA" holds in every row, and changes nothing. */
         if (cursor_signed(cursor) != 0 || row_register(number) != ROW_SP)
             place_set(machine, number, PLACE_LOST, 0);
         break;
@@ -206,7 +206,7 @@ static void execute_extended(struct machine *machine, uint8_t instruction) {
         break;
     case 0x2c:
     case 0x2d:
-        break; /* aarch64: the return address is signed, or no more; the walk takes signatures off */
+        break; /* aarch64: from here on the return address is signed, or no longer is: the stack walk strips it */
     case 0x2e:
         cursor_unsigned(cursor);
         break; /* size of the arguments */

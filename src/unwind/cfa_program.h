@@ -1,24 +1,25 @@
-/* The call frame instructions of .eh_frame, run up to one pc. */
+/* Runs the call frame instructions of .eh_frame (DWARF call frame information) up to one pc. */
 #ifndef MALLOSCOPE_UNWIND_CFA_PROGRAM_H
 #define MALLOSCOPE_UNWIND_CFA_PROGRAM_H
 
 #include "unwind/cursor.h"
 #include "unwind/rule.h"
 
-/* The registers whose places of saving are followed. */
+/* The registers of which it is followed where a function saves them. */
 enum row_register { ROW_FP, ROW_RBX, ROW_R12, ROW_R13, ROW_R14, ROW_R15, ROW_RETURN, ROW_SP, ROW_REGISTERS };
 
 enum row_place {
-    PLACE_SAME, /* unchanged */
-    PLACE_CFA,  /* saved at CFA + offset */
-    PLACE_BASE, /* saved at a register plus offset; which one is in the upper bits: PLACE_BASE + 8 * base */
-    PLACE_LOST, /* saved in some way that is not followed */
-    PLACE_UNDEFINED, /* said to have no value: for the return address, the outermost frame */
+    PLACE_SAME,      /* the function has not changed the register */
+    PLACE_CFA,       /* saved at CFA + offset */
+    PLACE_BASE,      /* saved at a base register + offset; stored as PLACE_BASE + 8 * base */
+    PLACE_LOST,      /* saved in a way that is not followed */
+    PLACE_UNDEFINED, /* has no value; if it is the return address, this is the outermost frame */
 };
 
+/* How the canonical frame address is found: CFA_REGISTER = base + offset, CFA_WORD = the word at base + offset. */
 enum row_cfa { CFA_UNKNOWN, CFA_REGISTER, CFA_WORD };
 
-/* What holds for one pc. */
+/* A row of the table that the instructions describe: what holds at one pc. */
 struct row {
     uint8_t cfa, cfa_base; /* enum row_cfa, enum rule_base */
     uint8_t place[ROW_REGISTERS];
@@ -27,15 +28,16 @@ struct row {
 };
 
 struct cfa_program {
-    uint64_t pc;    /* stop before the first instruction that concerns what comes after */
-    uint64_t begin; /* where the function starts */
+    uint64_t pc;    /* run up to here: stop before the first instruction that is about a later address */
+    uint64_t begin; /* of the function */
     uint64_t code_alignment;
     int64_t data_alignment;
     uint8_t pointer_encoding;
-    const struct row *initial; /* what `restore` restores; NULL while the common part runs */
+    const struct row
+        *initial; /* the row after the CIE's instructions, for DW_CFA_restore; NULL while these run */
 };
 
-/* Applies the instructions from the cursor to its end. False if they make no sense. */
+/* Applies the instructions from the cursor to its end to `row`. False if they make no sense. */
 bool cfa_program_run(struct cursor *cursor, const struct cfa_program *program, struct row *row);
 
 #endif

@@ -1,5 +1,5 @@
-/* A forward reader of a mapping's bytes through a small window. It never faults: what cannot be read reads as
- * zero and sets `failed`. */
+/* Reads the bytes of a mapping's unwind information one after the other, through a small window that is copied. It
+ * never faults: a byte that cannot be read reads as 0 and sets `failed`, which stays set. */
 #ifndef MALLOSCOPE_UNWIND_CURSOR_H
 #define MALLOSCOPE_UNWIND_CURSOR_H
 
@@ -10,14 +10,14 @@
 
 struct cursor {
     const struct mapping *mapping;
-    uint64_t address, end;
-    uint64_t window; /* address of bytes[0] */
+    uint64_t address, end; /* the next byte, and where reading fails */
+    uint64_t window;       /* address of bytes[0] */
     uint8_t *bytes;
-    uint16_t capacity, filled;
+    uint16_t capacity, filled; /* of `bytes` */
     bool failed;
 };
 
-/* `bytes` is the window, of `capacity` bytes. */
+/* Starts at `address`; the end is that of the mapping's data segment. `bytes` is the window, of `capacity` bytes. */
 void cursor_begin(struct cursor *cursor, const struct mapping *mapping, uint64_t address, uint8_t *bytes,
     uint16_t capacity);
 
@@ -25,7 +25,7 @@ uint8_t cursor_byte(struct cursor *cursor);
 uint64_t cursor_fixed(struct cursor *cursor, unsigned size); /* little endian */
 uint64_t cursor_unsigned(struct cursor *cursor);             /* LEB128 */
 int64_t cursor_signed(struct cursor *cursor);
-/* A pointer in one of the DW_EH_PE encodings that are relative to nothing or to their own place. */
+/* A pointer in a DW_EH_PE encoding. Absolute and pc-relative ones are known; others set `failed`. */
 uint64_t cursor_pointer(struct cursor *cursor, uint8_t encoding);
 void cursor_skip(struct cursor *cursor, uint64_t size);
 

@@ -7,14 +7,15 @@
 #define WINDOW    64
 #define FRAME_MAX (1u << 20)
 
-/* The code at `pc`, as much of it as there is before something that cannot be read. */
+/* Copies the code at `pc`: WINDOW bytes, or up to the end of the page if the next one cannot be read. Returns how
+ * many. */
 static uint64_t read_code(const struct mapping *mapping, uint64_t pc, uint8_t code[WINDOW]) {
     uint64_t in_page = PAGE_SIZE_MIN - pc % PAGE_SIZE_MIN;
     if (mapping_copy_code(mapping, code, pc, WINDOW)) return WINDOW;
     return in_page < WINDOW && mapping_copy_code(mapping, code, pc, in_page) ? in_page : 0;
 }
 
-/* "add $n,%rsp" or "lea n(%rsp),%rsp": the length of the instruction, 0 if it is another. */
+/* "add $n,%rsp" or "lea n(%rsp),%rsp": the length of the instruction, 0 if it is a different one. */
 static unsigned take_raise(const uint8_t *code, int32_t *ret_bytes) {
     static const struct {
         uint8_t length, size, bytes[4];
@@ -30,7 +31,7 @@ static unsigned take_raise(const uint8_t *code, int32_t *ret_bytes) {
     return 0;
 }
 
-/* "pop %register", of which the number is told. */
+/* "pop %register": the length of the instruction, 0 if it is a different one. */
 static unsigned take_pop(const uint8_t *code, unsigned *ret_register) {
     bool extended = code[0] == 0x41;
     if ((code[extended] & 0xf8) != 0x58) return 0;
@@ -43,7 +44,8 @@ static const uint8_t base_of_popped_register[16] = {
 
 bool epilogue_read(const struct mapping *mapping, uint64_t pc, struct epilogue *ret_epilogue) {
     enum { LONGEST = 8 };
-    uint8_t code[WINDOW + LONGEST] = {0}; /* what is not there is no instruction that is known here */
+    uint8_t code[WINDOW + LONGEST] = {
+        0}; /* zeros behind the code match none of the instructions looked for */
     uint64_t size = read_code(mapping, pc, code);
     struct epilogue epilogue = {0};
     for (uint64_t at = 0; at < size;) {

@@ -1,4 +1,5 @@
-/* The way out of code that has no unwind information and need not keep a frame pointer: what is about to run.
+/* The way out of code that has neither unwind information nor a frame pointer: the instructions that it is about to
+ * run.
  *
  * Small pieces of generated code (the trampolines of `python3 -X perf`, thunks of foreign-function libraries)
  * return as soon as the call they made returns:
@@ -7,8 +8,8 @@
  *     add $8,%rsp   ◄── pc
  *     ret
  *
- * These instructions say where the caller's frame is. Generated code may be replaced at any time, so they are
- * read anew for each walk and never kept. */
+ * These instructions tell where the caller's frame is. Generated code may be replaced at any time, so they are read
+ * anew for each stack walk and never kept. x86-64 only. */
 #ifndef MALLOSCOPE_UNWIND_EPILOGUE_H
 #define MALLOSCOPE_UNWIND_EPILOGUE_H
 
@@ -18,12 +19,12 @@
 #include "unwind/rule.h"
 
 struct epilogue {
-    uint32_t return_place;      /* bytes from the stack pointer to the return address */
-    uint32_t place[BASE_COUNT]; /* to where a register is popped from, plus 1; 0 = it is not */
+    uint32_t return_place;      /* bytes from sp to the return address */
+    uint32_t place[BASE_COUNT]; /* 1 + bytes from sp to where a register is popped from; 0 = it is not */
 };
 
-/* Whether the code at `pc` takes its frame down and returns, without a branch in between. `mapping` is where
- * it is in another process; NULL = in this one. */
+/* Whether the code at `pc` only pops registers, raises the stack pointer and returns. `mapping` is where the code
+ * is read from; NULL = in this process. */
 bool epilogue_read(const struct mapping *mapping, uint64_t pc, struct epilogue *ret_epilogue);
 
 #endif

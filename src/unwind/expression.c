@@ -68,7 +68,7 @@ static struct term pop(struct evaluation *evaluation) {
 #if defined(__aarch64__)
 #include <sys/auxv.h>
 
-/* The same for all threads, unless one of them asks the kernel for another. */
+/* In words of 8 bytes. All threads have the same length, unless one has asked the kernel for another (prctl). */
 static uint64_t vector_length(void) {
     enum { HAS_SCALABLE_VECTORS = 1 << 22 };
     if (!(getauxval(AT_HWCAP) & HAS_SCALABLE_VECTORS)) return 0;
@@ -101,7 +101,8 @@ static void dereference(struct evaluation *evaluation) {
     push(evaluation, term);
 }
 
-/* A number may be added to or taken from anything but a word; all else is between numbers. */
+/* A number may be added to, or subtracted from, a number, a register or the CFA. All other operations take two
+ * numbers. */
 static void binary(struct evaluation *evaluation, uint8_t operation) {
     struct term right = pop(evaluation), left = pop(evaluation);
     if (operation == 0x22 && left.kind == TERM_NUMBER) {

@@ -5,24 +5,24 @@
 #define ENCODING_UDATA4         0x03
 #define ENCODING_DATAREL_SDATA4 0x3b
 
-/* Both relative to the start of .eh_frame_hdr. */
+/* Where a function's code begins, and where its FDE lies: both relative to the start of .eh_frame_hdr. */
 struct entry {
     int32_t begin, fde;
 };
 
-/* Read at a time. What a copy costs hardly depends on its size. */
+/* Entries that are copied at a time. A copy costs a system call, and hardly more if it is larger. */
 #define ENTRIES_AT_ONCE 32
 
 struct search {
     const struct mapping *mapping;
-    uint64_t table;     /* address */
-    uint64_t low, high; /* the entry sought is in [low, high) */
-    int64_t begin, end; /* the addresses that range covers */
-    int64_t target;
+    uint64_t table;     /* address of its first entry */
+    uint64_t low, high; /* the entry that is looked for has an index in [low, high) */
+    int64_t begin, end; /* code that these entries cover, and ... */
+    int64_t target;     /* ... the pc, relative to .eh_frame_hdr */
 };
 
-/* Functions are spread evenly enough for a guess by proportion; every fourth step halves the range, which
- * bounds the number of steps. */
+/* Interpolation search: functions are spread evenly enough for a guess by proportion. Every fourth step halves the
+ * range instead, which bounds the number of steps. */
 static enum fde_result search_run(struct search *search, uint64_t *ret_address, uint64_t *ret_begin) {
     struct entry entry[ENTRIES_AT_ONCE];
     for (unsigned step = 0;; step++) {

@@ -1,5 +1,9 @@
-/* Where a walk puts its frames. Once `frames` is full its upper half becomes a ring, which holds the frames
- * nearest to the root; the word before it says that frames are missing there. */
+/* Where a stack walk stores its frames.
+ *
+ * Once `frames` is full, its upper half becomes a ring that holds the frames nearest to the root. The word in front
+ * of the ring says that frames are missing there:
+ *
+ *     leaf ... frames[max / 2 - 1]   FRAME_OUTPUT_CUT   ring: the last frames of the walk */
 #ifndef MALLOSCOPE_UNWIND_FRAME_OUTPUT_H
 #define MALLOSCOPE_UNWIND_FRAME_OUTPUT_H
 
@@ -13,9 +17,9 @@
 
 struct frame_output {
     uint64_t *frames;
-    uint64_t *places; /* beside each frame, its stack pointer; NULL where nobody asks for that */
+    uint64_t *places; /* the stack pointer of each frame; NULL if nobody asks for it */
     uint32_t max, count;
-    uint32_t ring; /* position in the ring, of the oldest frame */
+    uint32_t ring; /* index of the oldest frame in the ring */
     bool cut;
 };
 
@@ -52,15 +56,15 @@ static inline void frame_output_reverse(uint64_t *words, uint32_t count) {
     }
 }
 
-/* Turns a ring so that it begins with what is now at `start`. */
+/* Rotates a ring so that it begins with the word that is at `start`. */
 static inline void frame_output_rotate(uint64_t *words, uint32_t count, uint32_t start) {
     frame_output_reverse(words, start);
     frame_output_reverse(words + start, count - start);
     frame_output_reverse(words, count);
 }
 
-/* Puts the ring in order. Returns the number of words; without `root`, what the ring holds is not the root,
- * and is left out. */
+/* Puts the ring in order. Returns the number of words. `root`: the walk has come to the root of the stack; if it
+ * has not, the ring does not hold the frames nearest to the root, and is left out. */
 static inline uint32_t frame_output_finish(struct frame_output *output, bool root) {
     uint32_t first = frame_output_ring_first(output);
     if (!output->cut) return output->count;

@@ -1,7 +1,9 @@
-/* How a mapping's memory can be read while another thread may be closing it: a copy through process_vm_readv
- * fails where a load would fault. It costs a microsecond, so modules that cannot go away are read directly:
- * the program itself, libc, the dynamic linker, the vdso and everything that was loaded when the program
- * started (the loader never unmaps what the program depends on). */
+/* How a mapping is read while another thread may be unmapping it.
+ *
+ * safe_read copies by process_vm_readv, which fails where a load would fault. That costs a microsecond. So
+ * mappings that are never unmapped (`permanent`) are read directly: the program itself, libc, the dynamic
+ * linker, the vdso and all that was loaded when the program started, since the loader never unmaps what the
+ * program depends on. */
 #include "unwind/mapping.h"
 
 #include <elf.h>
@@ -37,7 +39,7 @@ uint64_t mapping_identity(const uint8_t bytes[MAPPING_IDENTITY_SIZE]) {
     return identity;
 }
 
-/* Four numbers side by side, which do not wait for each other. */
+/* Four hashes side by side: the processor computes them at the same time, since none needs the result of another. */
 static uint64_t page_fingerprint(const uint8_t page[PAGE_SIZE_MIN]) {
     uint64_t lane[4] = {1, 2, 3, 4}, word;
     for (unsigned i = 0; i < PAGE_SIZE_MIN; i += 8) {
@@ -53,7 +55,7 @@ bool mapping_is_there(const struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]
     return safe_read(page, mapping->base, PAGE_SIZE_MIN) && page_fingerprint(page) == mapping->fingerprint;
 }
 
-/* Finds the unwind information by the program headers, which lie in the file's first page. */
+/* The program headers, which lie in the file's first page, tell where the unwind information is. */
 void mapping_read_headers(struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]) {
     mapping->header = mapping->fingerprint = 0;
     mapping->unread = 1;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNMAPPED_MAX 1024 /* that are kept */
+#define UNMAPPED_MAX 1024 /* unmapped entries that are kept */
 
-/* The first entry that ends behind an address; `count` if there is none. */
+/* The index of the first entry that ends above an address; `count` if there is none. */
 static uint32_t first_behind(const struct address_space *address_space, uint64_t address) {
     uint32_t low = 0, high = address_space->count;
     while (low < high) {
@@ -29,7 +29,7 @@ struct address_space_entry *address_space_find(const struct address_space *addre
                : NULL;
 }
 
-/* Whether something covers a part of the line's addresses. */
+/* Whether an entry covers a part of the line's addresses. */
 static bool overlaps(const struct address_space *address_space, const struct maps_line *line) {
     uint32_t found = first_behind(address_space, line->start);
     return found < address_space->count && address_space->entry[found]->line.start < line->end;
@@ -37,7 +37,7 @@ static bool overlaps(const struct address_space *address_space, const struct map
 
 /* ---- Entries ---- */
 
-/* `line` with a path of its own is taken over. */
+/* The entry takes over line->path, which must be on the heap. */
 static struct address_space_entry *entry_make(const struct maps_line *line, uint64_t base) {
     struct address_space_entry *entry = memory_allocate(sizeof *entry);
     entry->line = *line;
@@ -60,7 +60,9 @@ static void entry_free(struct address_space_entry *entry) {
     free(entry);
 }
 
-/* A file's name does not matter: it changes when the file is deleted. */
+/* Whether two entries are the same mapping of the same file. A file's path does not count, since /proc adds "
+ * (deleted)" to it when the file is deleted. Mappings without a file are told apart by their names, such as
+ * "[vdso]". */
 static bool entry_same(const struct address_space_entry *a, const struct address_space_entry *b) {
     return a->line.start == b->line.start && a->line.end == b->line.end && a->base == b->base &&
            a->line.device == b->line.device && a->line.inode == b->line.inode &&
@@ -93,7 +95,7 @@ void address_space_free(struct address_space *address_space) {
     *address_space = (struct address_space){0};
 }
 
-/* Notes what is executable. Nothing is opened yet. */
+/* Fills an empty address space with the executable mappings. Their bytes are not opened yet. */
 static int read_maps(struct address_space *address_space, const struct remote_process *process) {
     int file = openat(process->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (file < 0) return -errno;
@@ -101,7 +103,7 @@ static int read_maps(struct address_space *address_space, const struct remote_pr
     struct maps_line line, first_page = {0}; /* of the file that was seen last */
     uint64_t end = 0;
     while (maps_next(&reader, &line)) {
-        if (line.start < end) continue; /* it changed while it was being read */
+        if (line.start < end) continue; /* the maps changed while they were being read */
         end = line.end;
         bool is_file = line.inode != 0 || line.vdso;
         if (is_file && line.readable && line.file_offset == 0) first_page = line;
@@ -121,7 +123,8 @@ static int by_start(const void *left, const void *right) {
     return (a->line.start > b->line.start) - (a->line.start < b->line.start);
 }
 
-/* Puts what is known already in the place of what was read again, and opens the rest. Both are sorted. */
+/* Replaces entries of `fresh` by the entries of `known` that are the same mapping, and opens the bytes of the
+ * others. An entry that was taken leaves NULL in `known`. Both are sorted. */
 static void take_known(
     struct address_space *fresh, struct address_space *known, const struct remote_process *process) {
     for (uint32_t i = 0, next = 0; i < fresh->count; i++) {
@@ -139,7 +142,8 @@ static void take_known(
     }
 }
 
-/* Leaves of `known` what is unmapped but may stay. Returns whether that is not all. */
+/* What is left in `known` is unmapped. Frees the entries whose addresses `fresh` covers, or all if they are more than
+ * UNMAPPED_MAX; the others stay. Whether any was freed. */
 static bool drop_replaced(struct address_space *known, const struct address_space *fresh) {
     uint32_t unmapped = 0, kept = 0;
     for (uint32_t i = 0; i < known->count; i++) unmapped += known->entry[i] != NULL;
@@ -157,7 +161,8 @@ static bool drop_replaced(struct address_space *known, const struct address_spac
     return kept < unmapped;
 }
 
-/* Takes out the rules of addresses that another module covers now, or none. */
+/* Takes out the rules of addresses that no mapping covers any more, or one that has come since number
+ * `newest_before`. */
 static void forget_replaced(
     struct remote_rule_cache *rules, const struct address_space *address_space, uint64_t newest_before) {
     for (struct remote_rule_cache_set *set = rules->set; set < rules->set + REMOTE_RULE_CACHE_SETS; set++)

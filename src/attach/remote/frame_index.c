@@ -1,9 +1,9 @@
-/* The table is made in the format of .eh_frame_hdr, so that the evaluator finds what it always finds:
+/* The table has the format of .eh_frame_hdr, so that unwind/fde.c can search it like any other:
  *
  *     version 1, three encodings    4 bytes
- *     address of .eh_frame          4        (nobody asks)
+ *     address of .eh_frame          4        left 0: nobody reads it
  *     number of entries             4
- *     begin of code, entry          4 + 4    for each, sorted, both relative to the table's start */
+ *     begin of code, FDE            4 + 4    for each FDE, sorted, both relative to the table's start */
 #include "attach/remote/frame_index.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int by_begin(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Notes each entry that is about code. The information is our own copy: it does not change. */
+/* Notes each entry (FDE) of .eh_frame that is about code. What is read is the tool's own copy: it does not change. */
 static uint32_t collect(const struct module_bytes *bytes, uint64_t table, struct index_entry *entries) {
     const struct module_bytes_part *information = &bytes->part[PART_UNWIND];
     uint64_t size = information->high - information->low, at = 0;
@@ -54,7 +54,7 @@ static uint32_t collect(const struct module_bytes *bytes, uint64_t table, struct
         memcpy(&length, information->bytes + at, 4);
         memcpy(&id, information->bytes + at + 4, 4);
         uint64_t address = information->low + at, begin, extent;
-        if (length == 0) { /* the end, or that of one of several parts */
+        if (length == 0) { /* the end of .eh_frame, or of the part that came from one object file */
             at += 4;
             continue;
         }
@@ -76,7 +76,7 @@ void frame_index_make(
     uint8_t *copy = module_bytes_own_part(&bytes->part[PART_UNWIND], low, section.sh_size);
     if (!copy) return;
     uint64_t table = ((free_address > high ? free_address : high) + 7) & ~UINT64_C(7);
-    /* An entry takes 8 bytes of the table, and no less of the information. */
+    /* An entry takes 8 bytes of the table, and at least 8 of .eh_frame: the table is no larger than the section. */
     uint64_t room = section.sh_size + MAPPING_IDENTITY_SIZE;
     uint8_t *header = module_bytes_own_part(&bytes->part[PART_INDEX], table, room);
     if (!header || !module_bytes_read_at(file, copy, section.sh_size, section.sh_offset)) {

@@ -1,7 +1,9 @@
-/* pc → rule, of one process. Of fixed size: a set is one cache line with two rules, of which the newer stays.
+/* The rule cache of one remote process: pc → rule. Of fixed size: a set is one cache line with two rules. A new
+ * rule takes the place of the older of the two.
  *
- * Addresses that no module covers are not kept here, so a new module makes nothing wrong; one that goes takes
- * its rules with it (address_space.c). */
+ * Addresses that no mapping covers are not kept, so a new mapping makes no kept rule wrong. When a mapping goes,
+ * address_space.c takes its rules out. Unlike unwind/rule_cache.h it is used by one thread, and needs neither check
+ * words nor generations. */
 #ifndef MALLOSCOPE_ATTACH_REMOTE_REMOTE_RULE_CACHE_H
 #define MALLOSCOPE_ATTACH_REMOTE_REMOTE_RULE_CACHE_H
 
@@ -24,7 +26,7 @@ static inline struct remote_rule_cache_entry *remote_rule_cache_set_of(
     return rules->set[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - REMOTE_RULE_CACHE_SETS_LOG2)].entry;
 }
 
-/* NULL if it is not there. */
+/* NULL if the cache does not hold it. */
 static inline const struct rule *remote_rule_cache_find(struct remote_rule_cache *rules, uint64_t pc) {
     const struct remote_rule_cache_entry *entry = remote_rule_cache_set_of(rules, pc);
     if (entry[0].pc == pc) return &entry[0].rule;
