@@ -10,7 +10,7 @@
 static struct {
     uint64_t *memory;
     uint32_t words;
-    _Atomic uint64_t holder[BUFFERS]; /* 0: free */
+    _Atomic uint64_t holder[BUFFERS]; /* who uses the buffer; 0: it is free */
 } state;
 
 bool capture_buffers_start(uint32_t words) {
@@ -21,23 +21,30 @@ bool capture_buffers_start(uint32_t words) {
     return true;
 }
 
+/* A holder word: the number of the thread plus one, and below it the stack pointer at which the thread took the
+ * buffer. */
 #define HOLDER_SHIFT 48
 #define HOLDER_SP    ((UINT64_C(1) << HOLDER_SHIFT) - 1)
 
-/* A thread has one for a walk, and its handlers others; who jumps out of a handler may leave a walk behind
- * that was never ended. That one began further down the stack than the thread is now, unless this is a
- * handler on a stack of its own. */
-static bool is_left(uint64_t held, uint64_t ours) {
+/* Whether the buffer of holder `held` was abandoned by the thread of holder `ours`.
+ *
+ * A signal handler that interrupts a walk takes a buffer of its own. If the handler leaves by longjmp, the walk
+ * that it interrupted never ends, and its buffer is never given back. That walk was deeper on the stack, at a
+ * lower address, than the thread is after the jump. A walk that is merely interrupted is at a higher address than
+ * the handler, if both are on the same stack. */
+static bool is_abandoned(uint64_t held, uint64_t ours) {
     return held && held >> HOLDER_SHIFT == ours >> HOLDER_SHIFT && (held & HOLDER_SP) < (ours & HOLDER_SP);
 }
 
-static __attribute__((noinline, cold)) uint64_t *take_left(uint64_t ours, uint32_t *ret_number) {
-    if (system_on_signal_stack()) return NULL;
+static __attribute__((noinline, cold)) uint64_t *take_abandoned(uint64_t ours, uint32_t *ret_number) {
+    if (system_on_signal_stack())
+        return NULL; /* stack pointers of two stacks tell nothing about which is deeper */
     for (uint32_t i = 0; i < BUFFERS; i++) {
         uint64_t held = atomic_load_explicit(&state.holder[i], memory_order_relaxed);
-        /* Acquire: as below. Another thread's is not touched, and ours nobody else takes. */
-        if (!is_left(held, ours) || !atomic_compare_exchange_strong_explicit(&state.holder[i], &held, ours,
-                                        memory_order_acquire, memory_order_relaxed))
+        /* Acquire: as in capture_buffers_take. The exchange competes with this thread's signal handlers only,
+         * because no other thread finds the holder abandoned. */
+        if (!is_abandoned(held, ours) || !atomic_compare_exchange_strong_explicit(&state.holder[i], &held,
+                                             ours, memory_order_acquire, memory_order_relaxed))
             continue;
         *ret_number = i;
         return state.memory + (size_t)i * state.words;
@@ -45,8 +52,8 @@ static __attribute__((noinline, cold)) uint64_t *take_left(uint64_t ours, uint32
     return NULL;
 }
 
-/* The relaxed look spares the exchange. That acquires, and capture_buffers_give releases: a buffer's users never
- * meet. */
+/* The relaxed load spares an exchange that would fail. The acquire of the exchange pairs with the release in
+ * capture_buffers_give: what the former user wrote into the buffer comes before what the new one writes. */
 uint64_t *capture_buffers_take(uint32_t thread, uint64_t sp, uint32_t *ret_number) {
     uint64_t ours = (uint64_t)(thread + 1) << HOLDER_SHIFT | (sp & HOLDER_SP);
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -59,14 +66,14 @@ uint64_t *capture_buffers_take(uint32_t thread, uint64_t sp, uint32_t *ret_numbe
         *ret_number = number;
         return state.memory + (size_t)number * state.words;
     }
-    return take_left(ours, ret_number);
+    return take_abandoned(ours, ret_number);
 }
 
 void capture_buffers_give(uint32_t number) {
     atomic_store_explicit(&state.holder[number], 0, memory_order_release);
 }
 
-/* The threads that held the others are not in the child. Relaxed: there is one thread. */
+/* Relaxed: the child has one thread. */
 void capture_buffers_after_fork(void) {
     for (uint32_t i = 0; i < BUFFERS; i++) atomic_store_explicit(&state.holder[i], 0, memory_order_relaxed);
 }

@@ -21,9 +21,10 @@
 __thread uint64_t recorder_countdown;
 __thread struct thread_record *recorder_thread;
 static __thread struct prefetch_hint last_stack;
-/* The heaps whose rates the interval that runs and the one before it were drawn at. */
+/* Numbers of heaps of malloc's kind. The running interval was drawn at the rate of drawn_heap; the interval
+ * before it, which ended with the sample that is due, at the rate of due_heap. */
 static __thread uint32_t drawn_heap, due_heap;
-static _Atomic uint32_t nobody;
+static _Atomic uint32_t nobody; /* the owner word while there is no recording: always 0 */
 struct recorder recorder = {.owner = &nobody};
 
 void recorder_drop(enum drop kind) {
@@ -38,13 +39,16 @@ static uint64_t draw(struct thread_record *thread) {
     uint64_t interval = sampler_draw(thread->random, rate);
     counter_store(&thread->interval, interval);
     due_heap = drawn_heap;
-    drawn_heap = heap; /* last: a signal handler's draw is then wholly before or after */
+    drawn_heap = heap; /* last: a signal handler's draw comes wholly before or wholly after this one */
     return interval;
 }
 
+/* Release store: a reader in another process that sees this countdown sees the interval it belongs to. Release
+ * fence: a reader that sees a store that follows sees this countdown, too. Signal fence: the compiler keeps this
+ * order for the thread's own signal handlers. */
 static void publish_countdown(uint64_t countdown) {
     __atomic_store_n(&recorder_countdown, countdown, __ATOMIC_RELEASE);
-    atomic_thread_fence(memory_order_release); /* before what comes next, for readers in other processes */
+    atomic_thread_fence(memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -52,7 +56,8 @@ __attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
     /* Acquire: as in recorder_is_recording. */
     int stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == NOT_STARTED && may_start) start_by_environment();
-    /* Asked again: it may have begun since the caller asked. A forked child sees the stage of its parent. */
+    /* A forked child has its parent's stage, RECORDING, and an owner word of 0. recorder_is_recording is asked
+     * once more, because another thread may have finished the start since the caller asked. */
     if (stage == RECORDING && !recorder_is_recording()) fork_begin_child();
     stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == OFF) recorder_countdown = UINT64_MAX;
@@ -77,8 +82,9 @@ bool recorder_due(size_t size) {
         counter_add_own(&thread->bytes, size);
     } else {
         uint64_t used = counter_load(&thread->interval) - recorder_countdown + size;
-        /* A reader adds what the countdown has consumed of the interval. While the two do not fit, the
-         * countdown is larger than any interval: it then tries again. */
+        /* bytes + interval − countdown = what the thread has allocated, whenever countdown <= interval. A reader
+         * in another process computes this sum. While the three do not belong together, the countdown is larger
+         * than any interval; the reader then tries again. */
         publish_countdown(UINT64_MAX);
         counter_add_own(&thread->bytes, used);
         publish_countdown(draw(thread));
@@ -117,13 +123,16 @@ bool recorder_stop_marking(void) {
 
 /* ---- the sample ---- */
 
-/* Whether frames are missing in the middle (unwind/frame_output.h). */
+/* Whether the stack was deeper than recorder.depth, so that frames are missing in the middle
+ * (unwind/frame_output.h). */
 static bool is_cut(const uint64_t *frames, uint32_t count) {
     uint32_t depth = recorder.depth;
     return count == depth && frames[depth / 2] >> FRAME_KIND_SHIFT == FRAME_CUT;
 }
 
-/* Python's frames go in between the native ones: into the second half of the buffer. */
+/* Puts the interpreter's frames among the native ones. False: the thread executes no Python code. The first
+ * quarter of the capture buffer holds the native stack, the second receives the interpreter's, the second half
+ * the merged one. */
 static __attribute__((noinline)) bool merge_python(
     python_walk *walk, struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
@@ -137,8 +146,9 @@ static __attribute__((noinline)) bool merge_python(
     return true;
 }
 
-/* Walks the caller's stack and finds its number. UINT32_MAX: all capture buffers are in use. `ret_trace` and
- * `ret_python`, the signature of the interpreter's frames, may be NULL. */
+/* Walks the caller's stack and returns its number in the stack table. UINT32_MAX: all capture buffers are in use.
+ * `ret_trace` receives what the walk read, `ret_python` the fingerprint of the interpreter's frames; both may be
+ * NULL. */
 static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registers *caller, uint32_t heap,
     struct unwind_trace *ret_trace, uint64_t *ret_python) {
     struct thread_record *thread = recorder_thread;
@@ -157,11 +167,13 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
             caller, bounds, stack.frames, stack.places, depth, &complete, &in_handler, ret_trace);
     }
     bool cut = is_cut(stack.frames, stack.count);
-    /* A signal may have come while the interpreter was changing its frames: they cannot be read then. */
+    /* In a signal handler the interpreter's frames cannot be read: the signal may have come while the interpreter
+     * was changing them. */
     bool merged = walk_python && !in_handler && merge_python(walk_python, &stack, &cut);
     if (merged && ret_python) *ret_python = hook_python_sign(false);
     if (!walk_python) python_look_at_stack(&stack);
-    /* The thread's own stack begins where a coroutine's must have ended. */
+    /* Where a coroutine's stack ends is not known: bounds.high is then a guess (stack_bounds.c). If the guess
+     * lies beyond the lower end of the thread's own stack, the coroutine's has ended there at the latest. */
     bool is_below = bounds.low < thread->stack_low && thread->stack_low < bounds.high;
     uint64_t high = is_below ? thread->stack_low : bounds.high;
     stack.count = scopes_merge(stack.frames, stack.places, stack.count, bounds.low, high);
@@ -175,7 +187,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     return number;
 }
 
-static uint32_t remember_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
+/* The number of the caller's stack: from the walk cache, if it is known there. */
+static uint32_t find_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
     struct walk_lookup lookup;
     uint64_t around = scopes_fingerprint() + heap * UINT64_C(0x632be59bd9b4e019);
     uint32_t stack = walk_cache_find(caller, recorder_thread, around, is_locked, &lookup);
@@ -207,10 +220,11 @@ static inline bool capture(
     sample->birth = clock_now();
     scopes_prepare();
     again &= recorder.walks;
-    sample->stack = again ? remember_stack(caller, sample->heap, is_locked)
-                          : walk_stack(caller, sample->heap, NULL, NULL);
+    sample->stack =
+        again ? find_stack(caller, sample->heap, is_locked) : walk_stack(caller, sample->heap, NULL, NULL);
     if (sample->stack == UINT32_MAX) recorder_drop(DROP_SCRATCH);
-    /* What has no stack of its own is weighed at the rate of the start, when it is freed, too. */
+    /* All samples for which the stack table had no room share one record, whose heap is 0. Their frees are
+     * weighed at the rate of that heap, so their allocations must be, too. */
     if (sample->stack == STACK_DROPPED && sample->heap == due_heap) sample->heap = 0;
     return sample->stack != UINT32_MAX;
 }
@@ -225,19 +239,19 @@ inline void recorder_count(const struct sample *sample) {
     if (__builtin_expect(dump_triggers_want_samples, 0)) dump_triggers_note(*sample);
 }
 
-/* The thread that chose this allocation has no record any more if a signal handler forked meanwhile, and this
- * is the child. */
+/* The thread had a record when recorder_take chose this allocation. It has none if a signal handler has forked
+ * since, and this is the child. */
 static inline bool can_record(void) {
     return recorder_is_recording() && __builtin_expect(recorder_thread != NULL, 1);
 }
 
-/* With all that it needs where nothing is new in one function: in exact mode this is what an allocation
- * costs. */
+/* Flattened: all that a sample from a known stack needs is inlined here. In exact mode this function is what an
+ * allocation costs. */
 __attribute__((flatten)) struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller) {
     struct sample sample = sample_of_malloc(size, 0, 0, LIVE_NONE);
     sample.heap = heap ? heap : due_heap;
-    /* Of the interpreter's objects only who holds its lock may allocate one. */
+    /* Only the thread that holds the interpreter's lock allocates one of its objects. */
     bool is_locked = heap != 0;
     if (can_record() && capture(caller, recorder.exact, is_locked, &sample) &&
         recorder_insert(block, &sample))
@@ -249,8 +263,8 @@ __attribute__((flatten)) struct sample recorder_sample(
 
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten) {
     struct live_entry *entry = live_table_at_checked(&recorder.recording, slot);
-    /* Acquire: the entry that is read next is the one of this key, and if it is not, live_table_withdraw_once
-     * fails. */
+    /* Acquire: pairs with the release in live_table_publish, so that the fields read next are those of this key.
+     * If another thread reuses the slot meanwhile, the key changes, and live_table_withdraw_once fails. */
     uint64_t key = entry ? atomic_load_explicit(&entry->key, memory_order_acquire) : 0;
     if (!entry || (key & LIVE_KEY_MASK) != (uintptr_t)block) return false;
     ret_forgotten->sample = sample_of_entry(entry, slot, heap);
@@ -265,9 +279,9 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     if (slot == LIVE_NONE) return false;
     ret_forgotten->now = clock_now();
     ret_forgotten->sample = mark_sample(block, ret_forgotten->now);
-    /* In a child the marks of inherited blocks speak of the parent's stacks, and a slot may be another's: of
-     * a block that another thread of the parent allocated during the fork. Elsewhere the entry is not looked
-     * at: it may be far from the cache. */
+    /* In a forked child the mark of an inherited block names a stack of the parent's recording. Its slot may even
+     * belong to another block: one that another thread of the parent allocated during the fork. So a child goes
+     * by the entry in the live table. Elsewhere the entry is not read, because it is seldom in the cache. */
     if (__builtin_expect(recorder.is_child, 0)) return recorder_forget_slot(block, slot, 0, ret_forgotten);
     ret_forgotten->entry = live_table_at(&recorder.recording, slot);
     ret_forgotten->generation = recorder.generation;
@@ -275,8 +289,9 @@ bool recorder_forget(const void *block, struct forgotten *ret_forgotten) {
     return true;
 }
 
-/* A signal handler may fork while the allocator is at work, and its child return from it: the child's
- * recording was made when the block was not live any more, and its slot is free there. */
+/* Whether this process was forked after recorder_forget: by a signal handler that interrupted the allocator, and
+ * whose child returned from the handler. The child's recording was made without the block, and its slot is free
+ * there. */
 static bool is_of_parent(const struct forgotten *forgotten) {
     return __builtin_expect(forgotten->generation != recorder.generation, 0);
 }
@@ -328,7 +343,9 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
     if (!can_record()) return OUTCOME_DROPPED;
     address_index_prefetch(&recorder.index, address);
     if (!recorder_capture(caller, recorder.exact, &sample)) return OUTCOME_DROPPED;
-    /* A former entry in an older part of the index: to look for it costs too much where all is recorded. */
+    /* A former block at this address, whose free was not seen, may still be in the index. address_index_insert
+     * finds it if it is in the newest segment of the index. A search of the older segments costs too much in
+     * exact mode. */
     uint32_t former = recorder.exact ? INDEX_NONE : address_index_remove(&recorder.index, address);
     bool replaced = recorder_end_former(block, former, 0, sample.birth);
     if (!recorder_insert(block, &sample)) return OUTCOME_DROPPED;
@@ -345,7 +362,7 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
 bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten) {
     if (!recorder_is_recording() && !recorder_begin(false)) return false;
     address_index_prefetch(&recorder.index, (uintptr_t)block);
-    ret_forgotten->now = clock_now(); /* while the line is on its way */
+    ret_forgotten->now = clock_now(); /* while the prefetched line arrives */
     uint32_t slot = address_index_remove(&recorder.index, (uintptr_t)block);
     if (recorder_forget_slot(block, slot, 0, ret_forgotten)) return true;
     if (recorder.exact) counter_add(false, &recorder.recording.header->unknown_frees, 1);

@@ -1,10 +1,13 @@
-/* The recorder in the program: decides which allocations are sampled and puts them into the recording.
+/* The recorder: decides which allocations are sampled, and writes them and their frees into the recording.
  *
- *     NOT_STARTED ──► STARTING ──► RECORDING ──► OFF   (a child that is not followed)
- *                         └───────────────────────┘     (the recording could not be made)
+ * The files that see an allocation (hooks.c, own_heaps.c, python_objects.c) call it in this order:
  *
- * It starts with the first allocation that is asked about. In every stage the program's allocations are
- * served. */
+ *     recorder_take      charges the thread's countdown: is this allocation to be sampled?
+ *     recorder_sample    walks the stack, fills a slot of the live table, adds to the figures
+ *     recorder_forget    at the free, before the allocator may give the address out again: empties the slot
+ *     recorder_freed     after that: adds to the figures and gives the slot back
+ *
+ * Recording starts with the first allocation that recorder_take is asked about. recorder_state.h has the stages. */
 #ifndef MALLOSCOPE_RECORD_SAMPLE_RECORDER_H
 #define MALLOSCOPE_RECORD_SAMPLE_RECORDER_H
 
@@ -16,22 +19,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes until the calling thread's next sample; 0 = ask recorder_due. The entry code charges it. */
+/* ---- the decision ---- */
+
+/* Bytes until the calling thread's next sample; 0: recorder_due is to be asked. The entry code (entry_*.S)
+ * charges it. UINT64_MAX: this process will never record. */
 extern __thread uint64_t recorder_countdown;
 
+/* What recorder_take does when the countdown is used up: begins recording, or the thread's record, if that is yet
+ * to be done, and draws the next interval. True: the allocation of `size` bytes is to be sampled. */
 bool recorder_due(size_t size);
 
-/* Whether what is allocated now is to be recorded. */
-bool recorder_is_active(void);
-
-/* Makes sure that the calling thread has a record. */
-bool recorder_knows_thread(void);
-
-/* Where this process does not record, or not yet: whether it does now. */
-bool recorder_begin(bool may_start);
-
-/* The entry code takes the size off and, on its way here, puts it back. A signal handler that allocates in
- * between leaves a countdown below zero: larger than any interval. */
+/* Puts right a countdown below zero. The entry code takes the size off the countdown and puts it back on the cold
+ * path. A signal handler that interrupts it in between, and allocates, finds the countdown below zero: as an
+ * unsigned number, larger than any interval. */
 void recorder_mend_countdown(void);
 
 /* Charges the calling thread for `size` bytes. True: this allocation is to be sampled. */
@@ -47,64 +47,81 @@ static inline bool recorder_take(size_t size) {
 /* Undoes the charge for an allocation that recorder_take chose and the allocator then refused. */
 void recorder_refund(size_t size);
 
-/* Counts a sample that cannot be recorded. */
+/* Counts a sample that was chosen and cannot be recorded. */
 void recorder_drop(enum drop kind);
 
-/* Records the block of `size` bytes that was allocated by the code at `caller` in a heap of the recording: 0,
- * malloc's, or that of an interpreter's objects. The result is to be kept in the block's mark; its slot is
+/* Whether the program, and the calling thread's scopes, want allocations to be recorded now. */
+bool recorder_is_active(void);
+
+/* Makes sure that the calling thread has a record. False: there is no room for one. */
+bool recorder_knows_thread(void);
+
+/* To be called where recorder_is_recording says no. Starts recording if that was never tried and `may_start` is
+ * set; begins the recording of a forked child. Returns whether this process records now. */
+bool recorder_begin(bool may_start);
+
+/* ---- the sample ---- */
+
+/* Records a block of `size` bytes that the code at `caller` allocated. `heap` is 0 for malloc's blocks, or the
+ * number of the heap of an interpreter's objects. The result is to be kept in the block's mark. Its slot is
  * LIVE_NONE if the sample was dropped. */
 struct sample recorder_sample(
     const void *block, size_t size, uint32_t heap, const struct unwind_registers *caller);
 
-/* Frees in two steps: the block is forgotten before the allocator may give it out again, and counted as
- * freed, or restored, when the allocator has done its work. False if it is not known. */
+/* A block that is not live any more, and whose free is not counted yet. */
 struct forgotten {
     struct sample sample;
-    struct live_entry *entry; /* in its slot */
-    uint32_t generation;      /* of the recording that it was in */
+    struct live_entry *entry; /* of its slot */
+    uint32_t generation;      /* recorder.generation at the time */
     uint64_t now;
 };
 
+/* A free takes two steps. First, while no other thread can get the address: the marked block is taken out of the
+ * live table. False: it is not there. */
 bool recorder_forget(const void *block, struct forgotten *ret_forgotten);
+/* Second, when the allocator has succeeded: the figures learn of the free, and the slot is given back. */
 void recorder_freed(const struct forgotten *forgotten);
-/* False: there is nothing to restore it in. */
+/* Or, when the allocator has failed (realloc): the block is live again. False: its recording is not there any
+ * more. */
 bool recorder_restore(const void *block, const struct forgotten *forgotten);
-/* Both steps at once, where nothing comes in between. */
+/* Both steps at once, where the allocator cannot fail. */
 void recorder_end(const void *block, uint32_t heap);
 
-/* The same for blocks that carry no mark: they are found by their address. */
+/* ---- blocks without marks: found by their addresses, in the address index ---- */
+
 enum outcome {
     OUTCOME_DROPPED,
     OUTCOME_RECORDED,
-    OUTCOME_REPLACED, /* and a former block at this address, whose free was not seen, is counted as freed */
+    OUTCOME_REPLACED, /* recorded; a former block at this address, whose free was not seen, is counted as freed */
 };
 enum outcome recorder_sample_unmarked(const void *block, size_t size, const struct unwind_registers *caller);
 bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten);
 void recorder_restore_unmarked(const void *block, const struct forgotten *forgotten);
 
-/* Are sampled blocks marked (mark.h)? Otherwise they stay as the allocator gave them. Known once started. */
+/* Whether sampled blocks are to be marked (mark.h). Known once recording has started. */
 bool recorder_uses_marks(void);
-/* False if they were not marked anyway. */
+/* From now on blocks are not marked. False: they were not before. */
 bool recorder_stop_marking(void);
 
-/* ---- What a sample is made of (recorder.c). `heap` is its number in the recording. ---- */
+/* ---- the steps of a sample, for blocks of the program's own heaps (own_heaps.c) ---- */
 
-/* Fills in time and stack of a sample whose size, heap and count are known. `again`: it may well come from
- * the same place as another of late. False: it is dropped. */
+/* Fills in time and stack of a sample whose size, heap and count are set. `again`: allocations from this place
+ * are frequent, so the walk cache is asked first. False: the sample is dropped. */
 bool recorder_capture(const struct unwind_registers *caller, bool again, struct sample *sample);
-/* Puts the block into the live table, and fills in the slot. False: it is dropped. */
+/* Puts the block into the live table and fills in the sample's slot. False: the sample is dropped. */
 bool recorder_insert(const void *block, struct sample *sample);
-/* The same undone: there is no way to find it again. */
+/* Undoes recorder_insert and counts the sample as dropped: the address index had no room for the block. */
 void recorder_take_back(const struct sample *sample);
-/* The figures learn of it. */
+/* Adds the sample to the figures. */
 void recorder_count(const struct sample *sample);
 
-/* Withdraws the block that should be in this slot, going by its entry. */
+/* Takes the block out of the live table if it is the one in this slot. `heap` is that of the block. */
 bool recorder_forget_slot(const void *block, uint32_t slot, uint32_t heap, struct forgotten *ret_forgotten);
-/* The address of a block whose free was not seen is given out again: it counts as freed now. */
+/* Counts the block in this slot as freed now: its free was not seen, and its address has been given out again.
+ * False: no such block is in the slot. */
 bool recorder_end_former(const void *block, uint32_t slot, uint32_t heap, uint64_t now);
 
-/* The header says how much memory the indices take. */
+/* Writes into the recording's header how much memory the address indices take. */
 void recorder_note_private_bytes(void);
 
 #endif
