@@ -1,6 +1,7 @@
-/* Forks that run no fork handlers: _Fork, clone with memory of its own, and these as bare system calls. What
- * the handlers do is done here. Others (clone3, assembly) are noticed at the child's first event, which then
- * inherits nothing (fork.c). */
+/* Forks that run none of the handlers of pthread_atfork: _Fork, clone without CLONE_VM, and fork and clone called
+ * by syscall(). Here they do what fork.c's handlers do. Forks that are not seen here (clone3, a system call in
+ * assembly) are noticed at the child's first allocation that the recorder is asked about; such a child inherits
+ * nothing (fork.c). */
 #include "platform/system.h"
 #include "record/intercept/export.h"
 #include "record/life/fork.h"
@@ -20,7 +21,7 @@ static struct {
     int (*clone)(int (*)(void *), void *, int, void *, ...);
 } next;
 
-/* _Fork may be called in a signal handler, where dlsym may not. */
+/* At the start, because _Fork may be called in a signal handler, where dlsym may not. */
 __attribute__((constructor)) static void find_next(void) {
     *(void **)&next.fork = dlsym(RTLD_NEXT, "_Fork");
     *(void **)&next.clone = dlsym(RTLD_NEXT, "clone");
@@ -34,7 +35,8 @@ pid_t _Fork(void) {
     return pid;
 }
 
-/* The child goes on in `function`, and finds there what it inherits. */
+/* The child runs `function` and never returns here. It has the copy of the live table that fork_before made, and
+ * begins its recording at its first allocation that the recorder is asked about. */
 int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) {
     va_list given;
     void *more[3];
@@ -42,14 +44,16 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     for (int i = 0; i < 3; i++) more[i] = va_arg(given, void *);
     va_end(given);
     if (!next.clone) find_next();
-    bool forks = !(flags & (CLONE_VM | CLONE_SETTLS)); /* and keeps our thread-local variables */
+    /* With CLONE_SETTLS the child would have other thread-local variables, and so no copy. */
+    bool forks = !(flags & (CLONE_VM | CLONE_SETTLS));
     if (forks) fork_before();
     int pid = next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
     if (forks) fork_after_bare(false);
     return pid;
 }
 
-/* By the entry of syscall(), for those whose child goes on in a copy of this very frame. */
+/* The entry code's syscall() jumps here for calls whose child continues on a copy of this stack, and so in this
+ * frame. */
 long bare_forks_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
     fork_before();
     long pid = system_call_always(number, a, b, c, d, e, 0);

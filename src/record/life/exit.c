@@ -20,12 +20,14 @@ __attribute__((destructor)) static void end_process(void) {
 #define _Exit __wrap__Exit
 #endif
 
-/* exit() comes by the destructor above; these skip it. */
+/* exit() runs the destructor above. _exit and _Exit do not. */
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 
 void exit_hook(int status) {
-    /* Which of the two this is, a child in a sandbox may not ask. */
+    /* A vfork child that has forbidden itself system calls must not finish its parent's recording, and may not
+     * ask for its process id to find out that it is the child. The flag is the parent's, too: a parent that ends
+     * by _exit after that leaves a recording that is not marked as finished. */
     if (!recorder.is_childs_sandbox) finish_recording();
     for (;;) system_call_always(SYS_exit_group, (uint64_t)status, 0, 0, 0, 0, 0);
 }

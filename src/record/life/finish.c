@@ -7,11 +7,12 @@
 #include "record/life/thread.h"
 #include "record/sample/recorder_state.h"
 
-/* What other threads have allocated since their last draw stands in their thread-local storage. One of them
- * may be gone by now without having told: the copy fails where a plain read would fault. */
+/* Adds to another thread's record what that thread has allocated since its last draw: interval − countdown. The
+ * countdown is in its thread-local storage. The thread may have ended without notice, and its storage may be
+ * unmapped: safe_read then fails where a plain read would fault. */
 static void flush_other(struct thread_record *record) {
-    /* Relaxed: sums that the thread may be changing just now; at the end of the process that is the best
-     * there is. */
+    /* Relaxed: the thread may be changing these figures at this moment. At the end of the process there is no
+     * better moment to wait for. A countdown above the interval says that the thread is between two intervals. */
     uint64_t countdown;
     if (!safe_read(&countdown, record->countdown_address, sizeof countdown)) return;
     uint64_t interval = atomic_load_explicit(&record->interval, memory_order_relaxed);
@@ -29,7 +30,7 @@ void finish_recording(void) {
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
         struct thread_record *record = thread_table_get(recording, (uint32_t)i);
-        /* Acquire at least, as threads.c says: what runs is filled. */
+        /* Acquire or stronger: a record that is RUNNING has been cleared (thread_table.c). */
         if (atomic_load(&record->state) != THREAD_RUNNING) continue;
         if (record == recorder_thread)
             thread_flush(record);

@@ -1,8 +1,9 @@
-/* The end of a recording: what lives in thread-local storage goes into it. */
+/* The end of a recording: figures that are kept in thread-local storage go into the file, and the file is
+ * closed. */
 #ifndef MALLOSCOPE_RECORD_LIFE_FINISH_H
 #define MALLOSCOPE_RECORD_LIFE_FINISH_H
 
-/* The program ends, or wants no more of its recording. */
+/* To be called when the process ends, or when the program wants its recording to end. */
 void finish_recording(void);
 
 #endif

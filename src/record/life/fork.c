@@ -25,20 +25,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the forking thread has copied. */
+/* The forking thread's copy of the live table. */
 struct inheritance {
-    uint64_t size; /* of the mapping */
-    uint64_t active;
+    uint64_t size;   /* of this copy, in bytes */
+    uint64_t active; /* of the parent's header */
     uint64_t count;
-    struct live_entry entry[];
+    struct live_entry entry[]; /* free slots are all zero */
 };
 
 static __thread struct inheritance *inheritance;
 
 /* ---- in the parent ---- */
 
-/* A handler that forks may come at any time, and drops what it finds: one of the two has it. Relaxed: it is
- * the thread's own. */
+/* A signal handler that forks may interrupt this function and call it, too. The exchange hands the copy to one of
+ * the two. Relaxed: the pointer is the thread's own, and its handlers are part of the thread. */
 static void drop_inheritance(void) {
     struct inheritance *former = __atomic_exchange_n(&inheritance, NULL, __ATOMIC_RELAXED);
     if (former) pages_give(former, former->size);
@@ -48,7 +48,8 @@ void fork_before(void) {
     if (!recorder_is_recording() || !recorder.follow) return;
     KEEP_CALLER_STATE;
     struct recording *recording = &recorder.recording;
-    /* Acquire: the segments that hold so many entries are seen. */
+    /* Acquire: pairs with the release that raised the count, so that the table's segments with so many slots are
+     * seen. */
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
     struct inheritance *copy = pages_take(size);
@@ -56,17 +57,18 @@ void fork_before(void) {
     copy->size = size;
     copy->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
     copy->count = count;
-    /* What is free is left at zero. Other threads may be at work: one that changes again and again, a
-     * thousand times over, belongs to blocks that come and go. */
+    /* Other threads may change entries meanwhile: live_table_copy tries again. A slot that changes a thousand
+     * times during its copy belongs to blocks of short life, and is left free in the copy. */
     for (uint32_t slot = 0; slot < count; slot++)
         live_table_copy(live_table_at(recording, slot), 1000, &copy->entry[slot]);
-    drop_inheritance(); /* of a signal handler's fork, from which it jumped */
+    drop_inheritance(); /* a copy is left here if a signal handler has jumped out of another fork */
     inheritance = copy;
 }
 
 /* ---- in the child ---- */
 
-/* The number that a stack of the parent has here. `known` holds what was found out before, plus one. */
+/* The number in this recording of the parent's stack `number`. `known`: what former calls returned, plus one; 0:
+ * not known. */
 static uint32_t inherit_stack(struct recording *parent, uint32_t number, uint32_t *known) {
     if (known[number]) return known[number] - 1;
     const struct stack_record *stack = stack_table_get(parent, number);
@@ -85,7 +87,8 @@ static void note_missing(uint64_t blocks) {
         &recorder.recording.header->drops[DROP_INHERITED], blocks, memory_order_relaxed);
 }
 
-/* What the parent had dropped may be live here as well as there. */
+/* Blocks that the parent's recording had dropped may be live in the child, and are missing in its recording,
+ * too. */
 static void inherit_drops(const struct recording_header *parent) {
     static const enum drop lost[] = {
         DROP_LIVE_TABLE, DROP_THREAD, DROP_SCRATCH, DROP_ADDRESS, DROP_INHERITED};
@@ -99,7 +102,8 @@ static uint64_t count_live(struct recording *recording) {
     return count;
 }
 
-/* Blocks keep their slots: the numbers stand in their marks and in the index. False: there is no room. */
+/* Takes over the blocks of the copy. They keep their slots, because the numbers of the slots are in their marks
+ * and in the address index. False: there is no copy, or no room. */
 static bool inherit(struct recording *parent) {
     if (!inheritance) return false;
     uint64_t stacks = atomic_load_explicit(&parent->header->stacks.count, memory_order_acquire);
@@ -116,7 +120,8 @@ static bool inherit(struct recording *parent) {
     return true;
 }
 
-/* The totals do not count what was inherited: the child has allocated nothing yet. */
+/* What was inherited is live, but was not allocated by this process: it is noted beside the totals, which readers
+ * subtract it from. The heap's size and peak are those of this moment. */
 static void settle_figures(struct recording *recording) {
     struct recording_header *header = recording->header;
     for (uint64_t i = 0; i < header->stacks.count; i++) {
@@ -125,7 +130,8 @@ static void settle_figures(struct recording *recording) {
         stack->peak_objects = stack->inherited_objects = stack->alloc_objects;
     }
     header->peak_bytes = header->live_bytes;
-    header->peak_epoch = 1; /* all stacks are at 0: unchanged since this peak */
+    /* The stacks have epoch 0, which says that they have not changed since this peak. */
+    header->peak_epoch = 1;
     header->peak_time = header->last_event = clock_now();
     atomic_fetch_or(&header->flags, RECORDING_FORKED);
 }
@@ -138,9 +144,10 @@ void fork_begin_child(void) {
     KEEP_CALLER_STATE;
     int stage = RECORDING;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    /* Where no fork handler ran, another thread may be the first to get here. What the forking one, whose
-     * number is the process's, holds of the parent cannot be taken from it: such a child is not recorded.
-     * Nor is one that may not open a file. */
+    /* If no fork handler ran, the child may have made threads before one of them got here. The forking thread is
+     * the one whose id is the process's. Its thread-local pointers into the parent's recording can be reset by
+     * itself alone: if another thread gets here first, the child is not recorded. Nor is a child that may not
+     * open a file. */
     if (!system_calls_allowed() || gettid() != getpid()) {
         if (recorder.follow) note_lost_child(&recorder.recording);
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
@@ -151,7 +158,7 @@ void fork_begin_child(void) {
     own_heaps_after_fork();
     unwind_forked();
     clock_after_fork();
-    walk_cache_free(); /* it speaks of the parent's stacks */
+    walk_cache_free(); /* it holds numbers of the parent's stacks */
     growing_sets_after_fork();
     recorder.is_child = true;
     recorder.generation++;
@@ -169,7 +176,7 @@ void fork_begin_child(void) {
         r = -ENOSPC;
     }
     if (r == 0) {
-        /* The parent may have been stopped or started since the fork. */
+        /* The parent's own flag may have changed since the fork. */
         recorder.recording.header->active = inheritance ? inheritance->active : parent.header->active;
         inherit_drops(parent.header);
         if (!inherit(&parent)) note_missing(count_live(&parent));
@@ -181,15 +188,15 @@ void fork_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
-    /* Release, in the order of start_with (start.c). */
+    /* Order and release as in start_with (start.c). */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
 }
 
 static bool is_new_child(void) {
-    /* Relaxed: the one thread that there is in a new child. */
+    /* Relaxed: a new child has one thread. */
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
-    /* A kernel that is emulated (QEMU) may say that it wipes the word, and not do it. */
+    /* An emulated kernel (QEMU's user mode) may accept MADV_WIPEONFORK and not do it. */
     if (system_calls_allowed() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
     return !recorder_is_recording();
 }
@@ -198,8 +205,8 @@ static void after_fork_in_child(void) {
     if (is_new_child()) fork_begin_child();
 }
 
-/* A bare fork may come from a signal handler that has interrupted the recorder: what that works with is left
- * alone, and the child begins at its next allocation. */
+/* A fork without handlers may come from a signal handler that has interrupted the recorder. The interrupted
+ * code's data is left alone: the child begins its recording at its next allocation. */
 void fork_after_bare(bool in_child) {
     if (!in_child)
         drop_inheritance();
@@ -207,9 +214,10 @@ void fork_after_bare(bool in_child) {
         recorder_countdown = 0;
 }
 
-/* pthread_atfork sees fork(), and bare_forks.c what it can of the others. The wiped word sees all of them, at
- * the child's next event: it then begins without an inheritance. Neither fires in children that share our
- * memory (vfork, posix_spawn): they change nothing. */
+/* The handlers of pthread_atfork notice fork(), and bare_forks.c some other ways to fork. The owner word, which
+ * the kernel sets to 0 in a child, tells of all of them, at the child's next allocation that the recorder is
+ * asked about; a child that is noticed only then inherits nothing. Children that share the memory (vfork,
+ * posix_spawn) run no handlers and see the owner word of their parent: they change nothing. */
 bool fork_watch(void) {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;

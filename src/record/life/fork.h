@@ -1,30 +1,32 @@
-/* fork: the child gets a recording of its own that begins with what it inherits as live. The parent's is not
- * touched.
+/* fork: the child gets a recording of its own, which begins with the blocks that the child inherits as live. The
+ * parent's recording is not touched.
  *
  *     parent                                  child
- *     fork_before: copy of the live table ──► a private copy of that copy, by the kernel
- *     drop_inheritance                        fork_begin_child: a new recording, whose live table is that
- *                                             copy; the stacks are read from the parent's recording, where
- *                                             they never change
+ *     fork_before: copies the live table ───► has that copy, because fork copies private memory
+ *     drop_inheritance                        fork_begin_child: makes a new recording, whose live table is the
+ *                                             copy; reads the stacks from the parent's recording, where they
+ *                                             never change
  *
- * The live table itself cannot be read in the child: the parent's threads go on changing it, in memory that
- * the two share. */
+ * The child cannot read the parent's live table itself. The recording is shared memory, in which the parent's
+ * threads go on allocating and freeing. */
 #ifndef MALLOSCOPE_RECORD_LIFE_FORK_H
 #define MALLOSCOPE_RECORD_LIFE_FORK_H
 
 #include <stdbool.h>
 
-/* When recording begins: from now on forks are noticed. */
+/* To be called once, before recording begins: from then on forks are noticed. False: the system refuses. */
 bool fork_watch(void);
 
-/* A child process begins: makes it a recording of its own, or ends recording in it. */
+/* To be called in a forked child: RECORDING, which is the parent's stage, becomes RECORDING with a recording of
+ * the child's own, or OFF. */
 void fork_begin_child(void);
 
-/* What fork handlers do, for forks that run none. */
+/* What the handlers of pthread_atfork do, for forks that run no handlers (bare_forks.c). */
 void fork_before(void);
 void fork_after_bare(bool in_child);
 
-/* Whether this is a child in its parent's memory (vfork), whose end is not that of the recording. */
+/* Whether this is a child that runs in the memory of the recorded process (vfork). When such a child ends, the
+ * recording goes on. */
 bool fork_shares_memory(void);
 
 #endif

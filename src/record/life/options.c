@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 extern char **environ;
-extern const uint64_t *__libc_stack_end __attribute__((weak)); /* the linker's, where it began */
+/* The stack pointer with which the process began, as glibc's dynamic linker has noted it. */
+extern const uint64_t *__libc_stack_end __attribute__((weak));
 
-/* libc's constructors set `environ`. For what runs before them, the executable's .preinit_array, there is
- * what the kernel put on the stack: the number of arguments, the arguments, NULL, the environment. */
+/* The environment. libc's constructors set `environ`; functions in the executable's .preinit_array run before
+ * them. For these there is what the kernel put on the stack: the number of arguments, the arguments, NULL, the
+ * environment. */
 static char **environment(void) {
     if (environ || !&__libc_stack_end || !__libc_stack_end) return environ;
     char **arguments = (char **)(__libc_stack_end + 1), **end = arguments + *__libc_stack_end;
@@ -24,13 +26,13 @@ static char *variable(const char *name) {
     return NULL;
 }
 
-/* The same; NULL, too, where there is no text. */
+/* The variable's value; NULL also if it is empty. */
 static const char *text_of(const char *name) {
     const char *text = variable(name);
     return text && *text ? text : NULL;
 }
 
-/* "4096", "64K", "1M", "2G"; `fallback` where there is no number. */
+/* The variable's value as a number: "4096", "64K", "1M", "2G". `fallback` if it is not set, or no number. */
 static uint64_t number(const char *name, uint64_t fallback) {
     const char *text = variable(name);
     if (!text || *text < '0' || *text > '9') return fallback;
@@ -51,8 +53,8 @@ static uint64_t number(const char *name, uint64_t fallback) {
     }
 }
 
-/* Preloaded, or told anything at all. Linked into a program that is run as it is, the library waits for that
- * to ask. */
+/* Whether the library is preloaded, or the environment has any of its variables. A program that is linked with
+ * the library, and run without either, is recorded when it asks for it (mscope_init). */
 static bool is_wanted(void) {
     static const char ours[] = "MALLOSCOPE_";
     for (char **entry = environment(); *entry; entry++)
@@ -104,7 +106,7 @@ bool options_read(struct options *ret_options) {
     if (options.depth < 2) options.depth = 2;
     if (options.depth > DEPTH_MOST) options.depth = DEPTH_MOST;
 
-    /* Asked once: a program that this one becomes by exec must not delete this recording. */
+    /* Reset once it was read: the program that this process becomes by exec must not replace this recording. */
     char *force = variable("MALLOSCOPE_FORCE");
     options.replace = options.is_root && force && *force == '1';
     if (options.replace) *force = '0';
@@ -167,7 +169,7 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
     }
 }
 
-/* Up to the ending that says what kind of file it is. */
+/* The length of the pattern without the ending that says what kind of file it is. */
 static size_t length_of_stem(const char *pattern) {
     static const char *const endings[] = {".mscope", ".heap"};
     size_t length = strlen(pattern);
@@ -193,7 +195,7 @@ bool options_path(const char *pattern, int pid, unsigned attempt, char *path, si
     }
     size_t length = strlen(pattern), stem = length_of_stem(pattern);
 
-    /* %n counts the attempts; without it they are told apart by process and number. */
+    /* Without %n, attempts differ by the process id and a number in front of the ending. */
     const char *counter = options_counter(pattern);
     if (counter) {
         put_expanded(&text, pattern, (size_t)(counter - pattern), pid);

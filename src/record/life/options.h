@@ -1,4 +1,4 @@
-/* What the recorder is told by the environment, and the name of the recording. */
+/* The recorder's options, which the environment holds (MALLOSCOPE_*), and the names of recordings and dumps. */
 #ifndef MALLOSCOPE_RECORD_LIFE_OPTIONS_H
 #define MALLOSCOPE_RECORD_LIFE_OPTIONS_H
 
@@ -12,20 +12,24 @@
 #define DEFAULT_SIZE_MAX (UINT64_C(4) << 30)
 
 /* What stacks are made of. */
-enum stacks { STACKS_BOTH, STACKS_NATIVE, STACKS_SCOPES };
+enum stacks {
+    STACKS_BOTH,   /* native frames, Python's in their place, and scopes */
+    STACKS_NATIVE, /* native frames alone */
+    STACKS_SCOPES, /* scopes alone */
+};
 
 struct options {
-    const char *output;      /* pattern: %p %e %h %t %n %% */
+    const char *output;      /* MALLOSCOPE_OUTPUT: pattern of the recording's name, with %p %e %h %t %n %% */
     uint64_t rate;           /* MALLOSCOPE_RATE, 1 = exact */
     uint64_t depth;          /* MALLOSCOPE_DEPTH */
     uint64_t size_max;       /* MALLOSCOPE_MAX_SIZE */
     uint64_t seed;           /* MALLOSCOPE_SEED, 0 = from the kernel */
     bool follow;             /* MALLOSCOPE_FOLLOW */
     bool replace;            /* MALLOSCOPE_FORCE */
-    bool is_root;            /* this is the program that `run` started, or nobody said which one is */
+    bool is_root;            /* MALLOSCOPE_ROOT: the process that `run` started; true if it is not set */
     bool is_wanted;          /* the environment asks for a recording */
     enum stacks stacks;      /* MALLOSCOPE_STACKS */
-    const char *dump;        /* MALLOSCOPE_DUMP, pattern of the dumps' names; these are NULL if not given */
+    const char *dump;        /* MALLOSCOPE_DUMP: pattern of the names; NULL if not set, as the next three */
     const char *dump_format; /* MALLOSCOPE_DUMP_FORMAT */
     const char *dump_at;     /* MALLOSCOPE_DUMP_AT */
     const char *dump_signal; /* MALLOSCOPE_SIGNAL */
@@ -33,19 +37,19 @@ struct options {
     bool thread_frames;      /* MALLOSCOPE_THREAD_FRAMES: the thread's name is the root of every stack */
 };
 
-/* False when the environment cannot be read yet. */
+/* Reads the options from the environment. False: it cannot be read yet. */
 bool options_read(struct options *ret_options);
 
-/* Finds out what %e stands for: once, by whoever begins the recording. Names are made in signal handlers too,
- * whose stack may be small. */
+/* Finds out the name of the executable, which %e stands for. Called once, when recording begins. It is not done
+ * when a name is made, because dumps are named in signal handlers, too, whose stacks may be small. */
 void options_find_program(void);
 
-/* Expands `pattern` into the absolute path of a recording or dump of process `pid`. `attempt` > 0 makes names
- * that differ from the first one: "x.mscope", "x.PID.mscope", "x.PID.2.mscope" ... Returns false when it does
- * not fit. May be called in a signal handler. */
+/* Expands `pattern` into the absolute path of a recording or dump of process `pid`. Each `attempt` makes another
+ * name: "x.mscope", "x.PID.mscope", "x.PID.2.mscope" ... False: the path does not fit into `size` bytes. May be
+ * called in a signal handler. */
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size);
 
-/* Where the name counts: at its first %n, which is not behind a percent sign that is one (%%n). Or NULL. */
+/* The first %n of the pattern, which stands for the number of the attempt, or NULL. In %%n there is none. */
 const char *options_counter(const char *pattern);
 
 #endif

@@ -1,13 +1,14 @@
-/* A program that gives up its privileges or changes its root may not be able to open the file of its
- * recording afterwards, and so not to let it grow: it gets space ahead. */
+/* A program that gives up its privileges or changes its root may not be able to open its recording afterwards,
+ * and then the file cannot grow. Before such a call the recording gets space in advance (reserve.h). */
 #include "record/intercept/export.h"
 #include "record/life/reserve.h"
 
 #include <dlfcn.h>
 #include <sys/types.h>
 
-/* Calls libc's own. What it did not find there the program could not have called. It is looked for at the
- * start, since handlers and children of threads may call these, but not dlsym. */
+/* A function that reserves space and then calls libc's function of that name, `next_NAME`. It is looked up at the
+ * start, because signal handlers, and children that a program with several threads forks, may call these
+ * functions, but not dlsym. */
 #define PASS(type, name, parameters, arguments)                                                              \
     EXPORT type name parameters;                                                                             \
     static type(*next_##name) parameters;                                                                    \

@@ -8,13 +8,15 @@
 #define RESERVE_SAMPLED (UINT64_C(16) << 20)
 #define RESERVE_EXACT   (UINT64_C(64) << 20)
 #define RESERVE_STACK   (UINT64_C(256) << 10)
-#define RESERVE_BLOCK   64 /* bytes of the recording for each address that the index has room for */
+#define RESERVE_BLOCK   64 /* the address index gets room for a block per so many bytes */
 
-/* The stack of this thread, as far down as it may come to be used. */
+/* Stack capture tests each page of a stack by a system call before it reads it, and remembers the result
+ * (stack_bounds.c). This has the calling thread's stack tested down to RESERVE_STACK below here, or half of that,
+ * and so on: the unused part of a stack may be shorter. */
 static void prove_stack(void) {
     uint64_t here = (uintptr_t)__builtin_frame_address(0);
-    for (uint64_t ahead = RESERVE_STACK; ahead >= 4096; ahead /= 2)
-        if (unwind_stack_bounds(here - ahead, &recorder_thread->stack_low, &recorder_thread->stack_high)
+    for (uint64_t below = RESERVE_STACK; below >= 4096; below /= 2)
+        if (unwind_stack_bounds(here - below, &recorder_thread->stack_low, &recorder_thread->stack_high)
                 .proven > here)
             return;
 }
@@ -22,8 +24,8 @@ static void prove_stack(void) {
 void reserve_space(void) {
     if (!recorder_is_recording() && !recorder_begin(false)) return;
     KEEP_CALLER_STATE;
-    uint64_t ahead = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
-    arena_reserve(&recorder.recording, ahead);
-    address_index_reserve(&recorder.index, ahead / RESERVE_BLOCK);
+    uint64_t space = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
+    arena_reserve(&recorder.recording, space);
+    address_index_reserve(&recorder.index, space / RESERVE_BLOCK);
     if (recorder_knows_thread()) prove_stack();
 }

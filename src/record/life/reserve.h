@@ -1,8 +1,12 @@
-/* Space for what is recorded after files cannot be opened any more. */
+/* Reserved space: memory for samples that are taken when the recording's file cannot be opened any more.
+ *
+ * The recorder keeps no descriptor of its file: to let the file grow, it opens it again by its path. A program
+ * that is about to lose access to files, or to system calls, gets space in advance. What does not fit into it is
+ * dropped and counted. */
 #ifndef MALLOSCOPE_RECORD_LIFE_RESERVE_H
 #define MALLOSCOPE_RECORD_LIFE_RESERVE_H
 
-/* While files can still be opened: space ahead, so that recording goes on without. */
+/* To be called while files can still be opened. */
 void reserve_space(void);
 
 #endif

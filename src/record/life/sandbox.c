@@ -1,10 +1,14 @@
-/* A program that is about to forbid itself system calls (seccomp), or files (Landlock, a file system of its
- * own).
+/* A program that is about to forbid itself system calls (seccomp) or files (Landlock, another mount namespace,
+ * another root).
  *
- * It knows which calls it will make, but not those of the recorder, and may be killed for them. So while they
- * are still allowed, the recording gets space ahead; from then on the recorder makes none (system.h), goes on
- * in that space, and drops what does not fit. The strict mode, which forbids even the processor's clock, ends
- * the recording. Where only files are out of reach, calls may fail, and space ahead is all that is needed. */
+ * A seccomp filter permits the calls that its author has foreseen, which the recorder's are not: the kernel may
+ * kill the program for one of them. So while calls are still permitted, the recording gets space in advance
+ * (reserve.h). From then on the recorder makes no system call (platform/system.h), goes on in that space, and
+ * drops what does not fit. The strict mode of seccomp forbids even to read the processor's time stamp counter: it
+ * ends the recording.
+ *
+ * Where only files are out of reach, a call of the recorder fails and does no harm. Space in advance is all that
+ * is needed. */
 #include "platform/system.h"
 #include "record/intercept/export.h"
 #include "record/life/fork.h"
@@ -43,8 +47,8 @@ static void enter(enum sandbox sandbox) {
     else
         reserve_space();
     if (sandbox == FILE_SANDBOX) return;
-    /* The strongest order: before the call that closes it. A thread that asked a moment ago may still be on
-     * its way into one of its own. */
+    /* The strongest order: other threads see the flag before the kernel puts the filter in force. A thread that
+     * looked at the flag a moment before may still make its call. */
     atomic_store(&system_calls_are_forbidden, true);
 }
 
@@ -53,12 +57,14 @@ long sandbox_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64
     bool was_closed = !system_calls_allowed();
     bool closes = sandbox >= FILTER_SANDBOX && !was_closed;
     if (sandbox != NO_SANDBOX && !was_closed) {
-        bool is_childs = fork_shares_memory(); /* then it is none of ours */
+        /* The sandbox of a vfork child binds the child alone: the recorder goes on as before. */
+        bool is_childs = fork_shares_memory();
         if (closes) recorder.is_childs_sandbox = is_childs;
         if (!is_childs) enter(sandbox);
     }
     long result = system_call_always(number, a, b, c, d, e, 0);
-    /* Of a filter that is for all threads: one that could not take it. */
+    /* A positive result of SECCOMP_FILTER_FLAG_TSYNC is the id of a thread that could not take the filter. With
+     * SECCOMP_FILTER_FLAG_NEW_LISTENER a positive result is a descriptor: the filter is in force. */
     bool refused =
         result < 0 || (result > 0 && number == SYS_seccomp && !(b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
     if (refused && closes) atomic_store(&system_calls_are_forbidden, false);

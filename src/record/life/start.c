@@ -29,7 +29,7 @@
 
 #define FIRST_SAMPLED (UINT64_C(1) << 20)
 #define FIRST_EXACT   (UINT64_C(8) << 20)
-#define INDEX_SAMPLED 256u /* buckets: 1,280 samples before the index grows */
+#define INDEX_SAMPLED 256u /* buckets of the index's first segment: room for 1,280 blocks */
 #define INDEX_EXACT   8192u
 #define ATTEMPTS      1000u
 #if defined(__x86_64__)
@@ -38,7 +38,7 @@
 #define MACHINE EM_AARCH64
 #endif
 
-/* Of the recording's name, for children. */
+/* The pattern of the recording's name, from which forked children make theirs. */
 static char pattern[RECORDING_PATH_MAX];
 
 static uint64_t kernel_time(clockid_t clock) {
@@ -47,13 +47,13 @@ static uint64_t kernel_time(clockid_t clock) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* See mark.h. */
+/* Whether pointers to blocks have tags (mark_is_tagged in mark.h). */
 static bool heap_is_tagged(void) {
     int control = prctl(PR_GET_TAGGED_ADDR_CTRL, 0, 0, 0, 0);
     return control > 0 && control & PR_MTE_TCF_MASK;
 }
 
-/* One line on standard error, without stdio. */
+/* One line on standard error, without stdio, which may allocate. */
 static void say_why_not(const char *path, int error) {
     KEEP_CALLER_STATE;
     char line[RECORDING_PATH_MAX + 256];
@@ -122,18 +122,22 @@ int start_in_child(const struct recording_header *parent) {
     struct options options = {.output = pattern, .size_max = parent->size_max};
     uint64_t start = parent->start_monotonic, realtime = parent->start_realtime;
     int r = make_recording(&options, start, path);
-    /* Time goes on as in the parent: the blocks that are inherited were born in it. */
+    /* The child's clock has the parent's zero, because the births of inherited blocks are in the parent's time. */
     if (r == 0) recorder.recording.header->start_realtime = realtime;
     return r;
 }
 
+/* Stack capture reports every module before it stores a frame in it (unwind_note). */
 static uint32_t note_module(const struct mapped_code *code) {
     uint32_t number = module_table_note(&recorder.recording, code, clock_now());
     if (recorder.shows_python) python_note_module(code, number);
     return number;
 }
 
-/* What is done once, however often the beginning is tried. */
+/* Makes the capture buffers and watches forks: once, though a program may try several times to start
+ * (mscope_init). Larger buffers are made if a later attempt wants deeper stacks. A buffer holds frames and places
+ * of three stacks (merge_python in recorder.c): the native one and the interpreter's of `depth` words each, the
+ * merged one of twice as many. */
 static bool prepare(void) {
     static uint32_t depth;
     static bool watches;
@@ -142,6 +146,7 @@ static bool prepare(void) {
     return watches || (watches = fork_watch());
 }
 
+/* Makes the recording's file. Returns 0 or a negative errno; `path` is then the last name that was tried, or "". */
 static int open_recording(const struct options *options, uint64_t start, char *path) {
     if (getauxval(AT_SECURE) || !system_calls_allowed()) return -EPERM;
     if (real_allocator_is_shadowed()) return -ENOTSUP;
@@ -152,7 +157,8 @@ static int open_recording(const struct options *options, uint64_t start, char *p
     return make_recording(options, start, path);
 }
 
-/* STARTING to RECORDING; or to `otherwise`, with a negative errno. */
+/* From STARTING to RECORDING; or to the stage `otherwise`, and returns a negative errno. `at_once`: recording is
+ * active from the beginning. */
 static int start_with(const struct options *options, bool at_once, enum stage otherwise, char *path) {
     KEEP_CALLER_STATE;
     bool early = otherwise == OFF;
@@ -184,14 +190,15 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
         }
         recorder.was_started = at_once;
     } else {
-        recorder.marks = true; /* nothing is ever sampled: frees take the short way */
+        recorder.marks = true; /* nothing will be sampled: free goes straight to the allocator */
     }
     hooks_choose_usable_size(recorder.marks);
     hooks_treat_unmarked(recorder.exact && r == 0 ? UNMARKED_LOOK_UP
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
-    /* In this order: who sees RECORDING without an owner takes itself for a forked child. Release: who sees
-     * either sees the recorder set up. */
+    /* The owner word first: a thread that sees RECORDING and an owner word of 0 takes this process for a forked
+     * child. Release: pairs with the acquire loads of recorder_is_recording and of the stage; whoever sees the
+     * new value sees the recorder set up. */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);
@@ -204,7 +211,7 @@ void start_by_environment(void) {
     int stage = NOT_STARTED;
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != NOT_STARTED) return;
     if (!real_allocator_ready() || !options_read(&options))
-        return; /* too early: asked again at the next allocation */
+        return; /* too early: the next allocation tries again */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
     if (!options.is_wanted || real_allocator_is_late()) {
         hooks_choose_usable_size(true);
@@ -222,6 +229,7 @@ int start_by_program(const struct options *options) {
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
     char path[RECORDING_PATH_MAX];
     int r = start_with(options, false, DORMANT, path);
-    if (r == 0) recorder_countdown = 0; /* this thread notices at once */
+    /* The other threads notice within DORMANT_INTERVAL bytes. */
+    if (r == 0) recorder_countdown = 0;
     return r;
 }

@@ -19,9 +19,9 @@
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
 
 static struct {
-    pthread_key_t key; /* its destructor tells us of a thread's end */
+    pthread_key_t key; /* its destructor is called when a thread ends */
     bool has_key;
-    _Atomic uint64_t seeds_given; /* made from the recorder's seed, one for each thread */
+    _Atomic uint64_t seeds_given; /* to threads, if the recorder has a seed */
 } state;
 
 void thread_note_name(struct thread_record *record) {
@@ -35,14 +35,15 @@ static bool register_thread(void) {
     uint32_t number = thread_table_register(recording, tid, clock_now());
     if (number == UINT32_MAX) {
         recorder_drop(DROP_THREAD);
-        recorder_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* asks again later */
+        recorder_countdown = recorder.exact ? 0 : recorder.rate * 1024; /* then the thread tries again */
         return false;
     }
     struct thread_record *record = thread_table_get(recording, number);
-    record->moment = UINT64_MAX; /* it has not come to any yet */
+    record->moment = UINT64_MAX; /* no bucket of the timeline yet */
     record->countdown_address = (uintptr_t)&recorder_countdown;
-    /* Not from its number, which threads without a sample pass on: each would draw what the last one drew.
-     * Relaxed: numbers that differ. */
+    /* The seed does not follow from the number of the record. A thread that ends without a sample passes its
+     * record on, and the next thread would draw the same interval again. Relaxed: all that counts is that no two
+     * threads get one number. */
     uint64_t order = atomic_fetch_add_explicit(&state.seeds_given, 1, memory_order_relaxed);
     uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
     if (!recorder.seed &&
@@ -51,7 +52,6 @@ static bool register_thread(void) {
     sampler_random_seed(record->random, seed);
     thread_note_name(record);
     recorder_thread = record;
-    /* Among the first 32 keys, so that this allocates nothing. */
     if (state.has_key) pthread_setspecific(state.key, record);
     return true;
 }
@@ -79,7 +79,8 @@ static void end_thread(void *value) {
     walk_cache_free();
     scopes_free();
     recorder_thread = NULL;
-    recorder_countdown = 0; /* an allocation in a later destructor registers the thread anew */
+    recorder_countdown =
+        0; /* an allocation in a destructor that runs later gives the thread a record again */
     thread_table_end(&recorder.recording, record, clock_now());
 }
 

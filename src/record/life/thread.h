@@ -1,4 +1,5 @@
-/* Threads in the recording: each has a record while it runs. */
+/* The life of a thread: from its first allocation that the recorder is asked about to its end it has a record in
+ * the recording (core/thread_table.h). */
 #ifndef MALLOSCOPE_RECORD_LIFE_THREAD_H
 #define MALLOSCOPE_RECORD_LIFE_THREAD_H
 
@@ -7,14 +8,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* When recording begins: from now on a thread's end is noticed. */
+/* To be called once, when recording begins: from then on the ends of threads are noticed. */
 void thread_start(void);
 
-/* Gives the calling thread a record. False: there is no room, and `size` bytes are nobody's. */
+/* Gives the calling thread a record. False: there is no room for one, and the `size` bytes that the thread is
+ * about to allocate are added to the recording's orphan_bytes. */
 bool thread_begin(size_t size);
 
-/* Moves the calling thread's countdown into its record. */
+/* Adds to the calling thread's record what it has allocated since its last draw. */
 void thread_flush(struct thread_record *record);
+
+/* Writes the calling thread's name into its record. */
 void thread_note_name(struct thread_record *record);
 
 #endif

@@ -100,17 +100,17 @@ static void object_free(void *context, void *block) {
 static __attribute__((noinline, cold)) bool can_record(void) {
     uint32_t found = own_heaps_number(heap);
     if (found == HEAP_NONE) return false;
-    recorder.objects = found;
+    recorder.objects_heap = found;
     return true;
 }
 
 static uint64_t draw(void) {
-    return sampler_draw(recorder_thread->random, heap_table_rate(&recorder.recording, recorder.objects));
+    return sampler_draw(recorder_thread->random, heap_table_rate(&recorder.recording, recorder.objects_heap));
 }
 
 /* Charges the calling thread. True: this object is to be sampled. */
 static bool take(size_t size) {
-    if (__builtin_expect(!recorder.objects || !recorder_thread || !recorder_is_recording(), 0) &&
+    if (__builtin_expect(!recorder.objects_heap || !recorder_thread || !recorder_is_recording(), 0) &&
         !can_record()) {
         countdown = LATER;
         return false;
@@ -156,14 +156,14 @@ static void *behind_room(const struct allocator *next, size_t size, bool zeroed,
 }
 
 static void record(void *block, uint64_t distance, size_t size, caller *at) {
-    struct sample sample = recorder_sample(block, size, recorder.objects, at);
+    struct sample sample = recorder_sample(block, size, recorder.objects_heap, at);
     mark_set_as(block, distance, &sample, MARK_OBJECT);
 }
 
 /* A marked block is not live any more; its memory is yet to be given back. */
 static void forget(void *block) {
     mark_clear(block);
-    recorder_end(block, recorder.objects);
+    recorder_end(block, recorder.objects_heap);
 }
 
 static void give_back(const struct allocator *next, void *block, uint64_t distance) {

@@ -22,7 +22,7 @@
 /* ---- the decision ---- */
 
 /* Bytes until the calling thread's next sample; 0: recorder_due is to be asked. The entry code (entry_*.S)
- * charges it. UINT64_MAX: this process will never record. */
+ * charges it. UINT64_MAX: this process will never record, or its interval is just being changed. */
 extern __thread uint64_t recorder_countdown;
 
 /* What recorder_take does when the countdown is used up: begins recording, or the thread's record, if that is yet

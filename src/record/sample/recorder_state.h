@@ -34,7 +34,7 @@ struct recorder {
     _Atomic bool was_started; /* recording has been active at some time (control.c) */
     uint32_t depth;           /* the most frames of a stack */
     uint32_t generation;      /* forks from the first recording process to this one */
-    uint32_t objects;         /* heap of an interpreter's objects (python_objects.c); 0: none yet */
+    uint32_t objects_heap;    /* heap of an interpreter's objects (python_objects.c); 0: none yet */
     uint64_t rate;            /* malloc's mean sampling interval at the start, in bytes */
     uint64_t seed;            /* of the threads' random numbers; 0: the kernel seeds them */
 
