@@ -75,6 +75,12 @@ def test_the_first_page_leads_to_all_others():
             assert not option["environment"] or option["environment"] in text
 
 
+@pytest.mark.parametrize("term", ["interposition", "preload", "retained size", "sampling interval", "symbolization", "unwinder"])
+def test_the_terms_of_the_trade_are_explained(term):
+    terms = shown("malloscope").split(" TERMS ")[1].split(" NAMES Symbolization")[0]
+    assert re.search(rf"[.] (\w+, )?{term}(, \w+)? [A-Z]", terms)
+
+
 def test_options_that_name_files_are_known_as_such(command):
     """Shells complete them by their kind."""
     for option in command["options"]:

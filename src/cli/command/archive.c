@@ -15,9 +15,9 @@
 
 static const char about[] =
     "Packs recordings and the names of all their addresses into one file that can be read anywhere: every\n"
-    "command takes it in place of a recording, on machines without the programs, their libraries and their\n"
-    "debug info. 'malloscope dump' gets the recording out again.\n"
-    "\n" SOURCE_HELP;
+    "command takes it in place of a recording. Symbolization is done now, so the archive can be read on\n"
+    "machines without the programs, their libraries and their debug info. 'malloscope dump' gets the\n"
+    "recording out again.\n\n" SOURCE_HELP;
 
 static const char examples[] = "  malloscope archive malloscope.server.4711.mscope\n"
                                "  malloscope archive 4711 -o now.mscar            a running program\n"

@@ -41,13 +41,13 @@ struct attach {
     int via;
 };
 
-static const char about[] = "Records the heap of a program that is running already, with no restart and no "
-                            "code in it, by probes in the\n"
-                            "kernel (eBPF). It needs root. Ctrl-C, the end of -d or of the program end it; "
-                            "the program runs on as before.\n\n"
-                            "Blocks that were allocated before are not known: their frees are counted and "
-                            "said. Where eBPF cannot be used,\n"
-                            "the size of the program's memory is recorded over time, without attribution.";
+static const char about[] =
+    "Records the heap of a program that is running already, without a restart and without loading code\n"
+    "into it: by probes in the kernel (eBPF uprobes). It needs root. Ctrl-C, the end of -d or the end of\n"
+    "the program end it; the program runs on as before.\n\n"
+    "Blocks that were allocated before the attach are not known: their frees are counted, and the count\n"
+    "is shown. Where eBPF cannot be used, the size of the program's memory is recorded over time, without\n"
+    "attribution.";
 
 static const char examples[] = "  sudo malloscope attach 1234\n"
                                "  sudo malloscope attach --exact -d 30s -o server.mscope $(pidof server)\n"

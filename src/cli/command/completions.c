@@ -12,11 +12,10 @@ static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static void (*const writers[])(FILE *) = {completion_write_bash, completion_write_zsh, completion_write_fish};
 
 static const char about[] =
-    "Writes a script that completes command lines of malloscope: commands, options, their values, "
-    "recordings\n"
-    "and the processes that are being recorded. It is made from the tables of the commands themselves, so "
-    "it\n"
-    "fits this version. './dev install' puts it where the shells look for it; elsewhere, load it as below.";
+    "Writes a script that completes command lines of malloscope: commands, options, their values,\n"
+    "recordings and the processes that are being recorded. It is made from the tables of the commands\n"
+    "themselves, so it fits this version. './dev install' puts it where the shells look for it;\n"
+    "elsewhere, load it as below.";
 
 static const char examples[] =
     "  source <(malloscope completions bash)                    in ~/.bashrc\n"

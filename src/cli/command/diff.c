@@ -41,22 +41,18 @@ struct comparison {
 
 static const char about[] =
     "Shows what changed from BASE to NEW, and which changes are more than chance.\n\n"
-    "BASE and NEW are recordings, archives, folders of recordings or running programs, as everywhere. "
-    "FILE@peak is\n"
-    "the moment when the heap of FILE was largest; FILE@30s is what was allocated in the first 30 seconds "
-    "and\n"
-    "is still live: 'diff FILE@30s FILE' shows what came since and stayed.\n\n"
-    "Lines are matched by function, file and library, not by address, so that the two may come from "
-    "different\n"
-    "builds or machines; --by site and --by line compare line numbers too, which move when a source is "
+    "BASE and NEW are recordings, archives, folders of recordings or running programs, as everywhere.\n"
+    "FILE@peak is the moment when the heap of FILE was largest; FILE@30s is what was allocated in the\n"
+    "first 30 seconds and is still live: 'diff FILE@30s FILE' shows what came since and stayed.\n\n"
+    "Lines are matched by function, file and library, not by address, so the two may come from different\n"
+    "builds or machines; --by site and --by line compare line numbers too, which move when a source is\n"
     "edited.\n\n"
     "CHANGE  from BASE to NEW, in bytes, or in objects with --value objects or allocs\n"
     "+-      half the width of its 95 % confidence interval; exact recordings have none\n"
-    "A line with * is significant: if BASE and NEW were the same program, chance would mark a line, any of "
-    "them,\n"
-    "in fewer than 5 of 100 comparisons. Others are shown with --all.\n\n"
-    "--html writes a page for a browser, as 'flame' does: a flame graph of both, red where NEW has more and\n"
-    "blue where it has less, and the lines for every value.";
+    "A line with * is significant: if BASE and NEW were the same program, chance would mark any line at\n"
+    "all in fewer than 5 of 100 comparisons. Other lines are shown with --all.\n\n"
+    "--html writes a page for a browser, as 'flame' does: a flame graph of both, red where NEW has more\n"
+    "and blue where it has less, and the lines for every value.";
 
 static const char examples[] =
     "  malloscope diff yesterday.mscope today.mscope\n"

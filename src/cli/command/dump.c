@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 
 static const char about[] =
-    "Copies the recording of a running program, or another recording, as it is at this moment: consistent, "
-    "and\n"
-    "no larger than what is used of it. The program is neither stopped nor disturbed.";
+    "Copies the recording of a running program, or another recording, as it is at this moment:\n"
+    "consistent, and no larger than what is used of it. The program is neither stopped nor disturbed.";
 
 static const char examples[] = "  malloscope dump 4711 -o before.mscope\n"
                                "  malloscope dump malloscope.server.4711.mscope -o small.mscope";

@@ -37,12 +37,12 @@ static char *about(void) {
     size_t count;
     const struct format *formats = format_list(&count);
     char *text = memory_copy_text(
-        "Writes a recording in a format of another tool.\n" SOURCE_HELP
-        "\n\nText goes to stdout, and so does everything when stdout is a file or a pipe. On a "
-        "terminal pprof,\n"
+        "Writes a recording in a format of another tool.\n" SOURCE_HELP "\n\n"
+        "Text goes to stdout, and so does everything when stdout is a file or a pipe. On a terminal pprof,\n"
         "speedscope, chrome, json and html go to a file named after the recording. '-o -' means stdout.\n\n"
         "The chrome formats keep several FILEs apart: recordings or dumps of one program are heap dumps at\n"
-        "different moments of one trace. The peak of the heap is a dump of its own.\n\nformats:\n");
+        "different moments of one trace. The peak of the heap is a dump of its own.\n\n"
+        "formats:\n");
     for (size_t i = 0; i < count; i++) {
         char *longer = memory_format_text(
             "%s  %-12s %s%s", text, formats[i].name, formats[i].summary, i + 1 < count ? "\n" : "");

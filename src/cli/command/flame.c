@@ -7,10 +7,11 @@
 static const char about[] =
     "Writes a page for a browser: flame graph, timeline of the heap and sites, in one file that needs no\n"
     "network and no server.\n" SOURCE_HELP "\n\n"
-    "On a terminal the page goes to a file named after the recording; otherwise to stdout, or where -o "
+    "On a terminal the page goes to a file named after the recording; otherwise to stdout, or where -o\n"
     "says.\n\n"
-    "The page holds names of functions, ends of paths, and lines of source files that are here (--no-source\n"
-    "leaves them out). It holds neither command line nor whole paths unless --full is given.";
+    "The page holds names of functions, ends of paths, and lines of source files that are here\n"
+    "(--no-source leaves them out). It holds neither the command line nor whole paths unless --full is\n"
+    "given.";
 
 static const char examples[] = "  malloscope flame malloscope.server.4711.mscope\n"
                                "  malloscope flame 4711 -o now.html              a running program\n"

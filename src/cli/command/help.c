@@ -120,8 +120,8 @@ static void print_json(const struct command *command) {
 /* The command */
 
 static const char about[] =
-    "Shows the commands, or the help of one of them, as 'malloscope COMMAND --help' does. The manual tells\n"
-    "more: 'man malloscope', 'man malloscope-COMMAND'.";
+    "Shows the commands, or the help of one of them, as 'malloscope COMMAND --help' does. The manual\n"
+    "tells more: 'man malloscope', 'man malloscope-COMMAND'.";
 
 static const char examples[] = "  malloscope help run\n"
                                "  malloscope help --json | jq -r '.commands[].options[].name'";

@@ -12,10 +12,10 @@
 #include <stdarg.h>
 #include <time.h>
 
-static const char about[] = "Shows everything about a recording but its stacks: the program, when it ran and "
-                            "how it was recorded, its\n"
-                            "threads with the exact bytes they allocated, and the files mapped into it with "
-                            "their build-ids.\n" SOURCE_HELP;
+static const char about[] =
+    "Shows everything about a recording but its stacks: the program, when it ran and how it was\n"
+    "recorded, its threads with the exact bytes they allocated, and the files mapped into it with their\n"
+    "build-ids.\n" SOURCE_HELP;
 
 static const char examples[] = "  malloscope info malloscope.server.4711.mscope\n"
                                "  malloscope info 4711\n"

@@ -22,19 +22,16 @@
 #include <string.h>
 
 static const char about[] =
-    "Shows what is still allocated, what is likely a leak first, each with its full stack and "
-    "why.\n" SOURCE_HELP "\n\n"
-    "Likely leaks are those that were left behind all along the run and not freed since, and besides them "
-    "what is\n"
-    "older than anything that was freed at that place, and what comes from a place that never freed "
-    "anything. "
-    "Then\n"
-    "come what is in use, caches for example, and, apart, what was made at start-up and did not grow. What "
-    "the C\n"
-    "library keeps for itself is only counted. Nothing is known of pointers: what is found may still be "
-    "reachable.\n\n"
-    "Each entry tells live bytes and objects, the age of the oldest live allocation, and which share of all\n"
-    "objects allocated there was never freed. With few samples '--by site' tells more than single stacks do.";
+    "Shows what is still allocated, likely leaks first, each with its stack and the reason.\n" SOURCE_HELP
+    "\n\n"
+    "A likely leak was left behind all along the run and not freed since; or it is older than nearly\n"
+    "everything became that was freed at that place; or it comes from a place that never freed anything.\n"
+    "Then come blocks that are in use, those of caches for example, and, apart, what was made at start-up\n"
+    "and did not grow. What the C library keeps for itself is only counted. malloscope does not follow\n"
+    "pointers, so what it shows may still be reachable.\n\n"
+    "Each entry tells live bytes and objects, the age of the oldest live allocation, and which share of\n"
+    "all objects allocated there was never freed. With few samples '--by site' tells more than single\n"
+    "stacks do.";
 
 static const char examples[] = "  malloscope leaks malloscope.server.4711.mscope\n"
                                "  malloscope leaks 4711 -n 3\n"

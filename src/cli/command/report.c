@@ -34,21 +34,20 @@ struct report {
 
 static const char about[] =
     "Shows who allocated what: one line a site, largest first.\n" SOURCE_HELP "\n\n"
-    "A site is the innermost source line outside operator new, allocators, the standard containers and\n"
-    "functions such as strdup; --raw-site takes the innermost line as it is. Every grouping puts each\n"
-    "allocation under its site, so that the lines add up to the totals: 'line' joins functions that share\n"
-    "a source line, 'function', 'file' and 'module' join all sites of one, 'stack' joins nothing, and\n"
-    "'thread' shows the exact bytes each thread allocated.\n\n"
+    "A site, or call site, is the innermost source line outside operator new, allocators, the standard\n"
+    "containers and functions such as strdup; --raw-site takes the innermost line as it is. Every\n"
+    "grouping puts each allocation under its site, so that the lines add up to the totals: 'line' joins\n"
+    "functions that share a source line, 'function', 'file' and 'module' join all sites of one, 'stack'\n"
+    "joins nothing, and 'thread' shows the exact bytes each thread allocated.\n\n"
     "Programs that use malloscope.h name heaps, types and scopes of their own: a site then has a line for\n"
     "each heap and type, and 'heap', 'type' and 'scope' (the innermost) join all that have one.\n\n"
-    "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them, and "
-    "so\n"
-    "do --json, --csv and exports.\n\n"
+    "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them,\n"
+    "and so do --json, --csv and exports.\n\n"
     "LIVE   bytes allocated and not freed (at exit, if the program has ended)\n"
     "+-     half the width of the 95 % confidence interval of LIVE; exact recordings have none\n"
     "PEAK   bytes live at the moment when the whole heap was largest: adds up to the heap's peak\n"
     "TOTAL  bytes ever allocated, COUNT how many allocations\n"
-    "TEMP   share of the allocations that were freed within a millisecond by the same thread";
+    "TEMP   share of the allocations that were freed within about a millisecond, by whichever thread";
 
 static const char examples[] = "  malloscope report malloscope.server.4711.mscope\n"
                                "  malloscope report 4711 --sort peak -n 50       a running program\n"

@@ -37,21 +37,20 @@ struct run {
 static const char *const stack_choices[] = {"both", "native", "scopes", NULL};
 
 static const char about[] =
-    "Runs a program and records its heap into a file, malloscope.PROGRAM.PID.mscope unless -o says "
-    "otherwise.\n"
-    "The program's exit status is passed on. If the recorder cannot start, the program runs on unrecorded.\n"
-    "Programs that it starts or forks get recordings of their own, unless --no-follow.\n\n"
+    "Runs a program and records its heap into a file, malloscope.PROGRAM.PID.mscope unless -o says\n"
+    "otherwise. A library is preloaded into the program that takes the place of malloc and its relatives\n"
+    "(interposition) and samples the calls. The program's exit status is passed on. If the recorder\n"
+    "cannot start, the program runs on unrecorded. Programs that it starts or forks get recordings of\n"
+    "their own, unless --no-follow.\n\n"
     "The name of the recording may hold %p (pid), %e (program), %h (host), %t (time in seconds) and %n (a\n"
-    "counter that makes the name new). The file is always whole: it can be read while the program runs, and\n"
-    "after kill -9. Dumps are made besides it, by the program itself, when --dump-at or --signal say so; to\n"
-    "copy what is recorded at some moment, 'malloscope dump PID' costs the program less.\n"
-    "Gates are for tests: with --leaks-fail, --peak-limit or --max-allocs the exit status is 6 if the "
-    "program "
-    "itself\n"
-    "ends well but what was recorded of it is above the limit; the sites responsible are printed. Of a "
-    "sampled\n"
-    "recording the lower end of the 95 % interval must be above it. Programs that it starts are not "
-    "judged.\n\n"
+    "counter that makes the name new). The file is always whole: it can be read while the program runs,\n"
+    "and after kill -9. Dumps are copies besides it, which the program itself makes when --dump-at or\n"
+    "--signal say so; to copy what is recorded at some moment, 'malloscope dump PID' costs the program\n"
+    "less.\n\n"
+    "Gates are for tests: with --leaks-fail, --peak-limit or --max-allocs the exit status is 6 if the\n"
+    "program itself ends well, but a figure of its recording is above the limit; the sites responsible\n"
+    "are printed. In a sampled recording the lower end of the 95 % interval must be above it. Programs\n"
+    "that it starts are not judged.\n\n"
     "An existing LD_PRELOAD is kept; MALLOSCOPE_LIBRARY names another recorder library.";
 
 static const char examples[] = "  malloscope run -- ./server --port 8080\n"
@@ -119,8 +118,7 @@ static void tell_result(
     }
     message_error(PROBLEM_FAILURE,
         "if the recorder could not start, it has said why; a file that is deleted while the program runs "
-        "can be "
-        "saved with 'malloscope dump PID -o FILE' as long as it runs",
+        "can be saved with 'malloscope dump PID -o FILE' as long as it runs",
         "there is no recording of '%s' at '%s'", run->arguments[0], run->pattern);
     if (recordings->child_count)
         message_note("%zu of the programs it started %s recorded, such as %s", recordings->child_count,

@@ -11,7 +11,7 @@
 #include "model/stack_labels.h"
 
 static const char about[] = "Shows the totals of a recording and how good its stacks are.\n" SOURCE_HELP "\n"
-                            "Symbols are not read, so this is quick.";
+                            "Names are not looked up (symbolization), so this is quick.";
 
 static const char examples[] = "  malloscope stats 4711\n"
                                "  malloscope stats r.mscope --json | jq .totals.peak_bytes";

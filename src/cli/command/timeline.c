@@ -10,8 +10,8 @@
 
 static const char about[] =
     "Plots the size of the heap over time, with its peak marked.\n" SOURCE_HELP_ONE "\n\n"
-    "A column shows the most that was live at any moment of its time. A recording keeps 512 moments; their\n"
-    "width doubles whenever the program outlives them. --csv and --json have all of them:\n\n"
+    "A column shows the most that was live at any moment of its time. A recording keeps 512 moments;\n"
+    "their width doubles whenever the program outlives them. --csv and --json have all of them:\n\n"
     "seconds    middle of the moment, since the start; width how long it is\n"
     "live_max   most bytes that were live, live_last those at its end\n"
     "allocated  bytes that were allocated in it; events how many samples, or frees of them";

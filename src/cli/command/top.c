@@ -24,19 +24,18 @@ struct top {
 
 static const char about[] =
     "Shows the heap of running programs, live: totals, processes and sites, read anew each second.\n"
-    "FILE is a recording or a folder of recordings, PID a running program that was started with 'malloscope\n"
-    "run', or attached to. Processes that they start are shown as well. Without any: all recordings that "
-    "are\n"
-    "being written and may be read.\n\n"
+    "FILE is a recording or a folder of recordings; PID is a running program that was started with\n"
+    "'malloscope run', or attached to. Processes that they start are shown as well. Without any: all\n"
+    "recordings that are being written and may be read.\n\n"
     "LIVE      bytes allocated and not freed\n"
     "GROWTH/s  how fast that grows, over the last 5 readings\n"
     "TOTAL     bytes ever allocated\n"
-    "TEMP      share of the allocations that were freed within a millisecond by the same thread\n"
+    "TEMP      share of the allocations that were freed within about a millisecond, by whichever thread\n"
     "OLDEST    age of the oldest block that is live\n\n"
     "Keys: s sort, / filter, Enter opens a site's stack, Space freezes, b counts from now on, p shows one\n"
-    "process after the other, q quits, ? shows all of them. The programs are not touched: their recordings "
-    "are\n"
-    "read. If that takes more than 2 % of a processor it is done less often, and the screen says so.";
+    "process after the other, q quits, ? shows all of them. The programs are not touched: their\n"
+    "recordings are read. If that takes more than 2 % of a processor it is done less often, and the\n"
+    "screen says so.";
 
 static const char examples[] = "  malloscope top                 all that is being recorded\n"
                                "  malloscope top 4711            a program and its children";

@@ -27,10 +27,9 @@ struct tree {
 
 static const char about[] =
     "Shows the call tree, from the start of the program down to the allocations.\n" SOURCE_HELP "\n\n"
-    "A node's figure includes those below it; that of 'peak' is what was live when the whole heap was "
-    "largest.\n"
-    "The tree goes one step to the right only where it branches,\n"
-    "so that long chains of single callers stay readable.";
+    "A node's figure includes those below it; that of 'peak' is what was live when the whole heap was\n"
+    "largest. The tree goes one step to the right only where it branches, so that long chains of single\n"
+    "callers stay readable.";
 
 static const char examples[] = "  malloscope tree malloscope.server.4711.mscope\n"
                                "  malloscope tree 4711 --sort peak --min 5\n"

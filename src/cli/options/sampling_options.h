@@ -19,7 +19,8 @@ struct sampling_options {
 
 #define SAMPLING_RATE_RULES(options)                                                                         \
     {'r', "rate", OPTION_SIZE, &(options).rate, "N", .ret_given = &(options).rate_given,                     \
-        .help = "take one sample every N bytes on average (default 512K);\n1 records every allocation",      \
+        .help = "sampling interval: take one sample every N bytes on average\n(default 512K); 1 records "    \
+                "every allocation",                                                                          \
         .environment = "MALLOSCOPE_RATE"},                                                                   \
     {                                                                                                        \
         'e', "exact", OPTION_ON, &(options).exact, NULL, .help = "record every allocation, like --rate 1"    \

@@ -10,20 +10,18 @@ extern const char *const shared_sort_names[];
 #define FILTER_RULE(target)                                                                                  \
     { 'F', "filter", OPTION_TEXT, &(target), "RE", .help = FILTER_HELP }
 #define FILTER_HELP                                                                                          \
-    "only stacks in which a function, file, module, scope, type or\nheap matches this extended regular "     \
-    "expression"
+    "only stacks in which a function, file, module, scope, type or\n"                                        \
+    "heap matches this extended regular expression"
 
 #define SUPPRESSIONS_HELP                                                                                    \
     "leave out the stacks that this file names, in the form of\nLeakSanitizer: lines of leak:PATTERN"
 
 #define SOURCE_HELP_ONE                                                                                      \
-    "FILE is a recording (*.mscope) or an archive of one (*.mscar); PID is a running program that was "      \
-    "started\n"                                                                                              \
-    "with 'malloscope run', or attached to."
+    "FILE is a recording (*.mscope) or an archive of one (*.mscar); PID is a running program that was\n"     \
+    "started with 'malloscope run', or attached to."
 
 #define SOURCE_HELP                                                                                          \
-    "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running "      \
-    "program\n"                                                                                              \
-    "that was started with 'malloscope run', or attached to. Several are added up."
+    "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running\n"     \
+    "program that was started with 'malloscope run', or attached to. Several are added up."
 
 #endif

@@ -92,9 +92,8 @@ static int check_loader(const char *path, const struct elf_facts *facts, struct 
     if (!facts->loader)
         return problem_set(problem, PROBLEM_FAILURE,
             "start it and record it with 'sudo malloscope attach PID', or link it dynamically (without "
-            "-static, "
-            "-static-pie; Go with cgo; Rust with a -gnu target): the recorder is preloaded by the dynamic "
-            "loader",
+            "-static, -static-pie; Go with cgo; Rust with a -gnu target): the recorder is preloaded by the "
+            "dynamic loader",
             "'%s' is statically linked, so its allocations cannot be recorded", path);
     if (access(facts->loader, F_OK) < 0)
         return problem_set(problem, PROBLEM_MISSING, "install the C library it was built for",
@@ -148,8 +147,7 @@ static int check_allocator(const char *path, const struct elf_facts *facts, stru
     if (facts->defines_malloc)
         return problem_set(problem, PROBLEM_FAILURE,
             "link it with the C library's malloc, or with the allocator (jemalloc, mimalloc, tcmalloc) as a "
-            "shared "
-            "library: then its calls can be seen",
+            "shared library: then its calls can be seen",
             "'%s' carries its own malloc inside, so its calls never pass a preloaded recorder", path);
     return 0;
 }

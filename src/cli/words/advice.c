@@ -61,8 +61,7 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
         text_print_titled(out, "note:",
             "no names for generated code: have its compiler write /tmp/perf-PID.map: node --perf-basic-prof, "
             "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, dotnet "
-            "with "
-            "DOTNET_PerfMapEnabled=1");
+            "with DOTNET_PerfMapEnabled=1");
 }
 
 /* Python */
