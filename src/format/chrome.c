@@ -8,9 +8,10 @@
  *
  * `chrome` and `chrome-v1` differ in how heap dumps are written (chrome_heaps.h). Time is in microseconds
  * since the first process began. */
+#include "base/memory.h"
+#include "base/path.h"
 #include "format/chrome_heaps.h"
 #include "format/chrome_memory.h"
-#include "format/utf8.h"
 #include "format/writers.h"
 
 #include <inttypes.h>
@@ -57,7 +58,6 @@ struct trace {
     size_t input_count, track_count, moment_count;
     uint32_t next_id;
     uint64_t next_guid;
-    bool failed; /* out of memory */
 };
 
 static int64_t time_of(const struct trace *trace, const struct model_process *process, double seconds) {
@@ -142,27 +142,23 @@ static int compare_moments(const void *left, const void *right) {
     return a->id != b->id ? (a->id < b->id ? -1 : 1) : (a->track > b->track) - (a->track < b->track);
 }
 
-static bool make_paths(struct trace *trace, const struct format_input *input, struct paths *paths) {
+static void make_paths(struct trace *trace, const struct format_input *input, struct paths *paths) {
     const struct model *model = input->model;
     struct source_frames frames = {0};
-    bool fine = true;
 
-    paths->nodes = calloc(model->stack_count + 1, sizeof *paths->nodes);
-    paths->types = calloc(model->stack_count + 1, sizeof *paths->types);
-    if (!paths->nodes || !paths->types) return false;
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    paths->nodes = memory_allocate((model->stack_count + 1) * sizeof *paths->nodes);
+    paths->types = memory_allocate((model->stack_count + 1) * sizeof *paths->types);
+    for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        fine = source_frames_expand(&frames, input->resolver, stack);
-        if (!fine) break;
+        source_frames_expand(&frames, input->resolver, stack);
         paths->nodes[i] = frame_tree_add_stack(&trace->tree, &frames);
         paths->types[i] = frame_tree_type(&trace->tree, stack->type ? stack->type : unknown_type);
     }
     source_frames_free(&frames);
-    return fine && !frame_tree_failed(&trace->tree);
 }
 
 /* Finds out what there is to write. */
-static bool prepare(struct trace *trace, const struct format_input *inputs) {
+static void prepare(struct trace *trace, const struct format_input *inputs) {
     size_t process_count = 0, number = 0;
 
     trace->start = UINT64_MAX;
@@ -173,16 +169,14 @@ static bool prepare(struct trace *trace, const struct format_input *inputs) {
             if (input->model->processes[i].start_realtime < trace->start)
                 trace->start = input->model->processes[i].start_realtime;
     }
-    trace->paths = calloc(trace->input_count, sizeof *trace->paths);
-    trace->tracks = calloc(process_count + 1, sizeof *trace->tracks);
-    trace->moments = calloc(2 * process_count + 1, sizeof *trace->moments);
-    if (!trace->paths || !trace->tracks || !trace->moments) return false;
+    trace->paths = memory_allocate(trace->input_count * sizeof *trace->paths);
+    trace->tracks = memory_allocate((process_count + 1) * sizeof *trace->tracks);
+    trace->moments = memory_allocate((2 * process_count + 1) * sizeof *trace->moments);
     for (const struct format_input *input = inputs; input; input = input->next, number++) {
-        if (!make_paths(trace, input, &trace->paths[number])) return false;
+        make_paths(trace, input, &trace->paths[number]);
         add_moments(trace, input, &trace->paths[number]);
     }
     qsort(trace->moments, trace->moment_count, sizeof *trace->moments, compare_moments);
-    return true;
 }
 
 /* Opens an event, up to and with its `args`. */
@@ -213,7 +207,7 @@ static void close_event(struct trace *trace) {
 
 static void write_process_name(struct trace *trace, const struct track *track) {
     const struct model_process *process = track->process;
-    const char *executable = process->executable ? text_base_name(process->executable) : "process";
+    const char *executable = process->executable ? path_last_part(process->executable) : "process";
 
     open_event(trace, "M", "__metadata", "process_name", track->pid, 0, 0);
     json_key_string(&trace->json, "name", executable);
@@ -254,30 +248,25 @@ static struct heap_amount amount_of(const struct figures *figures, bool at_peak)
 /* All heaps of the process, malloc's first. Heaps of one name are one. */
 static struct chrome_heap *make_heaps(struct trace *trace, const struct moment *moment, size_t *ret_count) {
     const struct model *model = moment->input->model;
-    struct chrome_heap *heaps = NULL;
     struct intern_table names = {0};
-    size_t count = 0;
 
     for (size_t i = 0; i < model->heap_count; i++)
         if (model->heaps[i].process == moment->process) intern_table_add_text(&names, model->heaps[i].name);
-    if (!names.failed) heaps = calloc(names.count + 1, sizeof *heaps);
-    for (; heaps && count < names.count; count++) {
-        heaps[count].name = chrome_memory_allocator_name(names.entries[count].key);
+    struct chrome_heap *heaps = memory_allocate((names.count + 1) * sizeof *heaps);
+    for (uint32_t i = 0; i < names.count; i++) {
+        heaps[i].name = chrome_memory_allocator_name(names.entries[i].key);
         heap_dump_add(
-            &heaps[count].dump, &trace->tree, FRAME_TREE_ROOT, FRAME_TREE_ANY_TYPE, (struct heap_amount){0});
-        trace->failed |= !heaps[count].name || heaps[count].dump.failed;
+            &heaps[i].dump, &trace->tree, FRAME_TREE_ROOT, FRAME_TREE_ANY_TYPE, (struct heap_amount){0});
     }
-    for (size_t i = 0; i < model->stack_count && heaps && !trace->failed; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
         if (stack->process != moment->process) continue;
-        struct heap_dump *dump = &heaps[intern_table_add_text(&names, model->heaps[stack->heap].name)].dump;
-        heap_dump_add(dump, &trace->tree, moment->paths->nodes[i], moment->paths->types[i],
+        uint32_t heap = intern_table_add_text(&names, model->heaps[stack->heap].name);
+        heap_dump_add(&heaps[heap].dump, &trace->tree, moment->paths->nodes[i], moment->paths->types[i],
             amount_of(&stack->figures, moment->at_peak));
-        trace->failed |= dump->failed;
     }
-    trace->failed |= !heaps;
+    *ret_count = names.count;
     intern_table_free(&names);
-    *ret_count = count;
     return heaps;
 }
 
@@ -287,22 +276,20 @@ static void write_dump(struct trace *trace, const struct moment *moment) {
     size_t count;
     struct chrome_heap *heaps = make_heaps(trace, moment, &count);
 
-    if (!trace->failed) {
-        open_event(trace, "v", CATEGORY, moment->at_peak ? "peak_memory_usage" : "periodic_interval",
-            track->pid, moment->time, moment->id);
-        json_key(json, "dumps");
-        json_object(json);
-        json_key_string(json, "level_of_detail", "detailed");
-        bool fine =
-            chrome_memory_write(json, moment->input->model, moment->process, heaps, count, &trace->next_guid);
-        json_key(json, trace->legacy ? "heaps" : "heaps_v2");
-        fine &= trace->legacy ? chrome_heaps_write_v1(json, heaps, count, &trace->tree, trace->threshold,
-                                    &track->nodes, &track->types)
-                              : chrome_heaps_write_v2(json, heaps, count, &trace->tree, trace->threshold);
-        json_object_end(json);
-        close_event(trace);
-        trace->failed |= !fine;
-    }
+    open_event(trace, "v", CATEGORY, moment->at_peak ? "peak_memory_usage" : "periodic_interval", track->pid,
+        moment->time, moment->id);
+    json_key(json, "dumps");
+    json_object(json);
+    json_key_string(json, "level_of_detail", "detailed");
+    chrome_memory_write(json, moment->input->model, moment->process, heaps, count, &trace->next_guid);
+    json_key(json, trace->legacy ? "heaps" : "heaps_v2");
+    if (trace->legacy)
+        chrome_heaps_write_v1(
+            json, heaps, count, &trace->tree, trace->threshold, &track->nodes, &track->types);
+    else
+        chrome_heaps_write_v2(json, heaps, count, &trace->tree, trace->threshold);
+    json_object_end(json);
+    close_event(trace);
     for (size_t i = 0; i < count; i++) {
         free(heaps[i].name);
         heap_dump_free(&heaps[i].dump);
@@ -332,7 +319,7 @@ static void write_trace(struct trace *trace) {
         write_process_name(trace, &trace->tracks[i]);
         write_size_over_time(trace, &trace->tracks[i]);
     }
-    for (size_t i = 0; i < trace->moment_count && !trace->failed; i++) write_dump(trace, &trace->moments[i]);
+    for (size_t i = 0; i < trace->moment_count; i++) write_dump(trace, &trace->moments[i]);
     for (size_t i = 0; i < trace->track_count && trace->legacy; i++)
         write_definitions(trace, &trace->tracks[i]);
     json_array_end(json);
@@ -346,16 +333,14 @@ static void write_trace(struct trace *trace) {
     json_object_end(json);
 }
 
-static int write_form(const struct format_input *input, bool legacy, FILE *out, struct problem *problem) {
+static int write_form(const struct format_input *input, bool legacy, FILE *out) {
     struct trace trace = {.legacy = legacy, .threshold = input->threshold, .next_id = 1, .next_guid = 1};
 
-    trace.failed = !prepare(&trace, input);
-    if (!trace.failed) {
-        json_start(&trace.json, out, false);
-        write_trace(&trace);
-    }
+    prepare(&trace, input);
+    json_start(&trace.json, out, false);
+    write_trace(&trace);
 
-    for (size_t i = 0; trace.paths && i < trace.input_count; i++) {
+    for (size_t i = 0; i < trace.input_count; i++) {
         free(trace.paths[i].nodes);
         free(trace.paths[i].types);
     }
@@ -367,13 +352,13 @@ static int write_form(const struct format_input *input, bool legacy, FILE *out, 
     free(trace.tracks);
     free(trace.moments);
     frame_tree_free(&trace.tree);
-    return trace.failed ? format_out_of_memory(problem) : 0;
+    return 0;
 }
 
 int chrome_write(const struct format_input *input, FILE *out, struct problem *problem) {
-    return write_form(input, false, out, problem);
+    return write_form(input, false, out);
 }
 
 int chrome_write_v1(const struct format_input *input, FILE *out, struct problem *problem) {
-    return write_form(input, true, out, problem);
+    return write_form(input, true, out);
 }

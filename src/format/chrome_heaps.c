@@ -1,45 +1,14 @@
 #include "format/chrome_heaps.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
-static void number_set_add(struct number_set *set, size_t number) {
-    if (number >= set->size) {
-        size_t size = 2 * number + 64;
-        bool *has = reallocarray(set->has, size, sizeof *has);
-        if (!has) {
-            set->failed = true;
-            return;
-        }
-        for (size_t i = set->size; i < size; i++) has[i] = false;
-        set->has = has;
-        set->size = size;
-    }
-    set->has[number] = true;
-}
-
-static bool number_set_has(const struct number_set *set, size_t number) {
-    return number < set->size && set->has[number];
-}
-
-void number_set_free(struct number_set *set) {
-    free(set->has);
-    *set = (struct number_set){0};
-}
-
-/* The node and all above it, but the root. */
+/* Adds a node and all nodes above it but the root. */
 static void add_path(struct number_set *nodes, const struct frame_tree *tree, uint32_t node) {
     for (; node != FRAME_TREE_ROOT && !number_set_has(nodes, node); node = frame_tree_node(tree, node).parent)
         number_set_add(nodes, node);
 }
 
-void chrome_key_hex(struct json *json, const char *key, uint64_t value) {
-    char text[32];
-    snprintf(text, sizeof text, "%" PRIx64, value);
-    json_key_string(json, key, text);
-}
-
-/* Ids begin at 1: the viewer takes a parent 0 for none. */
+/* Ids begin at 1, since the viewer takes 0 for "none". */
 static int64_t id_of_name(uint32_t name) {
     return name + INT64_C(1);
 }
@@ -52,9 +21,9 @@ static void write_named(struct json *json, int64_t id, uint32_t name, uint32_t p
     json_object_end(json);
 }
 
-/* Each event defines all that it names, though others may have done so before: the viewer knows paths by
- * process, and takes the events in an order of its own. */
-static bool write_maps(struct json *json, const struct frame_tree *tree, const struct number_set *nodes,
+/* Each event defines everything that it names, even if another event has defined it before: the viewer keeps paths by
+ * process, and reads the events in an order of its own. */
+static void write_maps(struct json *json, const struct frame_tree *tree, const struct number_set *nodes,
     const struct number_set *types) {
     struct number_set names = {0};
 
@@ -87,9 +56,7 @@ static bool write_maps(struct json *json, const struct frame_tree *tree, const s
         json_object_end(json);
     }
     json_array_end(json);
-    bool fine = !names.failed;
     number_set_free(&names);
-    return fine;
 }
 
 static void write_columns(struct json *json, const struct heap_dump *dump) {
@@ -106,16 +73,15 @@ static void write_columns(struct json *json, const struct heap_dump *dump) {
 #undef COLUMN
 }
 
-bool chrome_heaps_write_v2(
+void chrome_heaps_write_v2(
     struct json *json, struct chrome_heap *heaps, size_t count, struct frame_tree *tree, uint64_t threshold) {
     struct number_set nodes = {0}, types = {0};
-    bool fine = true;
 
     json_object(json);
     json_key_integer(json, "version", 1);
     json_key(json, "allocators");
     json_object(json);
-    for (size_t i = 0; i < count && fine; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct heap_dump folded;
         heap_dump_fold(&heaps[i].dump, tree, threshold, &folded);
         for (size_t k = 0; k < folded.count; k++) {
@@ -126,19 +92,17 @@ bool chrome_heaps_write_v2(
         json_object(json);
         write_columns(json, &folded);
         json_object_end(json);
-        fine = !folded.failed && !nodes.failed && !types.failed;
         heap_dump_free(&folded);
     }
     json_object_end(json);
     json_key(json, "maps");
     json_object(json);
-    fine = fine && write_maps(json, tree, &nodes, &types);
+    write_maps(json, tree, &nodes, &types);
     json_object_end(json);
     json_object_end(json);
 
     number_set_free(&nodes);
     number_set_free(&types);
-    return fine;
 }
 
 #define NUMBER_SIZE 24
@@ -155,12 +119,12 @@ static void write_entry(struct json *json, const struct heap_cell *cell) {
     json_key_string(json, "bt", cell->node == FRAME_TREE_ROOT ? "" : number_text(cell->node, text));
     if (cell->type != FRAME_TREE_ANY_TYPE)
         json_key_string(json, "type", number_text(id_of_name(cell->type), text));
-    chrome_key_hex(json, "size", cell->total.bytes);
-    chrome_key_hex(json, "count", cell->total.objects);
+    json_key_hexadecimal(json, "size", cell->total.bytes);
+    json_key_hexadecimal(json, "count", cell->total.objects);
     json_object_end(json);
 }
 
-bool chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, size_t count,
+void chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, size_t count,
     const struct frame_tree *tree, uint64_t threshold, struct number_set *nodes, struct number_set *types) {
     json_object(json);
     for (size_t i = 0; i < count; i++) {
@@ -178,10 +142,8 @@ bool chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, s
         }
         json_array_end(json);
         json_object_end(json);
-        if (dump->failed || nodes->failed || types->failed) return false;
     }
     json_object_end(json);
-    return true;
 }
 
 void chrome_heaps_write_stack_frames(

@@ -4,34 +4,31 @@
  * and as a mapping: now it is the file that the memory is subtracted from, and malloc is left alone. */
 #include "format/chrome_memory.h"
 
+#include "base/memory.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SLASH_ALIKE "\xe2\x88\x95" /* U+2215 */
 
-#define TRACING   "tracing"
-#define RECORDING "recording"
+#define TRACING      "tracing"
+#define RECORDING    "recording"
+#define TAKEN_SUFFIX " (heap)"
 
 enum { MAPPED_SHARED = 128, MAPPED_READ = 4, MAPPED_WRITE = 2, MAPPED_EXECUTE = 1 };
 
 char *chrome_memory_allocator_name(const char *heap) {
     bool taken = strcmp(heap, TRACING) == 0 || strcmp(heap, RECORDING) == 0;
-    char *name = NULL;
-    size_t size;
-    FILE *out = open_memstream(&name, &size);
-    if (!out) return NULL;
+    char *name = memory_allocate(strlen(heap) * strlen(SLASH_ALIKE) + sizeof TAKEN_SUFFIX), *end = name;
     for (const char *c = heap; *c; c++) {
-        if (*c == '/') {
-            fputs(SLASH_ALIKE, out);
-        } else {
-            fputc(*c, out);
-        }
+        if (*c == '/')
+            end = stpcpy(end, SLASH_ALIKE);
+        else
+            *end++ = *c;
     }
-    if (taken) fputs(" (heap)", out);
-    if (fclose(out) == 0) return name;
-    free(name);
-    return NULL;
+    if (taken) stpcpy(end, TAKEN_SUFFIX);
+    return name;
 }
 
 static void write_scalar(struct json *json, const char *key, const char *units, uint64_t value) {
@@ -39,14 +36,14 @@ static void write_scalar(struct json *json, const char *key, const char *units, 
     json_object(json);
     json_key_string(json, "type", "scalar");
     json_key_string(json, "units", units);
-    chrome_key_hex(json, "value", value);
+    json_key_hexadecimal(json, "value", value);
     json_object_end(json);
 }
 
 static void open_allocator(struct json *json, const char *name, uint64_t guid) {
     json_key(json, name);
     json_object(json);
-    chrome_key_hex(json, "guid", guid);
+    json_key_hexadecimal(json, "guid", guid);
     json_key(json, "attrs");
     json_object(json);
 }
@@ -56,20 +53,18 @@ static void close_allocator(struct json *json) {
     json_object_end(json);
 }
 
-static bool write_heap(struct json *json, const struct chrome_heap *heap, uint64_t *next_guid) {
+static void write_heap(struct json *json, const struct chrome_heap *heap, uint64_t *next_guid) {
     struct heap_amount all = heap->dump.cells[0].total;
-    char *objects;
+    char *objects = memory_format_text("%s/allocated_objects", heap->name);
 
     open_allocator(json, heap->name, (*next_guid)++);
     write_scalar(json, "size", "bytes", all.bytes);
     close_allocator(json);
-    if (asprintf(&objects, "%s/allocated_objects", heap->name) < 0) return false;
     open_allocator(json, objects, (*next_guid)++);
     write_scalar(json, "size", "bytes", all.bytes);
     write_scalar(json, "object_count", "objects", all.objects);
     close_allocator(json);
     free(objects);
-    return true;
 }
 
 static void write_overhead(struct json *json, const char *name, uint64_t bytes, uint64_t guid) {
@@ -90,8 +85,8 @@ static void write_owner(struct json *json, uint64_t owner, uint64_t owned) {
     json_key(json, "allocators_graph");
     json_array(json);
     json_object(json);
-    chrome_key_hex(json, "source", owner);
-    chrome_key_hex(json, "target", owned);
+    json_key_hexadecimal(json, "source", owner);
+    json_key_hexadecimal(json, "target", owned);
     json_key_integer(json, "importance", 0);
     json_key_string(json, "type", "ownership");
     json_object_end(json);
@@ -101,8 +96,8 @@ static void write_owner(struct json *json, uint64_t owner, uint64_t owned) {
 static void write_region(struct json *json, const char *path, uint64_t start, uint64_t size, int protection,
     const char *build_id) {
     json_object(json);
-    chrome_key_hex(json, "sa", start);
-    chrome_key_hex(json, "sz", size);
+    json_key_hexadecimal(json, "sa", start);
+    json_key_hexadecimal(json, "sz", size);
     json_key_integer(json, "pf", protection);
     json_key_string(json, "mf", path);
     if (*build_id) json_key_string(json, "id", build_id);
@@ -134,15 +129,14 @@ static void write_regions(struct json *json, const struct model *model, uint32_t
     json_object_end(json);
 }
 
-bool chrome_memory_write(struct json *json, const struct model *model, uint32_t process,
+void chrome_memory_write(struct json *json, const struct model *model, uint32_t process,
     const struct chrome_heap *heaps, size_t count, uint64_t *next_guid) {
     const struct model_process *recorded = &model->processes[process];
     uint64_t tracing = 0, recording = 0;
-    bool fine = true;
 
     json_key(json, "allocators");
     json_object(json);
-    for (size_t i = 0; i < count && fine; i++) fine = write_heap(json, &heaps[i], next_guid);
+    for (size_t i = 0; i < count; i++) write_heap(json, &heaps[i], next_guid);
     if (recorded->attached) {
         write_collector(json, recorded, next_guid);
     } else {
@@ -155,5 +149,4 @@ bool chrome_memory_write(struct json *json, const struct model *model, uint32_t 
     json_object_end(json);
     if (!recorded->attached) write_owner(json, tracing, recording);
     write_regions(json, model, process);
-    return fine;
 }

@@ -7,12 +7,12 @@
 #include "model/model.h"
 
 /* A heap's name as that of an allocator: slashes would make it a part of another, and some names are taken.
- * The caller frees it; NULL without memory. */
+ * The caller frees it. */
 char *chrome_memory_allocator_name(const char *heap);
 
 /* Writes the keys `allocators`, `allocators_graph` and `process_mmaps` into the object that is open.
- * `next_guid` counts through the trace. false: out of memory. */
-bool chrome_memory_write(struct json *json, const struct model *model, uint32_t process,
+ * `next_guid` counts through the trace. */
+void chrome_memory_write(struct json *json, const struct model *model, uint32_t process,
     const struct chrome_heap *heaps, size_t count, uint64_t *next_guid);
 
 #endif

@@ -47,13 +47,9 @@ int collapsed_write(const struct format_input *input, FILE *out, struct problem 
         char *text = NULL;
         size_t size;
         if (value == 0) continue;
-        fine = source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]) &&
-               make_line(&frames, &text, &size);
-        if (fine) {
-            uint32_t line = intern_table_add(&lines, text, size);
-            fine = !lines.failed;
-            values[line] += value;
-        }
+        source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
+        fine = make_line(&frames, &text, &size);
+        if (fine) values[intern_table_add(&lines, text, size)] += value;
         free(text);
     }
 

@@ -29,8 +29,6 @@ const char *const format_value_names[] = {
     NULL,
 };
 
-const struct symbol format_dropped_symbol = {.function = "[dropped]"};
-
 const struct format *format_list(size_t *ret_count) {
     *ret_count = sizeof formats / sizeof formats[0];
     return formats;

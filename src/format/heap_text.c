@@ -138,8 +138,7 @@ static bool gather(const struct format_input *input, const uint64_t *starts, str
     for (size_t i = 0; i < model->stack_count && fine; i++) {
         size_t count = list_addresses(model, starts, &model->stacks[i], addresses);
         uint32_t place = intern_table_add(&places->addresses, addresses, count * sizeof *addresses);
-        fine = !places->addresses.failed;
-        if (fine) add_amounts(&places->amounts[place], &model->stacks[i].figures, input->value == VALUE_PEAK);
+        add_amounts(&places->amounts[place], &model->stacks[i].figures, input->value == VALUE_PEAK);
     }
     free(addresses);
     return fine;

@@ -1,6 +1,7 @@
 #include "format/json.h"
 #include "format/utf8.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,4 +166,15 @@ void json_key_integer(struct json *json, const char *key, int64_t value) {
 void json_key_number(struct json *json, const char *key, double value) {
     json_key(json, key);
     json_number(json, value);
+}
+
+void json_key_boolean(struct json *json, const char *key, bool value) {
+    json_key(json, key);
+    json_boolean(json, value);
+}
+
+void json_key_hexadecimal(struct json *json, const char *key, uint64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIx64, value);
+    json_key_string(json, key, text);
 }

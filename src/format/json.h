@@ -36,5 +36,8 @@ void json_number_text(double value, char text[JSON_NUMBER_SIZE]);
 void json_key_string(struct json *json, const char *key, const char *text);
 void json_key_integer(struct json *json, const char *key, int64_t value);
 void json_key_number(struct json *json, const char *key, double value);
+void json_key_boolean(struct json *json, const char *key, bool value);
+/* A string of hexadecimal digits, without "0x". */
+void json_key_hexadecimal(struct json *json, const char *key, uint64_t value);
 
 #endif

@@ -9,6 +9,7 @@
 #include "format/machine_output.h"
 #include "format/writers.h"
 #include "model/stack_labels.h"
+#include "view/source_frames.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,11 +18,6 @@ static void write_address(struct json *json, const char *key, uint64_t address) 
     char text[32];
     snprintf(text, sizeof text, "0x%" PRIx64, address);
     json_key_string(json, key, text);
-}
-
-static void write_flag(struct json *json, const char *key, bool value) {
-    json_key(json, key);
-    json_boolean(json, value);
 }
 
 static void write_process(struct json *json, const struct model_process *process) {
@@ -34,9 +30,9 @@ static void write_process(struct json *json, const struct model_process *process
     json_key_string(json, "allocator", process->allocator);
     json_key_string(json, "source", process->source);
     json_key_integer(json, "rate", (int64_t)process->rate);
-    write_flag(json, "exact", process->flags & RECORDING_EXACT);
-    write_flag(json, "forked", process->flags & RECORDING_FORKED);
-    write_flag(json, "no_growth", process->flags & RECORDING_NO_GROWTH);
+    json_key_boolean(json, "exact", process->flags & RECORDING_EXACT);
+    json_key_boolean(json, "forked", process->flags & RECORDING_FORKED);
+    json_key_boolean(json, "no_growth", process->flags & RECORDING_NO_GROWTH);
     json_key_integer(json, "start_realtime_ns", (int64_t)process->start_realtime);
     json_key_number(json, "duration", process->duration);
     json_key_number(json, "peak_seconds", process->peak_seconds);
@@ -58,7 +54,7 @@ static void write_module(struct json *json, const struct model_module *module) {
     write_address(json, "end", module->end);
     write_address(json, "file_offset", module->file_offset);
     json_key_string(json, "build_id", module->build_id_size ? build_id : NULL);
-    write_flag(json, "deleted", module->deleted);
+    json_key_boolean(json, "deleted", module->deleted);
     json_object_end(json);
 }
 
@@ -67,11 +63,11 @@ static void write_thread(struct json *json, const struct model_thread *thread) {
     json_key_integer(json, "process", thread->process);
     json_key_integer(json, "tid", thread->tid);
     json_key_string(json, "name", thread->name);
-    write_flag(json, "running", thread->running);
+    json_key_boolean(json, "running", thread->running);
     json_key_integer(json, "start_ns", (int64_t)thread->start_time);
     json_key_integer(json, "end_ns", (int64_t)thread->end_time);
     json_key_number(json, "exact_bytes", thread->exact_bytes);
-    write_flag(json, "exact_is_complete", thread->exact_is_complete);
+    json_key_boolean(json, "exact_is_complete", thread->exact_is_complete);
     json_key_integer(json, "samples", (int64_t)thread->samples);
     json_object_end(json);
 }
@@ -100,7 +96,7 @@ static void write_frame(struct json *json, const struct symbol *symbol, const st
     } else {
         json_key_string(json, "address", NULL);
     }
-    write_flag(json, "inlined", symbol->inlined);
+    json_key_boolean(json, "inlined", symbol->inlined);
     if (symbol->interpreted) json_key_string(json, "kind", "python");
     if (symbol->given) {
         json_key_string(json, "kind", kind == FRAME_SCOPE ? "scope" : "thread");
@@ -141,14 +137,13 @@ static struct frame_range *new_range(struct frame_table *table, uint32_t locatio
 static bool write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
     const struct model *model = input->model;
 
-    write_frame(json, &format_dropped_symbol, NULL, FRAME_CUT, 0);
+    write_frame(json, &source_frames_dropped, NULL, FRAME_CUT, 0);
     table->frame_count = 1;
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
         for (uint32_t k = 0; k < stack->frame_count; k++) {
             uint32_t before = table->locations.count;
             uint32_t location = location_number(table, stack->process, stack->frames[k]);
-            if (table->locations.failed) return false;
             if (table->locations.count == before) continue;
 
             struct frame_range *range = new_range(table, location);
@@ -170,8 +165,8 @@ static void write_stack(struct json *json, const struct model *model, const stru
     struct stack_labels labels = stack_labels_of(model, stack);
     json_object(json);
     json_key_integer(json, "process", stack->process);
-    write_flag(json, "complete", stack->flags & STACK_COMPLETE);
-    write_flag(json, "cut", stack->flags & STACK_CUT);
+    json_key_boolean(json, "complete", stack->flags & STACK_COMPLETE);
+    json_key_boolean(json, "cut", stack->flags & STACK_CUT);
     json_key_string(json, "heap", labels.heap);
     json_key_string(json, "type", labels.type);
     json_key_string(json, "scope", labels.scope);

@@ -100,8 +100,7 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "exact_total_bytes", totals->exact_total_bytes);
     json_key_number(json, "recorder_bytes", (double)totals->recorder_bytes);
 
-    json_key(json, "exact");
-    json_boolean(json, model->exact);
+    json_key_boolean(json, "exact", model->exact);
     json_key_number(json, "live_objects_error", estimate_error(sum->live_objects));
     json_key_number(json, "live_samples", (double)sum->live_samples);
     json_key_number(json, "peak_objects", totals->peak_objects);
@@ -111,8 +110,7 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "inherited_bytes", sum->inherited_bytes);
     json_key_number(json, "temporary_objects", sum->temporary_objects);
     json_key_number(json, "temporary_bytes", sum->temporary_bytes);
-    json_key(json, "exact_total_is_complete");
-    json_boolean(json, totals->exact_is_complete);
+    json_key_boolean(json, "exact_total_is_complete", totals->exact_is_complete);
     json_key_number(json, "unknown_frees", (double)totals->unknown_frees);
     json_key(json, "drops_by_kind");
     json_object(json);

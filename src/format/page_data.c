@@ -208,10 +208,6 @@ static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
         uint32_t site = kept ? number_of_site(page, &keys, &texts, i) : FLAME_NONE;
         sites[i] = site < count ? site : FLAME_NONE;
     }
-    if (keys.failed || texts.failed) {
-        free(sites);
-        sites = NULL;
-    }
     intern_table_free(&keys);
     intern_table_free(&texts);
     return sites;
@@ -285,8 +281,7 @@ static void write_head(struct page *page, const struct format_input *input) {
     bool objects = input->value == VALUE_OBJECTS || page->tree.options->sort == SORT_ALLOCS;
     json_key_string(json, "unit", objects ? "objects" : "bytes");
     json_key_string(json, "filter", page->tree.options->filter);
-    json_key(json, "levels_only");
-    json_boolean(json, model->levels_only);
+    json_key_boolean(json, "levels_only", model->levels_only);
     json_key(json, "processes");
     json_array(json);
     for (size_t i = 0; i < model->process_count; i++)

@@ -58,9 +58,8 @@ static bool make_diffs(struct page *page) {
     for (size_t i = 0; i < places; i++) page->line_number[i] = NO_LINE;
     for (int value = 0; value < DIFF_VALUES; value++) {
         struct diff *diff = &page->diffs[value];
-        if (!diff_make(&comparison->base.diff, &comparison->fresh.diff, (enum diff_value)value,
-                comparison->by, diff))
-            return false;
+        diff_make(
+            &comparison->base.diff, &comparison->fresh.diff, (enum diff_value)value, comparison->by, diff);
         for (size_t i = 0; i < lines_written(diff); i++) {
             uint32_t *number = &page->line_number[place_of(page, diff->rows[i].row)];
             if (*number != NO_LINE) continue;
@@ -214,10 +213,8 @@ static void write_side(struct page *page, const char *key, const struct page_sid
     json_key(json, key);
     json_object(json);
     json_key_string(json, "source", page_tree_path(page->tree.options, side->source, 1));
-    json_key(json, "exact");
-    json_boolean(json, side->model->exact);
-    json_key(json, "at_peak");
-    json_boolean(json, side->diff.at_peak);
+    json_key_boolean(json, "exact", side->model->exact);
+    json_key_boolean(json, "at_peak", side->diff.at_peak);
     if (side->seconds >= 0) json_key_number(json, "seconds", side->seconds);
     json_key_number(json, "samples", (double)side->model->totals.sum.samples);
     json_key_number(json, "unseen", side->model->totals.sum.total_bytes.unseen);
@@ -289,7 +286,7 @@ int page_diff_write(const struct page_options *options, FILE *out, struct proble
     page.object_scale = page.exact ? 1 : OBJECT_ONE;
     struct view_query query = {
         .by = comparison->by, .filter = options->filter, .raw_sites = options->raw_sites};
-    const struct flame_side sides[] = {
+    const struct stack_tree_side sides[] = {
         [FRESH] = {comparison->fresh.model, comparison->fresh.resolver},
         [BASE] = {comparison->base.model, comparison->base.resolver},
     };

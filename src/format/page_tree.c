@@ -1,4 +1,6 @@
 #include "format/page_tree.h"
+
+#include "base/path.h"
 #include "format/machine_output.h"
 #include "format/page_source.h"
 #include "format/utf8.h"
@@ -73,18 +75,13 @@ void page_tree_write_variance(struct json *json, double variance) {
     json_number(json, strtod(text, NULL));
 }
 
-static void write_flag(struct json *json, const char *key, bool value) {
-    json_key(json, key);
-    json_boolean(json, value);
-}
-
 void page_tree_write_process(
     struct json *json, const struct page_options *options, const struct model_process *process) {
     json_object(json);
-    json_key_string(json, "name", text_base_name(process->executable));
+    json_key_string(json, "name", path_last_part(process->executable));
     json_key_string(json, "state", machine_output_state_name(process->state));
-    write_flag(json, "attached", process->attached);
-    write_flag(json, "snapshot", process->is_snapshot);
+    json_key_boolean(json, "attached", process->attached);
+    json_key_boolean(json, "snapshot", process->is_snapshot);
     json_key_integer(json, "start_ms", (int64_t)(process->start_realtime / 1000000));
     json_key_number(json, "duration", process->duration);
     json_key_number(json, "peak_seconds", process->peak_seconds);
@@ -180,8 +177,7 @@ static bool write_sources(struct page_tree *tree, const struct model *model) {
 }
 
 bool page_tree_write_sources(struct page_tree *tree, const struct model *model) {
-    bool fine = tree->options->no_source || write_sources(tree, model);
-    return fine && !tree->strings.failed && !tree->files.failed && !tree->modules.failed;
+    return tree->options->no_source || write_sources(tree, model);
 }
 
 void page_tree_free(struct page_tree *tree) {

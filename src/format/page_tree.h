@@ -29,7 +29,7 @@ int64_t page_tree_module(struct page_tree *tree, const char *path);
 
 /* Frames, nodes, and all texts that have a number. */
 void page_tree_write(struct page_tree *tree);
-/* Lines around those of the frames, unless they are not wanted. False: out of memory, here or before. */
+/* Lines around those of the frames, unless they are not wanted. False: out of memory. */
 bool page_tree_write_sources(struct page_tree *tree, const struct model *model);
 void page_tree_free(struct page_tree *tree);
 

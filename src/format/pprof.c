@@ -8,12 +8,14 @@
  * Scopes and threads are frames without an address; a scope within the innermost call is put around it, so
  * that code allocates and not a scope. They are labels as well, and so are heap and type: `pprof -tags` sums
  * them up, -tagfocus and -tagroot choose by them. */
+#include "base/path.h"
 #include "format/gzip.h"
 #include "format/intern_table.h"
 #include "format/profile.pb-c.h"
 #include "format/utf8.h"
 #include "format/writers.h"
 #include "model/stack_labels.h"
+#include "view/source_frames.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -201,7 +203,7 @@ static uint64_t location_id(struct pprof_builder *builder, const struct model_st
     location->id = id;
     location->address = address ? address - 1 : 0;
     if (dropped) {
-        add_line(builder, location, &format_dropped_symbol);
+        add_line(builder, location, &source_frames_dropped);
         return id;
     }
 
@@ -226,7 +228,7 @@ static void add_label(
 static void add_process_label(
     struct pprof_builder *builder, Pprof__Sample *sample, const struct model_process *process) {
     char *name;
-    if (asprintf(&name, "%s (%d)", process->executable ? text_base_name(process->executable) : "process",
+    if (asprintf(&name, "%s (%d)", process->executable ? path_last_part(process->executable) : "process",
             process->pid) < 0) {
         builder->failed = true;
         return;
@@ -375,8 +377,7 @@ static bool build(struct pprof_builder *builder) {
     for (size_t i = 0; i < model->stack_count && !builder->failed; i++)
         add_sample(builder, &model->stacks[i]);
 
-    bool used_up = builder->strings.failed || builder->functions.failed || builder->locations.failed;
-    if (builder->failed || used_up) return false;
+    if (builder->failed) return false;
     move_strings(builder);
     return !builder->failed;
 }

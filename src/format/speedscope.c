@@ -2,9 +2,9 @@
  *
  * The layout is that of https://www.speedscope.app/file-format-schema.json, profiles of type "sampled": a
  * sample is a stack, root first, and its weight the figure. */
+#include "base/path.h"
 #include "format/intern_table.h"
 #include "format/json.h"
-#include "format/utf8.h"
 #include "format/writers.h"
 #include "view/source_frames.h"
 
@@ -43,7 +43,6 @@ static bool frame_number(struct frame_table *table, const struct symbol *symbol,
     uint32_t before = table->keys.count;
     uint32_t number = intern_table_add(&table->keys, key, size);
     free(key);
-    if (table->keys.failed) return false;
 
     if (table->keys.count > before) {
         if (number == table->capacity) {
@@ -65,8 +64,7 @@ static bool make_paths(const struct format_input *input, struct frame_table *tab
     bool fine = true;
 
     for (size_t i = 0; i < model->stack_count && fine; i++) {
-        fine = source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
-        if (!fine) break;
+        source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
         paths[i].frames = calloc(frames.count, sizeof *paths[i].frames);
         if (!paths[i].frames) fine = false;
         for (size_t k = 0; k < frames.count && fine; k++)
@@ -131,7 +129,7 @@ static void write_file(struct json *json, const struct format_input *input, cons
     json_key_string(json, "exporter", "malloscope " MALLOSCOPE_VERSION);
     json_key_string(json, "name",
         model->process_count && model->processes[0].executable
-            ? text_base_name(model->processes[0].executable)
+            ? path_last_part(model->processes[0].executable)
             : "malloscope");
     for (size_t i = 0; i < profile_count; i++)
         if (profiles[i].value == input->value) json_key_integer(json, "activeProfileIndex", (int64_t)i);

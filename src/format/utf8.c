@@ -56,8 +56,3 @@ char *utf8_clean_copy(const char *text) {
     *end = '\0';
     return copy;
 }
-
-const char *text_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}

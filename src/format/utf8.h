@@ -18,7 +18,4 @@ size_t utf8_control_length(const char *text);
  */
 char *utf8_clean_copy(const char *text);
 
-/* The last component of a path: "libc.so.6" of "/lib/libc.so.6". Points into `path`. */
-const char *text_base_name(const char *path);
-
 #endif

@@ -15,9 +15,6 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
 int html_write(const struct format_input *input, FILE *out, struct problem *problem);
 int csv_write(const struct format_input *input, FILE *out, struct problem *problem);
 
-/* What stands for the stack of the samples whose own stack found no room: it has no frames. */
-extern const struct symbol format_dropped_symbol;
-
 int format_out_of_memory(struct problem *problem);
 
 #endif

@@ -3,6 +3,7 @@
  * What a stack has allocated and freed comes from its record; how certain its live figures are comes from the
  * live samples themselves: a sample of size s and weight w = s/p adds w(w - s) to the variance of the live
  * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
+#include "base/hash_index.h"
 #include "core/sampler.h"
 #include "model/model_builder.h"
 
@@ -192,48 +193,28 @@ static uint64_t hash_stack(const struct loaded *loaded) {
     return hash;
 }
 
-/* Of stacks of the last process. */
-static bool is_equal(const struct model_builder *builder, size_t number, const struct loaded *loaded) {
-    const struct model_stack *stack = &builder->model->stacks[number];
+struct search {
+    const struct model_builder *builder;
+    const struct loaded *loaded;
+};
+
+/* Whether a stack of the model, which is of the last process, equals the one that is searched for. */
+static bool is_equal(const void *context, uint32_t number) {
+    const struct search *search = context;
+    const struct loaded *loaded = search->loaded;
+    const struct model *model = search->builder->model;
+    const struct model_stack *stack = &model->stacks[number];
+    const uint64_t *frames = model->frame_store + search->builder->frame_starts[number];
     uint32_t count = loaded->frame_count;
-    const uint64_t *frames = builder->model->frame_store + builder->frame_starts[number];
     return stack->frame_count == count && stack->heap == loaded->heap &&
-           stack->type == model_find_text(builder->model, stack->process, loaded->type) &&
+           stack->type == model_find_text(model, stack->process, loaded->type) &&
            (!count || memcmp(frames, loaded->frames, count * sizeof *frames) == 0);
 }
 
-/* Stacks of the process, open addressing, at most half full. */
-struct stack_index {
-    struct stack_slot {
-        uint32_t tag;    /* of the hash, the bits that the place does not tell */
-        uint32_t number; /* + 1; 0 = empty */
-    } * slots;
-    size_t mask;
-};
-
-static bool stack_index_make(struct stack_index *index, size_t count) {
-    size_t size = 16;
-    while (size / 2 < count) size *= 2;
-    *index = (struct stack_index){calloc(size, sizeof *index->slots), size - 1};
-    return index->slots && count < UINT32_MAX;
-}
-
-/* To be called some time before it is looked for: its place is fetched from memory meanwhile. */
-static void stack_index_prepare(const struct stack_index *index, struct loaded *loaded) {
+/* Computes the hash of a record that is about to be searched for, and has its slot fetched from memory meanwhile. */
+static void prepare_search(const struct hash_index *index, struct loaded *loaded) {
     loaded->hash = hash_stack(loaded);
-    __builtin_prefetch(&index->slots[loaded->hash & index->mask], 1);
-}
-
-/* The place of the stack that equals `loaded`, or the empty one for it. */
-static struct stack_slot *stack_index_find(
-    const struct stack_index *index, const struct model_builder *builder, const struct loaded *loaded) {
-    size_t place = loaded->hash & index->mask;
-    uint32_t tag = (uint32_t)(loaded->hash >> 32);
-    for (; index->slots[place].number; place = (place + 1) & index->mask)
-        if (index->slots[place].tag == tag && is_equal(builder, index->slots[place].number - 1, loaded))
-            break;
-    index->slots[place].tag = tag;
-    return &index->slots[place];
+    hash_index_prefetch(index, loaded->hash);
 }
 
 #define AHEAD 16
@@ -254,40 +235,41 @@ static bool make_room(struct model_builder *builder, const struct loaded *list, 
 static bool merge(
     struct model_builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
-    struct stack_index index;
-    if (!stack_index_make(&index, model->stack_count + count)) {
-        free(index.slots);
-        return false;
-    }
+    struct hash_index index = {0};
+    hash_index_reserve(&index, model->stack_count + count);
     if (!make_room(builder, list, count)) {
-        free(index.slots);
+        hash_index_free(&index);
         return false;
     }
-    for (size_t i = 0; i < count && i < AHEAD; i++) stack_index_prepare(&index, &list[i]);
+    for (size_t i = 0; i < count && i < AHEAD; i++) prepare_search(&index, &list[i]);
     for (size_t i = 0; i < count; i++) {
-        if (count - i > AHEAD) stack_index_prepare(&index, &list[i + AHEAD]);
+        if (count - i > AHEAD) prepare_search(&index, &list[i + AHEAD]);
         const struct stack_record *record = list[i].record;
-        struct stack_slot *place = stack_index_find(&index, builder, &list[i]);
-        bool is_new = !place->number;
-        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[place->number - 1];
+        uint32_t number =
+            hash_index_find(&index, list[i].hash, is_equal, &(struct search){builder, &list[i]});
+        bool is_new = number == HASH_INDEX_NONE;
+        struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[number];
         if (!stack) {
-            free(index.slots);
+            hash_index_free(&index);
             return false;
         }
-        if (is_new) place->number = (uint32_t)model->stack_count;
+        if (is_new) {
+            number = (uint32_t)model->stack_count - 1;
+            hash_index_add(&index, list[i].hash, number);
+        }
         struct figures figures;
         read_figures(header, record, model->heaps[list[i].heap].rate, is_new ? &stack->figures : &figures);
         if (!is_new) figures_add(&stack->figures, &figures);
         uint64_t samples = is_new ? stack->figures.samples : figures.samples;
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
         stack->flags |= record->flags & STACK_CUT;
-        list[i].stack = place->number - 1;
+        list[i].stack = number;
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
         if (!whole) model->health.truncated += samples;
         builder->depth_sum += (double)samples * list[i].frame_count;
     }
-    free(index.slots);
+    hash_index_free(&index);
     return true;
 }
 

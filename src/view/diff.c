@@ -1,4 +1,8 @@
 #include "view/diff.h"
+
+#include "base/hash_index.h"
+#include "base/memory.h"
+#include "base/path.h"
 #include "view/name_key.h"
 
 #include <math.h>
@@ -33,29 +37,37 @@ struct estimate diff_figure(
 static struct view_row key_of(enum view_by by, const struct view_row *row) {
     struct view_row key = view_row_key(by, row);
     if (by != BY_SITE && by != BY_LINE) key.line = 0;
-    key.file = name_key_without_folder(key.file);
-    key.module = key.file ? NULL : name_key_without_folder(key.module);
+    key.file = path_last_part(key.file);
+    key.module = key.file ? NULL : path_last_part(key.module);
     return key;
 }
 
-/* Open addressing over the rows of the diff, plus one. */
+/* The rows of the diff by their keys. */
 struct matches {
-    uint32_t *places;
-    size_t mask;
+    const struct diff *diff;
     enum view_by by;
+    struct hash_index index;
 };
+
+struct search {
+    const struct matches *matches;
+    const struct view_row *key;
+};
+
+static bool is_equal(const void *context, uint32_t number) {
+    const struct search *search = context;
+    struct view_row other = key_of(search->matches->by, search->matches->diff->rows[number].row);
+    return view_row_equal(&other, search->key);
+}
 
 static struct diff_row *find_or_add(struct diff *diff, struct matches *matches, const struct view_row *row) {
     struct view_row key = key_of(matches->by, row);
-    size_t place = view_row_hash(&key) & matches->mask;
-    for (; matches->places[place]; place = (place + 1) & matches->mask) {
-        struct diff_row *known = &diff->rows[matches->places[place] - 1];
-        struct view_row other = key_of(matches->by, known->row);
-        if (view_row_equal(&other, &key)) return known;
-    }
+    uint64_t hash = view_row_hash(&key);
+    uint32_t number = hash_index_find(&matches->index, hash, is_equal, &(struct search){matches, &key});
+    if (number != HASH_INDEX_NONE) return &diff->rows[number];
+    hash_index_add(&matches->index, hash, (uint32_t)diff->count);
     diff->rows[diff->count] = (struct diff_row){.row = row};
-    matches->places[place] = (uint32_t)++diff->count;
-    return &diff->rows[diff->count - 1];
+    return &diff->rows[diff->count++];
 }
 
 /* ---- significance ---- */
@@ -129,17 +141,11 @@ static void drop_empty(struct diff *diff) {
     diff->count = kept;
 }
 
-bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
+void diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
     enum view_by by, struct diff *ret_diff) {
-    size_t most = base->rows->count + fresh->rows->count, places = 16;
-    while (places < 2 * most) places *= 2;
-    struct diff diff = {.rows = calloc(most + 1, sizeof *diff.rows)};
-    struct matches matches = {calloc(places, sizeof *matches.places), places - 1, by};
-    if (!diff.rows || !matches.places) {
-        free(diff.rows);
-        free(matches.places);
-        return false;
-    }
+    size_t most = base->rows->count + fresh->rows->count;
+    struct diff diff = {.rows = memory_allocate((most + 1) * sizeof *diff.rows)};
+    struct matches matches = {.diff = &diff, .by = by};
     for (size_t i = 0; i < base->rows->count; i++) {
         struct diff_row *row = find_or_add(&diff, &matches, &base->rows->rows[i]);
         row->base = estimate_add(row->base, diff_figure(&base->rows->rows[i].figures, value, base));
@@ -149,7 +155,7 @@ bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum
         row->row = &fresh->rows->rows[i];
         row->fresh = estimate_add(row->fresh, diff_figure(&row->row->figures, value, fresh));
     }
-    free(matches.places);
+    hash_index_free(&matches.index);
     drop_empty(&diff);
 
     struct diff_judge judge = diff_judge_of(diff.count, base, fresh), alone = diff_judge_of(1, base, fresh);
@@ -163,7 +169,6 @@ bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum
     }
     if (diff.count) qsort(diff.rows, diff.count, sizeof *diff.rows, compare_rows);
     *ret_diff = diff;
-    return true;
 }
 
 void diff_free(struct diff *diff) {

@@ -47,8 +47,8 @@ struct diff {
     struct diff_row total; /* its `row` is NULL */
 };
 
-/* The rows of both sides are grouped by `by`. False: out of memory. */
-bool diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
+/* The rows of both sides are grouped by `by`. */
+void diff_make(const struct diff_side *base, const struct diff_side *fresh, enum diff_value value,
     enum view_by by, struct diff *ret_diff);
 void diff_free(struct diff *diff);
 

@@ -1,82 +1,19 @@
 #include "view/flame.h"
-#include "view/call_tree.h"
-#include "view/source_frames.h"
+
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The whole tree */
-
-/* What is built, and for each stack of each side the call that it ends at. */
-struct growing {
-    const struct flame_side *sides;
+/* What a flame graph is made from: the whole tree, and the models of its sides. */
+struct whole {
+    const struct stack_tree_side *sides;
     size_t side_count;
-    uint32_t *stack_call[FLAME_SIDES];
-    struct frame_list frames;
-    struct call_tree tree;
-    /* The frames of the last stack, outermost first, and the calls they lead to: neighbours share most. */
-    struct step {
-        struct source_frame frame;
-        uint32_t call;
-    } * path;
-    size_t path_length, path_capacity;
+    struct stack_tree stacks;
 };
 
-static bool make_path(struct growing *growing, size_t length) {
-    if (length <= growing->path_capacity) return true;
-    void *path = reallocarray(growing->path, 2 * length, sizeof *growing->path);
-    if (!path) return false;
-    growing->path = path;
-    growing->path_capacity = 2 * length;
-    return true;
-}
-
-/* The call that a stack ends at, CALL_NONE: out of memory. */
-static uint32_t add_stack(struct growing *growing, const struct source_frames *frames, size_t site) {
-    uint32_t call = 0;
-    size_t depth = 0;
-    bool shared = true;
-    if (!make_path(growing, frames->count)) return CALL_NONE;
-    for (size_t i = frames->count; i-- > 0;) {
-        if (!source_frames_shows(frames, site, i)) continue;
-        const struct source_frame *frame = &frames->frames[i];
-        struct step *step = &growing->path[depth++];
-        shared = shared && depth <= growing->path_length && step->frame.symbol == frame->symbol &&
-                 step->frame.module == frame->module;
-        if (!shared) {
-            uint32_t name = frame_list_number(&growing->frames, frame);
-            if (name == FRAME_NONE) return CALL_NONE;
-            *step = (struct step){*frame, call_tree_callee(&growing->tree, call, name)};
-            if (step->call == CALL_NONE) return CALL_NONE;
-        }
-        call = step->call;
-    }
-    growing->path_length = depth;
-    return call;
-}
-
-static bool add_stacks(struct growing *growing, size_t side, const struct view_query *query,
-    struct frame_filter *filter, struct flame_part *part) {
-    const struct model *model = growing->sides[side].model;
-    struct source_frames frames = {0};
-    bool fine = true;
-    growing->path_length = 0; /* it holds symbols of another resolver */
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
-        growing->stack_call[side][i] = part->stack_site[i] = part->stack_row[i] = FLAME_NONE;
-        fine =
-            source_frames_expand_labelled(&frames, model, growing->sides[side].resolver, &model->stacks[i]);
-        if (!fine || !frame_filter_keeps(filter, &frames)) continue;
-        size_t site = source_frames_site(&frames, query->raw_sites);
-        growing->stack_call[side][i] = add_stack(growing, &frames, site);
-        part->stack_site[i] = frame_list_number(&growing->frames, &frames.frames[site]);
-        fine = growing->stack_call[side][i] != CALL_NONE && part->stack_site[i] != FRAME_NONE;
-    }
-    source_frames_free(&frames);
-    return fine;
-}
-
-/* Which calls are large enough */
+/* ---- which calls are large enough ---- */
 
 enum { METRICS = 8 };
 
@@ -101,261 +38,239 @@ static double metric_of(const struct figures *figures, int metric) {
     }
 }
 
-/* Each figure of each stack that is in the tree, [metric][stack], and their sums. All are taken in one go, as
- * figures are large and lie far apart. NULL: out of memory. */
-static float *take_values(const struct growing *growing, size_t side, double ret_sums[METRICS]) {
-    const struct model *model = growing->sides[side].model;
+/* Copies each figure of each stack that is in the tree, as [metric][stack], and adds them up. The figures of a stack are
+ * large and lie far apart: one pass over them is cheaper than one for each metric. */
+static float *copy_metrics(const struct whole *whole, size_t side, double ret_sums[METRICS]) {
+    const struct model *model = whole->sides[side].model;
     size_t count = model->stack_count;
-    float *taken = calloc(METRICS * (count + 1), sizeof *taken);
-    if (!taken) return NULL;
+    float *copied = memory_allocate(METRICS * (count + 1) * sizeof *copied);
     for (size_t i = 0; i < count; i++)
-        for (int metric = 0; metric < METRICS && growing->stack_call[side][i] != FLAME_NONE; metric++) {
+        for (int metric = 0; metric < METRICS && whole->stacks.stack_call[side][i] != CALL_NONE; metric++) {
             double value = metric_of(&model->stacks[i].figures, metric);
-            taken[(size_t)metric * count + i] = (float)value;
+            copied[(size_t)metric * count + i] = (float)value;
             ret_sums[metric] += value;
         }
-    return taken;
+    return copied;
 }
 
-/* Raises `shares` to what each call and its callees have of any figure of one side. */
-static bool weigh_side(const struct growing *growing, size_t side, double *values, float *shares) {
-    const struct call_tree *tree = &growing->tree;
-    const uint32_t *stack_call = growing->stack_call[side];
-    size_t stack_count = growing->sides[side].model->stack_count;
+/* Raises `shares` to the share that each call has, with all its callees, of any figure of one side. */
+static void weigh_side(const struct whole *whole, size_t side, double *values, float *shares) {
+    const struct call_tree *tree = &whole->stacks.tree;
+    const uint32_t *stack_call = whole->stacks.stack_call[side];
+    size_t stack_count = whole->sides[side].model->stack_count;
     double sums[METRICS] = {0};
-    float *taken = take_values(growing, side, sums);
-    for (int metric = 0; taken && metric < METRICS; metric++) {
+    float *copied = copy_metrics(whole, side, sums);
+    for (int metric = 0; metric < METRICS; metric++) {
         if (!(sums[metric] > 0)) continue;
         memset(values, 0, tree->count * sizeof *values);
         for (size_t i = 0; i < stack_count; i++)
-            if (stack_call[i] != FLAME_NONE)
-                values[stack_call[i]] += (double)taken[(size_t)metric * stack_count + i];
+            if (stack_call[i] != CALL_NONE)
+                values[stack_call[i]] += (double)copied[(size_t)metric * stack_count + i];
         for (uint32_t i = tree->count; i-- > 1;) values[tree->calls[i].parent] += values[i];
         for (uint32_t i = 0; i < tree->count; i++) {
             float share = (float)(values[i] / sums[metric]);
             if (share > shares[i]) shares[i] = share;
         }
     }
-    free(taken);
-    return taken != NULL;
+    free(copied);
 }
 
-/* The largest share that each call and its callees have of any figure. No callee's is above its caller's. */
-static bool weigh(const struct growing *growing, float *ret_shares) {
-    double *values = malloc(growing->tree.count * sizeof *values);
-    bool fine = values != NULL;
-    memset(ret_shares, 0, growing->tree.count * sizeof *ret_shares);
-    for (size_t side = 0; side < growing->side_count && fine; side++)
-        fine = weigh_side(growing, side, values, ret_shares);
+/* The largest share that each call has, with all its callees, of any figure of any side. A callee's share is never
+ * larger than its caller's. */
+static float *weigh(const struct whole *whole) {
+    uint32_t count = whole->stacks.tree.count;
+    float *shares = memory_allocate(count * sizeof *shares);
+    double *values = memory_allocate(count * sizeof *values);
+    for (size_t side = 0; side < whole->side_count; side++) weigh_side(whole, side, values, shares);
     free(values);
-    return fine;
+    return shares;
 }
 
-/* The upper bits of a positive float sort as the float does. */
+/* Shares are counted in steps of their upper 16 bits. The bits of positive floats, read as an integer, sort as the floats
+ * do. */
+#define SHARE_STEPS (1u << 16)
+
 static uint32_t step_of(float share) {
     uint32_t bits;
     memcpy(&bits, &share, sizeof bits);
     return bits >> 16;
 }
 
-/* The least share that at most `nodes_max` calls have. All calls with the same share are treated alike, so
- * the same recording always gives the same tree. */
-static float least_share(const float *shares, uint32_t count, uint64_t nodes_max) {
-    static uint32_t counts[1 << 16];
-    memset(counts, 0, sizeof counts);
-    for (uint32_t i = 0; i < count; i++) counts[step_of(shares[i])]++;
-    uint64_t kept = 0;
-    uint32_t step = 1 << 16;
-    while (step > 0 && kept + counts[step - 1] <= nodes_max) kept += counts[--step];
-    if (step == 1 << 16) return INFINITY; /* not even the largest: the root alone is kept */
+static float share_of(uint32_t step) {
     uint32_t bits = step << 16;
-    float least;
-    memcpy(&least, &bits, sizeof least);
-    return least;
+    float share;
+    memcpy(&share, &bits, sizeof share);
+    return share;
 }
 
-/* The tree that is kept */
+/* The smallest limit for which at most `nodes_max` calls have a share of at least the limit. All calls with one share are
+ * on the same side of it, so that a recording always gives the same tree. */
+static float least_share(const float *shares, uint32_t count, uint64_t nodes_max) {
+    uint32_t *counts = memory_allocate(SHARE_STEPS * sizeof *counts);
+    for (uint32_t i = 0; i < count; i++) counts[step_of(shares[i])]++;
+    uint64_t kept = 0;
+    uint32_t step = SHARE_STEPS;
+    while (step > 0 && kept + counts[step - 1] <= nodes_max) kept += counts[--step];
+    free(counts);
+    return step == SHARE_STEPS ? INFINITY : share_of(step); /* infinity: the root alone is kept */
+}
+
+/* ---- the tree that is kept ---- */
 
 struct pruning {
     const struct call_tree *tree;
-    const float *shares;
-    uint32_t *first, *next; /* the callees that are kept: a list for each call */
-    uint32_t *place;        /* the node of each call */
-    bool *loses;            /* some of its callees are merged */
+    const float *shares;    /* NULL: all calls are kept */
+    float least;            /* calls with a smaller share are merged */
+    uint32_t *first, *next; /* for each call, the list of its callees that are kept; FLAME_NONE ends it */
+    bool *loses;            /* for each call: some of its callees are merged */
+    uint32_t *place;        /* for each call: the number of its node */
 };
 
-static bool is_kept(const struct pruning *pruning, uint32_t call, float least) {
-    return call == 0 || least == 0 || pruning->shares[call] >= least;
+static bool is_kept(const struct pruning *pruning, uint32_t call) {
+    return call == CALL_ROOT || !pruning->shares || pruning->shares[call] >= pruning->least;
 }
 
-static void list_callees(struct pruning *pruning, float least) {
+/* Returns how many calls lose callees: each of them gets a merged node. */
+static uint32_t list_callees(struct pruning *pruning) {
     const struct call_tree *tree = pruning->tree;
+    uint32_t losers = 0;
     for (uint32_t i = 0; i < tree->count; i++) pruning->first[i] = FLAME_NONE;
     for (uint32_t i = tree->count; i-- > 1;) {
         uint32_t parent = tree->calls[i].parent;
-        if (is_kept(pruning, i, least)) {
+        if (is_kept(pruning, i)) {
             pruning->next[i] = pruning->first[parent];
             pruning->first[parent] = i;
-        } else {
+        } else if (!pruning->loses[parent]) {
             pruning->loses[parent] = true;
+            losers++;
         }
     }
+    return losers;
 }
 
 static void add_node(struct flame *flame, uint32_t parent, uint32_t frame) {
     flame->nodes[flame->node_count++] = (struct flame_node){parent, frame, 0, FLAME_NONE};
 }
 
-/* Goes down first and then to the next sibling, without recursion: stacks are deep. A merged node follows its
- * caller at once. */
-static void place_nodes(const struct pruning *pruning, float least, struct flame *flame) {
+/* Depth first: a node, its merged node if it has one, its callees, then its next sibling. The walk goes up by `parent`
+ * and needs no recursion, since stacks may be very deep. */
+static void place_nodes(const struct pruning *pruning, struct flame *flame) {
     const struct call *calls = pruning->tree->calls;
-    for (uint32_t call = 0; call != FLAME_NONE;) {
+    for (uint32_t call = CALL_ROOT; call != FLAME_NONE;) {
         uint32_t node = pruning->place[call] = flame->node_count;
-        add_node(flame, call ? pruning->place[calls[call].parent] : FLAME_NONE, calls[call].frame);
-        if (is_kept(pruning, call, least) && pruning->loses[call]) add_node(flame, node, FLAME_NONE);
+        add_node(
+            flame, call == CALL_ROOT ? FLAME_NONE : pruning->place[calls[call].parent], calls[call].frame);
+        if (pruning->loses[call]) add_node(flame, node, FLAME_NONE);
         if (pruning->first[call] != FLAME_NONE) {
             call = pruning->first[call];
             continue;
         }
-        while (call && pruning->next[call] == FLAME_NONE) call = calls[call].parent;
-        call = call ? pruning->next[call] : FLAME_NONE;
+        while (call != CALL_ROOT && pruning->next[call] == FLAME_NONE) call = calls[call].parent;
+        call = call == CALL_ROOT ? FLAME_NONE : pruning->next[call];
     }
 }
 
-/* Calls that are not kept go to the merged node of the innermost one that is. */
-static void place_merged(const struct pruning *pruning, float least, struct flame *flame) {
+/* A call that is not kept goes to the merged node of its innermost caller that is kept. That node directly follows the
+ * caller's own node. */
+static void place_merged(const struct pruning *pruning, struct flame *flame) {
     const struct call *calls = pruning->tree->calls;
     for (uint32_t i = 1; i < pruning->tree->count; i++) {
-        if (is_kept(pruning, i, least)) continue;
+        if (is_kept(pruning, i)) continue;
         uint32_t parent = calls[i].parent;
-        pruning->place[i] = pruning->place[parent] + is_kept(pruning, parent, least);
+        pruning->place[i] = pruning->place[parent] + is_kept(pruning, parent);
         flame->nodes[pruning->place[i]].merged++;
         flame->merged_count++;
     }
 }
 
-static void number_rows(const struct growing *growing, const uint32_t *place, struct flame *flame) {
-    for (size_t side = 0; side < growing->side_count; side++)
-        for (size_t i = 0; i < growing->sides[side].model->stack_count; i++) {
-            uint32_t call = growing->stack_call[side][i];
-            if (call != FLAME_NONE) flame->nodes[place[call]].row = 0;
+/* Numbers the nodes at which stacks end, in the order of the nodes. */
+static void number_rows(const struct whole *whole, const uint32_t *place, struct flame *flame) {
+    for (size_t side = 0; side < whole->side_count; side++)
+        for (size_t i = 0; i < whole->sides[side].model->stack_count; i++) {
+            uint32_t call = whole->stacks.stack_call[side][i];
+            if (call != CALL_NONE) flame->nodes[place[call]].row = 0;
         }
     for (uint32_t i = 0; i < flame->node_count; i++)
         if (flame->nodes[i].row != FLAME_NONE) flame->nodes[i].row = flame->row_count++;
 }
 
-static bool add_rows(const struct growing *growing, size_t side, const uint32_t *place, struct flame *flame) {
-    const struct model *model = growing->sides[side].model;
+static void add_rows(const struct whole *whole, size_t side, const uint32_t *place, struct flame *flame) {
+    const struct model *model = whole->sides[side].model;
     struct flame_part *part = &flame->parts[side];
-    part->rows = malloc((flame->row_count + 1) * sizeof *part->rows);
-    if (!part->rows) return false;
+    part->rows = memory_allocate((flame->row_count + 1) * sizeof *part->rows);
+    part->stack_row = memory_allocate((model->stack_count + 1) * sizeof *part->stack_row);
     for (uint32_t i = 0; i < flame->row_count; i++) figures_clear(&part->rows[i]);
     for (size_t i = 0; i < model->stack_count; i++) {
-        uint32_t call = growing->stack_call[side][i];
-        if (call == FLAME_NONE) continue;
-        part->stack_row[i] = flame->nodes[place[call]].row;
-        figures_add(&part->rows[part->stack_row[i]], &model->stacks[i].figures);
+        uint32_t call = whole->stacks.stack_call[side][i];
+        part->stack_row[i] = call == CALL_NONE ? FLAME_NONE : flame->nodes[place[call]].row;
+        if (call != CALL_NONE) figures_add(&part->rows[part->stack_row[i]], &model->stacks[i].figures);
     }
+    figures_clear(&part->sum);
     for (uint32_t i = 0; i < flame->row_count; i++) figures_add(&part->sum, &part->rows[i]);
-    return true;
 }
 
-static bool prune(const struct growing *growing, uint64_t nodes_max, struct flame *flame) {
-    uint32_t count = growing->tree.count;
-    float *shares = malloc(count * sizeof *shares);
+/* `nodes_max` 0: all calls are kept. */
+static void prune(const struct whole *whole, uint64_t nodes_max, struct flame *flame) {
+    uint32_t count = whole->stacks.tree.count;
+    float *shares = nodes_max && count > nodes_max ? weigh(whole) : NULL;
     struct pruning pruning = {
-        .tree = &growing->tree,
+        .tree = &whole->stacks.tree,
         .shares = shares,
-        .first = malloc(count * sizeof *pruning.first),
-        .next = malloc(count * sizeof *pruning.next),
-        .place = malloc(count * sizeof *pruning.place),
-        .loses = calloc(count, sizeof *pruning.loses),
+        .least = shares ? least_share(shares, count, nodes_max) : 0,
+        .first = memory_allocate(count * sizeof *pruning.first),
+        .next = memory_allocate(count * sizeof *pruning.next),
+        .loses = memory_allocate(count * sizeof *pruning.loses),
+        .place = memory_allocate(count * sizeof *pruning.place),
     };
-    bool fine = shares && pruning.first && pruning.next && pruning.place && pruning.loses;
-    bool all = !nodes_max || count <= nodes_max;
-    fine = fine && (all || weigh(growing, shares));
-    float least = fine && !all ? least_share(shares, count, nodes_max) : 0;
-    if (fine) {
-        uint32_t losers = 0;
-        list_callees(&pruning, least);
-        for (uint32_t i = 0; i < count; i++) losers += pruning.loses[i];
-        flame->nodes = malloc(((size_t)count + losers) * sizeof *flame->nodes);
-        fine = flame->nodes;
-    }
-    if (fine) {
-        place_nodes(&pruning, least, flame);
-        place_merged(&pruning, least, flame);
-        flame->least = flame->merged_count ? fmin((double)least, 1) : 0;
-        number_rows(growing, pruning.place, flame);
-        for (size_t side = 0; side < growing->side_count && fine; side++)
-            fine = add_rows(growing, side, pruning.place, flame);
-    }
+    uint32_t losers = list_callees(&pruning);
+    flame->nodes = memory_allocate(((size_t)count + losers) * sizeof *flame->nodes);
+    place_nodes(&pruning, flame);
+    place_merged(&pruning, flame);
+    flame->least = flame->merged_count ? fmin((double)pruning.least, 1) : 0;
+    number_rows(whole, pruning.place, flame);
+    for (size_t side = 0; side < whole->side_count; side++) add_rows(whole, side, pruning.place, flame);
     free(shares);
     free(pruning.first);
     free(pruning.next);
-    free(pruning.place);
     free(pruning.loses);
-    return fine;
+    free(pruning.place);
 }
 
-static bool prepare_side(struct growing *growing, size_t side, struct flame_part *part) {
-    size_t count = growing->sides[side].model->stack_count + 1;
-    growing->stack_call[side] = malloc(count * sizeof *growing->stack_call[side]);
-    part->stack_row = malloc(count * sizeof *part->stack_row);
-    part->stack_site = malloc(count * sizeof *part->stack_site);
-    figures_clear(&part->sum);
-    return growing->stack_call[side] && part->stack_row && part->stack_site;
-}
-
-static bool grow(struct growing *growing, const struct view_query *query, struct frame_filter *filter,
-    struct flame *flame) {
-    bool fine = call_tree_begin(&growing->tree);
-    for (size_t side = 0; side < growing->side_count && fine; side++)
-        fine = prepare_side(growing, side, &flame->parts[side]) &&
-               add_stacks(growing, side, query, filter, &flame->parts[side]);
-    return fine;
-}
-
-static int make(const struct flame_side *sides, size_t side_count, enum frame_match match,
+static int make(const struct stack_tree_side *sides, size_t side_count, enum frame_match match,
     const struct view_query *query, uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
-    struct frame_filter filter;
-    int r = frame_filter_make(query->filter, &filter, problem);
+    struct whole whole = {.sides = sides, .side_count = side_count};
+    int r = stack_tree_make(sides, side_count, match, query, &whole.stacks, problem);
     if (r < 0) return r;
     struct flame flame = {0};
-    struct growing growing = {.sides = sides, .side_count = side_count, .frames.match = match};
-    bool fine = grow(&growing, query, &filter, &flame) && prune(&growing, nodes_max, &flame);
-    flame.frame_count = growing.frames.count;
-    flame.frames = frame_list_take(&growing.frames);
-    call_tree_free(&growing.tree);
-    for (size_t side = 0; side < side_count; side++) free(growing.stack_call[side]);
-    free(growing.path);
-    frame_filter_free(&filter);
-    if (!fine) {
-        flame_free(&flame);
-        return problem_set(problem, PROBLEM_FAILURE, "narrow the view with --filter",
-            "out of memory while building the call tree");
+    prune(&whole, nodes_max, &flame);
+    for (size_t side = 0; side < side_count; side++) {
+        flame.parts[side].stack_site = whole.stacks.stack_site[side];
+        whole.stacks.stack_site[side] = NULL;
     }
+    flame.frame_count = whole.stacks.frames.count;
+    flame.frames = frame_list_take(&whole.stacks.frames);
+    stack_tree_free(&whole.stacks);
     *ret_flame = flame;
     return 0;
 }
 
 int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
-    struct flame_side side = {model, resolver};
+    struct stack_tree_side side = {model, resolver};
     return make(&side, 1, MATCH_PLACES, query, nodes_max, ret_flame, problem);
 }
 
-int flame_compare(const struct flame_side sides[FLAME_SIDES], const struct view_query *query,
+int flame_compare(const struct stack_tree_side sides[STACK_TREE_SIDES], const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem) {
     bool lines = query->by == BY_SITE || query->by == BY_LINE;
-    return make(sides, FLAME_SIDES, lines ? MATCH_LINES : MATCH_NAMES, query, nodes_max, ret_flame, problem);
+    return make(
+        sides, STACK_TREE_SIDES, lines ? MATCH_LINES : MATCH_NAMES, query, nodes_max, ret_flame, problem);
 }
 
 void flame_free(struct flame *flame) {
     free(flame->frames);
     free(flame->nodes);
-    for (size_t i = 0; i < FLAME_SIDES; i++) {
+    for (size_t i = 0; i < STACK_TREE_SIDES; i++) {
         free(flame->parts[i].rows);
         free(flame->parts[i].stack_row);
         free(flame->parts[i].stack_site);

@@ -1,9 +1,8 @@
-/* A call tree for a flame graph: compact while it is built from millions of stacks, and small when it is
- * done.
+/* The call tree of a flame graph, small enough for a page.
  *
- * Branches go from the start of the program down to the site (view.h). What a page could not show anyway is
- * merged: if there are too many calls, those that hold least of every figure are left out, and each call
- * whose callees are concerned gets one `merged` node that stands for all of them, so that everything adds up.
+ * A recording may have millions of calls, and a page cannot show them. If there are more calls than asked for, those that
+ * hold least of every figure are left out. Each call that loses callees gets one `merged` node, which stands for all of
+ * them, so that the figures of the tree still add up to the total.
  *
  *     main ── parse ── allocate                main ── parse ── allocate
  *          ├─ tiny ─── malloc_wrapper    ──►        └─ [merged: 3]
@@ -12,52 +11,46 @@
 #ifndef MALLOSCOPE_VIEW_FLAME_H
 #define MALLOSCOPE_VIEW_FLAME_H
 
-#include "view/frame_list.h"
-#include "view/view.h"
+#include "view/stack_tree.h"
 
-#define FLAME_NONE  UINT32_MAX
-#define FLAME_SIDES 2 /* of a comparison */
+#define FLAME_NONE UINT32_MAX
 
 struct flame_node {
     uint32_t parent; /* FLAME_NONE for the root, which is node 0 */
-    uint32_t frame;  /* FLAME_NONE for the root and for merged ones */
-    uint32_t merged; /* how many calls a merged node stands for, else 0 */
-    uint32_t row;    /* what was allocated by stacks that end here: index into rows, FLAME_NONE = nothing */
+    uint32_t frame;  /* FLAME_NONE for the root and for merged nodes */
+    uint32_t merged; /* how many calls a merged node stands for; else 0 */
+    uint32_t
+        row; /* index into `rows` of what stacks that end here allocated; FLAME_NONE: no stack ends here */
 };
 
 /* What one recording has in the tree. */
 struct flame_part {
-    struct figures *rows; /* in the order of their nodes; all parts have as many */
+    struct figures *rows; /* in the order of their nodes; all parts have row_count of them */
     struct figures sum;   /* of all stacks that the filter keeps */
-    /* By stack of the model; FLAME_NONE if the filter dropped it. */
+    /* By stack of the model; FLAME_NONE if the filter dropped the stack. */
     uint32_t *stack_row;
-    uint32_t *stack_site; /* the frame */
+    uint32_t *stack_site; /* the frame that is the site */
 };
 
 struct flame {
     struct listed_frame *frames;
     uint32_t frame_count;
-    struct flame_node *nodes; /* every node before its callees, and the callees before its next sibling */
+    struct flame_node *nodes; /* every node before its callees, and all its callees before its next sibling */
     uint32_t node_count;
     uint32_t row_count;
     uint32_t merged_count; /* calls that merged nodes stand for */
-    double least;          /* the share of some figure that a call had to hold not to be merged */
-    struct flame_part parts[FLAME_SIDES];
+    double least; /* calls were merged that hold less than this share of every figure; 0: none were */
+    struct flame_part parts[STACK_TREE_SIDES]; /* by side */
 };
 
-/* `query->by` and `query->sort` are not used. About `nodes_max` calls are kept, 0 = all. All is in the first
- * part. */
+/* Of the query, `filter` and `raw_sites` are used. At most `nodes_max` calls are kept besides the root and merged nodes;
+ * 0: all of them. */
 int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 
-struct flame_side {
-    const struct model *model;
-    struct resolver *resolver;
-};
-/* One tree of two recordings, with a part for each. Calls are matched as lines of a diff are (diff.h);
- * BY_SITE and BY_LINE tell the lines of a function apart. Frames are those of the first side where both have
- * them. */
-int flame_compare(const struct flame_side sides[FLAME_SIDES], const struct view_query *query,
+/* One tree of two recordings, with a part for each. Calls of both are matched as the lines of a diff are (diff.h): if
+ * `query->by` is BY_SITE or BY_LINE, with the numbers of lines, else without. */
+int flame_compare(const struct stack_tree_side sides[STACK_TREE_SIDES], const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 void flame_free(struct flame *flame);
 

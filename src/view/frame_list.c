@@ -1,8 +1,13 @@
 #include "view/frame_list.h"
+
+#include "base/memory.h"
+#include "base/path.h"
 #include "view/name_key.h"
 
 #include <stdlib.h>
 
+/* Hashing the names of a frame takes a hundred times as long as hashing two addresses. Stacks that follow each other
+ * share most of their frames, so that nearly all frames are found in this cache. */
 #define RECENT_FRAMES 4096
 
 struct recent_frame {
@@ -22,72 +27,63 @@ static struct listed_frame frame_of(const struct source_frame *source, enum fram
         .given = symbol->given != NULL};
 }
 
-static const char *known_part(const char *path, enum frame_match match) {
-    return match == MATCH_PLACES ? path : name_key_without_folder(path);
+static const char *compared_path(const char *path, enum frame_match match) {
+    return match == MATCH_PLACES ? path : path_last_part(path);
 }
 
-/* Where the file is known, the library is told by it, and may have another name in another build. */
-static const char *known_module(const struct listed_frame *frame, enum frame_match match) {
-    return match != MATCH_PLACES && frame->file ? NULL : known_part(frame->module, match);
+/* Between builds the file identifies the code, and the module may have been renamed. */
+static const char *compared_module(const struct listed_frame *frame, enum frame_match match) {
+    return match != MATCH_PLACES && frame->file ? NULL : compared_path(frame->module, match);
 }
 
 static uint64_t hash_frame(const struct listed_frame *frame, enum frame_match match) {
     uint64_t hash = name_key_hash(NAME_KEY_START, frame->function);
-    hash = name_key_hash(hash, known_part(frame->file, match));
-    hash = name_key_hash(hash, known_module(frame, match)) + (uint64_t)frame->line;
-    return hash ^ hash >> 29;
+    hash = name_key_hash(hash, compared_path(frame->file, match));
+    return name_key_hash(hash, compared_module(frame, match)) + (uint64_t)frame->line;
 }
 
-/* A line that is inlined in one place and called in another is one frame. */
-static bool same_frame(const struct listed_frame *a, const struct listed_frame *b, enum frame_match match) {
+struct search {
+    const struct frame_list *list;
+    const struct listed_frame *frame;
+};
+
+/* `inlined` is not compared: a line that is inlined in one place and called in another is one frame. */
+static bool is_equal(const void *context, uint32_t number) {
+    const struct search *search = context;
+    enum frame_match match = search->list->match;
+    const struct listed_frame *a = &search->list->frames[number], *b = search->frame;
     return a->line == b->line && name_key_equal(a->function, b->function) &&
-           name_key_equal(known_part(a->file, match), known_part(b->file, match)) &&
-           name_key_equal(known_module(a, match), known_module(b, match));
+           name_key_equal(compared_path(a->file, match), compared_path(b->file, match)) &&
+           name_key_equal(compared_module(a, match), compared_module(b, match));
 }
 
-static bool grow(struct frame_list *list) {
-    if (!list->recent) list->recent = calloc(RECENT_FRAMES, sizeof *list->recent);
-    uint32_t capacity = list->capacity ? 2 * list->capacity : 1024;
-    void *frames = reallocarray(list->frames, capacity, sizeof *list->frames);
-    if (frames) list->frames = frames;
-    uint32_t *index = calloc(2 * (size_t)capacity, sizeof *index);
-    if (!frames || !index || !list->recent) {
-        free(index);
-        return false;
+static uint32_t find_or_add(struct frame_list *list, const struct listed_frame *frame) {
+    uint64_t hash = hash_frame(frame, list->match);
+    uint32_t number = hash_index_find(&list->index, hash, is_equal, &(struct search){list, frame});
+    if (number != HASH_INDEX_NONE) return number;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 1024;
+        list->frames = memory_reallocate(list->frames, list->capacity * sizeof *list->frames);
     }
-    free(list->index);
-    list->index = index;
-    list->capacity = capacity;
-    for (uint32_t i = 0; i < list->count; i++) {
-        size_t slot = hash_frame(&list->frames[i], list->match) & (2 * (size_t)capacity - 1);
-        while (index[slot]) slot = (slot + 1) & (2 * (size_t)capacity - 1);
-        index[slot] = i + 1;
-    }
-    return true;
+    list->frames[list->count] = *frame;
+    hash_index_add(&list->index, hash, list->count);
+    return list->count++;
 }
 
 uint32_t frame_list_number(struct frame_list *list, const struct source_frame *source) {
-    if (list->count == list->capacity && !grow(list)) return FRAME_NONE;
+    if (!list->recent) list->recent = memory_allocate(RECENT_FRAMES * sizeof *list->recent);
     uint64_t mixed =
         ((uintptr_t)source->symbol * 31 + (uintptr_t)source->module) * UINT64_C(0x9e3779b97f4a7c15);
     struct recent_frame *recent = &list->recent[mixed >> 32 & (RECENT_FRAMES - 1)];
     if (recent->symbol == source->symbol && recent->module == source->module) return recent->frame;
-
     struct listed_frame frame = frame_of(source, list->match);
-    size_t mask = 2 * (size_t)list->capacity - 1, slot = hash_frame(&frame, list->match) & mask;
-    while (list->index[slot] && !same_frame(&list->frames[list->index[slot] - 1], &frame, list->match))
-        slot = (slot + 1) & mask;
-    if (!list->index[slot]) {
-        list->frames[list->count] = frame;
-        list->index[slot] = ++list->count;
-    }
-    *recent = (struct recent_frame){source->symbol, source->module, list->index[slot] - 1};
+    *recent = (struct recent_frame){source->symbol, source->module, find_or_add(list, &frame)};
     return recent->frame;
 }
 
 struct listed_frame *frame_list_take(struct frame_list *list) {
     struct listed_frame *frames = list->frames;
-    free(list->index);
+    hash_index_free(&list->index);
     free(list->recent);
     *list = (struct frame_list){.match = list->match};
     return frames;

@@ -1,5 +1,8 @@
 #include "view/leaks.h"
+
+#include "base/memory.h"
 #include "view/c_library_keeps.h"
+#include "view/frame_filter.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,19 +127,18 @@ struct leak_scene leaks_scene_of(const struct model *model) {
 
 /* Keeps the stacks that are to be judged: all that the filter keeps and that are neither suppressed nor held.
  */
-static bool select_stacks(const struct model *model, struct resolver *resolver,
+static size_t select_stacks(const struct model *model, struct resolver *resolver,
     const struct view_query *query, struct frame_filter *filter, struct suppressions *suppressions,
-    struct leaks *leaks, size_t *ret_count) {
+    struct leaks *leaks) {
     struct source_frames frames = {0};
-    bool fine = true;
     size_t count = 0;
-    leaks->stacks = malloc((model->stack_count + 1) * sizeof *leaks->stacks);
-    for (size_t i = 0; leaks->stacks && i < model->stack_count && fine; i++) {
+    leaks->stacks = memory_allocate((model->stack_count + 1) * sizeof *leaks->stacks);
+    for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
         bool live = stack->figures.live_bytes.value > 0 || stack->figures.live_objects.value > 0;
         if (!live && query->by == BY_STACK) continue;
-        fine = source_frames_expand_labelled(&frames, model, resolver, stack);
-        if (!fine || !frame_filter_keeps(filter, &frames)) continue;
+        source_frames_expand_labelled(&frames, model, resolver, stack);
+        if (!frame_filter_keeps(filter, &frames)) continue;
         struct suppression *suppression = suppressions ? suppressions_find(suppressions, &frames) : NULL;
         if (suppression) {
             figures_add(&leaks->suppressed, &stack->figures);
@@ -148,8 +150,7 @@ static bool select_stacks(const struct model *model, struct resolver *resolver,
         }
     }
     source_frames_free(&frames);
-    *ret_count = count;
-    return fine && leaks->stacks;
+    return count;
 }
 
 static int rank(enum leak_kind kind) {
@@ -168,10 +169,9 @@ static int compare(const void *left, const void *right) {
     return order ? order : (a->row > b->row) - (a->row < b->row);
 }
 
-static bool judge_rows(const struct model *model, struct leaks *leaks) {
+static void judge_rows(const struct model *model, struct leaks *leaks) {
     struct leak_scene scene = leaks_scene_of(model);
-    leaks->list = calloc(leaks->rows.count + 1, sizeof *leaks->list);
-    if (!leaks->list) return false;
+    leaks->list = memory_allocate((leaks->rows.count + 1) * sizeof *leaks->list);
     for (size_t i = 0; i < leaks->rows.count; i++) {
         const struct view_row *row = &leaks->rows.rows[i];
         if (!(row->figures.live_bytes.value > 0) && !(row->figures.live_objects.value > 0)) continue;
@@ -184,7 +184,6 @@ static bool judge_rows(const struct model *model, struct leaks *leaks) {
         figures_add(sum, &row->figures);
     }
     if (leaks->count) qsort(leaks->list, leaks->count, sizeof *leaks->list, compare);
-    return true;
 }
 
 int leaks_find(const struct model *model, struct resolver *resolver, const struct view_query *query,
@@ -197,24 +196,20 @@ int leaks_find(const struct model *model, struct resolver *resolver, const struc
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) figures_clear(sums[i]);
 
     struct model selected = *model;
-    bool fine = select_stacks(model, resolver, query, &filter, suppressions, &leaks, &selected.stack_count);
+    selected.stack_count = select_stacks(model, resolver, query, &filter, suppressions, &leaks);
+    selected.stacks = leaks.stacks;
     frame_filter_free(&filter);
-    if (fine) {
-        struct view_query rest = *query;
-        rest.filter = NULL;
-        rest.sort = SORT_LIVE;
-        selected.stacks = leaks.stacks;
-        r = view_rows_query(&selected, resolver, &rest, &leaks.rows, problem);
-        fine = r < 0 || judge_rows(model, &leaks);
-    }
-    if (!fine)
-        r = problem_set(
-            problem, PROBLEM_FAILURE, "narrow the view with --filter", "out of memory while judging stacks");
-    if (r < 0)
+    struct view_query rest = *query;
+    rest.filter = NULL;
+    rest.sort = SORT_LIVE;
+    r = view_rows_query(&selected, resolver, &rest, &leaks.rows, problem);
+    if (r < 0) {
         leaks_free(&leaks);
-    else
-        *ret_leaks = leaks;
-    return r;
+        return r;
+    }
+    judge_rows(model, &leaks);
+    *ret_leaks = leaks;
+    return 0;
 }
 
 void leaks_free(struct leaks *leaks) {

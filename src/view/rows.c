@@ -1,6 +1,8 @@
+#include "base/hash_index.h"
+#include "base/memory.h"
 #include "model/stack_labels.h"
+#include "view/frame_filter.h"
 #include "view/name_key.h"
-#include "view/source_frames.h"
 #include "view/view.h"
 
 #include <stdio.h>
@@ -27,11 +29,10 @@ double view_sort_value(const struct figures *figures, enum view_sort sort) {
 struct grouping {
     struct view_query query;
     struct view_row *rows;
-    double *largest_value; /* of the row's largest stack */
+    double *largest_value; /* for each row, the sort value of its largest stack */
     size_t count, capacity;
-    uint32_t *index; /* row number + 1, open addressing */
-    size_t index_size;
-    size_t last; /* the row of the last stack: that of the next one is mostly the same */
+    struct hash_index index; /* of `rows`, by their keys; empty for BY_STACK, whose rows are all distinct */
+    size_t last;             /* the row of the last stack: the next stack mostly has the same one */
 };
 
 /* The key is the row's own naming fields; those that the grouping does not look at are empty. */
@@ -84,8 +85,7 @@ static struct view_row key_of(
 uint64_t view_row_hash(const struct view_row *key) {
     uint64_t hash = name_key_hash(NAME_KEY_START, key->function);
     hash = name_key_hash(name_key_hash(hash, key->file), key->module) + (uint64_t)key->line;
-    hash = name_key_hash(name_key_hash(name_key_hash(hash, key->heap), key->type), key->scope);
-    return hash ^ hash >> 29;
+    return name_key_hash(name_key_hash(name_key_hash(hash, key->heap), key->type), key->scope);
 }
 
 /* What the rows of a grouping say of themselves beyond the key. */
@@ -119,31 +119,8 @@ bool view_row_equal(const struct view_row *a, const struct view_row *b) {
            name_key_equal(a->scope, b->scope);
 }
 
-static bool grow(struct grouping *grouping) {
-    size_t capacity = grouping->capacity ? 2 * grouping->capacity : 64;
-    void *rows = realloc(grouping->rows, capacity * sizeof *grouping->rows);
-    if (rows) grouping->rows = rows;
-    void *values = realloc(grouping->largest_value, capacity * sizeof *grouping->largest_value);
-    if (values) grouping->largest_value = values;
-    uint32_t *index = calloc(2 * capacity, sizeof *index);
-    if (!rows || !values || !index) {
-        free(index);
-        return false;
-    }
-    free(grouping->index);
-    grouping->index = index;
-    grouping->index_size = 2 * capacity;
-    grouping->capacity = capacity;
-    for (size_t i = 0; i < grouping->count; i++) {
-        struct view_row key = view_row_key(grouping->query.by, &grouping->rows[i]);
-        size_t slot = view_row_hash(&key) & (grouping->index_size - 1);
-        while (index[slot]) slot = (slot + 1) & (grouping->index_size - 1);
-        index[slot] = (uint32_t)i + 1;
-    }
-    return true;
-}
-
-/* By where the names are, not by what they say: sites alone, whose rows hold their whole key. */
+/* Whether the last row has this key, told by the addresses of the names: a quick test that may say no to an equal key.
+ * Only rows by site hold their whole key. */
 static bool is_last_row(const struct grouping *grouping, const struct view_row *key) {
     if (grouping->query.by != BY_SITE || grouping->last >= grouping->count) return false;
     const struct view_row *row = &grouping->rows[grouping->last];
@@ -151,25 +128,43 @@ static bool is_last_row(const struct grouping *grouping, const struct view_row *
            row->module == key->module && row->heap == key->heap && row->type == key->type;
 }
 
-/* The row for `key`, made if need be, with whether that was so. NULL: out of memory. */
-static struct view_row *find_row(struct grouping *grouping, const struct view_row *key, bool *ret_is_new) {
-    if (grouping->count == grouping->capacity && !grow(grouping)) return NULL;
-    bool distinct = grouping->query.by == BY_STACK;
-    *ret_is_new = false;
-    if (is_last_row(grouping, key)) return &grouping->rows[grouping->last];
-    size_t slot = view_row_hash(key) & (grouping->index_size - 1);
-    for (; grouping->index[slot]; slot = (slot + 1) & (grouping->index_size - 1)) {
-        struct view_row *row = &grouping->rows[grouping->index[slot] - 1];
-        struct view_row other = view_row_key(grouping->query.by, row);
-        if (!distinct && view_row_equal(&other, key)) return row;
+struct search {
+    const struct grouping *grouping;
+    const struct view_row *key;
+};
+
+static bool is_equal(const void *context, uint32_t number) {
+    const struct search *search = context;
+    struct view_row other = view_row_key(search->grouping->query.by, &search->grouping->rows[number]);
+    return view_row_equal(&other, search->key);
+}
+
+static struct view_row *add_row(struct grouping *grouping, const struct view_row *key) {
+    if (grouping->count == grouping->capacity) {
+        grouping->capacity = grouping->capacity ? 2 * grouping->capacity : 64;
+        grouping->rows = memory_reallocate(grouping->rows, grouping->capacity * sizeof *grouping->rows);
+        grouping->largest_value =
+            memory_reallocate(grouping->largest_value, grouping->capacity * sizeof *grouping->largest_value);
     }
     struct view_row *row = &grouping->rows[grouping->count];
     *row = *key;
     figures_clear(&row->figures);
-    grouping->largest_value[grouping->count] = -1;
-    grouping->index[slot] = (uint32_t)++grouping->count;
-    *ret_is_new = true;
+    grouping->largest_value[grouping->count++] = -1;
     return row;
+}
+
+/* The row for `key`, and whether it was made for it. */
+static struct view_row *find_or_add_row(
+    struct grouping *grouping, const struct view_row *key, bool *ret_is_new) {
+    *ret_is_new = grouping->query.by == BY_STACK;
+    if (*ret_is_new) return add_row(grouping, key);
+    if (is_last_row(grouping, key)) return &grouping->rows[grouping->last];
+    uint64_t hash = view_row_hash(key);
+    uint32_t number = hash_index_find(&grouping->index, hash, is_equal, &(struct search){grouping, key});
+    if (number != HASH_INDEX_NONE) return &grouping->rows[number];
+    hash_index_add(&grouping->index, hash, (uint32_t)grouping->count);
+    *ret_is_new = true;
+    return add_row(grouping, key);
 }
 
 static void note_name(const char **name, const char *next, bool is_new, const char *several) {
@@ -188,13 +183,12 @@ static void note_names(struct view_row *row, enum view_by by, const struct sourc
     if (!key_has_scope(by)) note_name(&row->scope, labels->scope, is_new, VIEW_SEVERAL);
 }
 
-static bool add_stack(struct grouping *grouping, const struct source_frames *frames,
+static void add_stack(struct grouping *grouping, const struct source_frames *frames,
     const struct model_stack *stack, struct stack_labels labels) {
     const struct source_frame *site = &frames->frames[source_frames_site(frames, grouping->query.raw_sites)];
     struct view_row key = key_of(grouping->query.by, site, &labels);
     bool is_new;
-    struct view_row *row = find_row(grouping, &key, &is_new);
-    if (!row) return false;
+    struct view_row *row = find_or_add_row(grouping, &key, &is_new);
     grouping->last = (size_t)(row - grouping->rows);
     note_names(row, grouping->query.by, site, &labels, is_new);
     figures_add(&row->figures, &stack->figures);
@@ -203,37 +197,30 @@ static bool add_stack(struct grouping *grouping, const struct source_frames *fra
         grouping->largest_value[row - grouping->rows] = value;
         row->largest = stack;
     }
-    return true;
 }
 
-static int out_of_memory(struct problem *problem) {
-    return problem_set(
-        problem, PROBLEM_FAILURE, "narrow the view with --filter", "out of memory while grouping stacks");
-}
-
-static bool group_stacks(const struct model *model, struct resolver *resolver, struct grouping *grouping,
+static void group_stacks(const struct model *model, struct resolver *resolver, struct grouping *grouping,
     struct frame_filter *filter) {
     struct source_frames frames = {0};
-    bool fine = true;
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        fine = filter->on ? source_frames_expand_labelled(&frames, model, resolver, stack)
-                          : source_frames_expand_to_site(&frames, resolver, stack);
-        if (fine && frame_filter_keeps(filter, &frames))
-            fine = add_stack(grouping, &frames, stack, stack_labels_of(model, stack));
+        if (filter->on)
+            source_frames_expand_labelled(&frames, model, resolver, stack);
+        else
+            source_frames_expand_to_site(&frames, resolver, stack);
+        if (frame_filter_keeps(filter, &frames))
+            add_stack(grouping, &frames, stack, stack_labels_of(model, stack));
     }
     source_frames_free(&frames);
-    return fine;
 }
 
 #define THREAD_NAME_SIZE 64
 
-static bool list_threads(const struct model *model, struct grouping *grouping,
-    const struct frame_filter *filter, char **ret_text) {
-    char *text = calloc(model->thread_count + 1, THREAD_NAME_SIZE);
-    grouping->rows = calloc(model->thread_count + 1, sizeof *grouping->rows);
-    *ret_text = text;
-    if (!text || !grouping->rows) return false;
+/* A row for each thread. Returns the text of their names, which the rows point into. */
+static char *list_threads(
+    const struct model *model, struct grouping *grouping, const struct frame_filter *filter) {
+    char *text = memory_allocate((model->thread_count + 1) * THREAD_NAME_SIZE);
+    grouping->rows = memory_allocate((model->thread_count + 1) * sizeof *grouping->rows);
     for (size_t i = 0; i < model->thread_count; i++) {
         const struct model_thread *thread = &model->threads[i];
         char *name = text + i * THREAD_NAME_SIZE;
@@ -246,7 +233,7 @@ static bool list_threads(const struct model *model, struct grouping *grouping,
         row->figures.total_bytes.value = thread->exact_bytes;
         row->figures.samples = thread->samples;
     }
-    return true;
+    return text;
 }
 
 /* Largest first; equal values by name, so that the same recording prints the same report. */
@@ -281,16 +268,13 @@ int view_rows_query(const struct model *model, struct resolver *resolver, const 
     if (r < 0) return r;
     struct grouping grouping = {.query = *query};
     char *text = NULL;
-    bool fine = query->by == BY_THREAD ? list_threads(model, &grouping, &filter, &text)
-                                       : group_stacks(model, resolver, &grouping, &filter);
+    if (query->by == BY_THREAD)
+        text = list_threads(model, &grouping, &filter);
+    else
+        group_stacks(model, resolver, &grouping, &filter);
     frame_filter_free(&filter);
     free(grouping.largest_value);
-    free(grouping.index);
-    if (!fine) {
-        free(grouping.rows);
-        free(text);
-        return out_of_memory(problem);
-    }
+    hash_index_free(&grouping.index);
     bound_peaks(model, &grouping);
     enum view_sort sort = query->by == BY_THREAD ? SORT_TOTAL : query->sort;
     if (grouping.count) qsort_r(grouping.rows, grouping.count, sizeof *grouping.rows, compare_rows, &sort);

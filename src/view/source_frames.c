@@ -1,17 +1,22 @@
 #include "view/source_frames.h"
+
+#include "base/memory.h"
+#include "base/path.h"
 #include "model/stack_labels.h"
 #include "view/allocation_wrapper.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Neighbouring stacks have the same functions. A resolver keeps equal texts of a file once, so functions are
- * told apart by where their names are. */
+const struct symbol source_frames_dropped = {.function = "[dropped]"};
+
+/* Stacks that follow each other share functions, and judging a name takes long. A resolver keeps equal texts of a file
+ * once, so the cache can compare the addresses of names. It is direct-mapped. */
 #define VERDICTS 1024
 
-struct verdict {
+struct wrapper_verdict {
     const char *function, *module;
-    enum allocation_wrapper plumbing;
+    enum allocation_wrapper wrapper;
 };
 
 static enum allocation_wrapper wrapper_of_frame(
@@ -19,69 +24,65 @@ static enum allocation_wrapper wrapper_of_frame(
     const char *function = frame->symbol->function, *module = frame->module ? frame->module->path : NULL;
     if (!frames->verdicts) return allocation_wrapper_of(function, module);
     uint64_t hash = ((uintptr_t)function * 31 + (uintptr_t)module) * UINT64_C(0x9e3779b97f4a7c15);
-    struct verdict *verdict = &frames->verdicts[hash >> 32 & (VERDICTS - 1)];
+    struct wrapper_verdict *verdict = &frames->verdicts[hash >> 32 & (VERDICTS - 1)];
     if (verdict->function != function || verdict->module != module)
-        *verdict = (struct verdict){function, module, allocation_wrapper_of(function, module)};
-    return verdict->plumbing;
+        *verdict = (struct wrapper_verdict){function, module, allocation_wrapper_of(function, module)};
+    return verdict->wrapper;
 }
 
-static bool add_frames(struct source_frames *frames, const struct symbol *symbols, size_t count,
+static void add_frames(struct source_frames *frames, const struct symbol *symbols, size_t count,
     const struct model_module *module) {
     if (frames->count + count > frames->capacity) {
-        size_t capacity = 2 * (frames->count + count) + 32;
-        void *grown = realloc(frames->frames, capacity * sizeof *frames->frames);
-        if (!grown) return false;
-        frames->frames = grown;
-        frames->capacity = capacity;
+        frames->capacity = 2 * (frames->count + count) + 32;
+        frames->frames = memory_reallocate(frames->frames, frames->capacity * sizeof *frames->frames);
     }
     for (size_t i = 0; i < count; i++)
         frames->frames[frames->count++] = (struct source_frame){&symbols[i], module};
-    return true;
 }
 
 static void start(struct source_frames *frames) {
-    if (!frames->verdicts) frames->verdicts = calloc(VERDICTS, sizeof *frames->verdicts);
+    if (!frames->verdicts) frames->verdicts = memory_allocate(VERDICTS * sizeof *frames->verdicts);
     frames->count = 0;
 }
 
-/* The recorder's own frames: an allocator that it calls may in turn allocate. */
+/* Frames of the recorder are on a stack when the allocator that it calls allocates in turn. */
 static bool is_recorder(struct source_frames *frames, const struct model_module *module) {
     if (module == frames->module) return frames->module_is_recorder;
-    const char *name = module ? strrchr(module->path, '/') : NULL;
     frames->module = module;
-    return frames->module_is_recorder = name && strcmp(name, "/libmalloscope.so") == 0;
+    frames->module_is_recorder = module && strcmp(path_last_part(module->path), "libmalloscope.so") == 0;
+    return frames->module_is_recorder;
 }
 
-static bool add_stack(
+/* Adds frame number `i` of the stack, which is several source frames if calls were inlined there. The leaf is shown even
+ * if it is the recorder's. */
+static void add_frame(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack, uint32_t i) {
+    struct symbol_list list = resolver_look_up(resolver, stack, i);
+    if (i == 0 || !is_recorder(frames, list.module)) add_frames(frames, list.frames, list.count, list.module);
+}
+
+static void add_stack(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
-    /* The stack that collects what the stack table had no room for has no frames. */
-    static const struct symbol nothing = {.function = "[dropped]"};
     frames->first = frames->count;
     frames->in_own_heap = stack->in_own_heap;
-    for (uint32_t i = 0; i < stack->frame_count; i++) {
-        struct symbol_list list = resolver_look_up(resolver, stack, i);
-        if (i > 0 && is_recorder(frames, list.module)) continue;
-        if (!add_frames(frames, list.frames, list.count, list.module)) return false;
-    }
-    if (!stack->frame_count && !add_frames(frames, &nothing, 1, NULL)) return false;
+    for (uint32_t i = 0; i < stack->frame_count; i++) add_frame(frames, resolver, stack, i);
+    if (!stack->frame_count) add_frames(frames, &source_frames_dropped, 1, NULL);
     frames->end = frames->count;
-    return true;
 }
 
-bool source_frames_expand(
+void source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
     start(frames);
-    return add_stack(frames, resolver, stack);
+    add_stack(frames, resolver, stack);
 }
 
-bool source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
+void source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
     struct resolver *resolver, const struct model_stack *stack) {
     start(frames);
-    if (stack->type && !add_frames(frames, resolver_label(resolver, "type", stack->type), 1, NULL))
-        return false;
-    if (!add_stack(frames, resolver, stack)) return false;
-    const char *heap = stack_labels_of(model, stack).heap;
-    return !model_has_heaps(model) || add_frames(frames, resolver_label(resolver, "heap", heap), 1, NULL);
+    if (stack->type) add_frames(frames, resolver_label(resolver, "type", stack->type), 1, NULL);
+    add_stack(frames, resolver, stack);
+    if (model_has_heaps(model))
+        add_frames(frames, resolver_label(resolver, "heap", stack_labels_of(model, stack).heap), 1, NULL);
 }
 
 void source_frames_free(struct source_frames *frames) {
@@ -90,6 +91,7 @@ void source_frames_free(struct source_frames *frames) {
     *frames = (struct source_frames){0};
 }
 
+/* Frames whose function is not known are called by their place, in brackets. */
 static bool is_named(const struct source_frame *frame) {
     return frame->symbol->function[0] != '[';
 }
@@ -98,49 +100,51 @@ static bool is_call(const struct source_frame *frame) {
     return !frame->symbol->given;
 }
 
+/* A call of which something is known: its module or its function. */
+static bool is_known_call(const struct source_frame *frame) {
+    return is_call(frame) && (frame->module || is_named(frame));
+}
+
 size_t source_frames_innermost(const struct source_frames *frames) {
     for (size_t i = frames->first; i < frames->end; i++)
         if (is_call(&frames->frames[i])) return i;
     return frames->first;
 }
 
-/* The innermost scope, if nothing is known of the calls: that some are missing is not much. Otherwise the
- * end. */
+/* Index of the innermost scope if nothing is known of any call, else `end`. A frame such as "[cut]", which says only
+ * that calls are missing, is worse as a site than a scope. */
 static size_t find_scope_without_calls(const struct source_frames *frames) {
     size_t scope = frames->end;
     for (size_t i = frames->first; i < frames->end; i++) {
         const struct source_frame *frame = &frames->frames[i];
-        if (is_call(frame) && (frame->module || is_named(frame))) return frames->end;
+        if (is_known_call(frame)) return frames->end;
         if (!is_call(frame) && scope == frames->end) scope = i;
     }
     return scope;
 }
 
-/* Who reports to a heap of the program's own is usually that heap's allocator, and so called. */
-static bool is_allocator(const struct source_frame *frame) {
-    return strcasestr(frame->symbol->function, "alloc") != NULL;
+/* Blocks of a heap that the program manages itself are reported by that heap's allocator, whose functions usually have
+ * "alloc" in their names. */
+static bool is_own_allocator(const struct source_frames *frames, const struct source_frame *frame) {
+    return frames->in_own_heap && strcasestr(frame->symbol->function, "alloc") != NULL;
 }
 
-/* What an interpreter and its libraries allocate, the line that they work on asks for. */
+/* Index of the innermost interpreted frame, or `end`. The line that an interpreter executes is what asks for the memory
+ * that the interpreter and its libraries allocate. */
 static size_t find_interpreted(const struct source_frames *frames) {
     size_t i = frames->first;
     while (i < frames->end && !frames->frames[i].symbol->interpreted) i++;
     return i;
 }
 
-size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
-    if (raw_sites) return source_frames_innermost(frames);
-    size_t scope = find_scope_without_calls(frames);
-    if (scope < frames->end) return scope;
-    size_t interpreted = find_interpreted(frames);
-    if (interpreted < frames->end) return interpreted;
-
+/* Index of the innermost frame that is no allocation wrapper, by the rules of each kind of wrapper. */
+static size_t find_outside_wrappers(const struct source_frames *frames) {
     size_t none = frames->count, wrapper = none, library = none;
     for (size_t i = frames->first; i < frames->end; i++) {
         const struct source_frame *frame = &frames->frames[i];
         if (!is_call(frame)) continue;
         enum allocation_wrapper verdict = wrapper_of_frame(frames, frame);
-        if (verdict == WRAPPER_NOT && frames->in_own_heap && is_allocator(frame)) verdict = WRAPPER_IF_NAMED;
+        if (verdict == WRAPPER_NOT && is_own_allocator(frames, frame)) verdict = WRAPPER_IF_NAMED;
         if (verdict == WRAPPER_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == WRAPPER_IF_SOURCE && library == none) library = i;
         if (verdict != WRAPPER_NOT) continue;
@@ -151,120 +155,43 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     return library != none ? library : wrapper != none ? wrapper : source_frames_innermost(frames);
 }
 
-/* A call that is known and no plumbing: what is further out does not make another one the site, unless it is
- * interpreted. */
+size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
+    if (raw_sites) return source_frames_innermost(frames);
+    size_t scope = find_scope_without_calls(frames);
+    if (scope < frames->end) return scope;
+    size_t interpreted = find_interpreted(frames);
+    return interpreted < frames->end ? interpreted : find_outside_wrappers(frames);
+}
+
+/* Whether frames further out cannot change the site any more. Interpreted frames are an exception, for which the caller
+ * looks separately: they are the site wherever they are. */
 static bool settles_site(const struct source_frames *frames, const struct source_frame *frame) {
-    return frame->symbol->interpreted || (is_call(frame) && (frame->module || is_named(frame)) &&
-                                             wrapper_of_frame(frames, frame) == WRAPPER_NOT);
+    return frame->symbol->interpreted ||
+           (is_known_call(frame) && wrapper_of_frame(frames, frame) == WRAPPER_NOT);
 }
 
-static bool is_python(uint64_t word) {
-    return word >> FRAME_KIND_SHIFT == FRAME_PYTHON;
-}
-
-bool source_frames_expand_to_site(
-    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
-    if (!stack->frame_count) return source_frames_expand(frames, resolver, stack);
-    uint32_t least = 0; /* words that have to be looked at: up to the first interpreted one */
-    while (least < stack->frame_count && !is_python(stack->frames[least])) least++;
-    if (least == stack->frame_count) least = 0;
-    start(frames);
-    frames->first = 0;
-    bool settled = false;
-    for (uint32_t i = 0; i < stack->frame_count && (!settled || i <= least); i++) {
-        struct symbol_list list = resolver_look_up(resolver, stack, i);
-        if (i > 0 && is_recorder(frames, list.module)) continue;
-        if (!add_frames(frames, list.frames, list.count, list.module)) return false;
-        for (size_t k = frames->count - list.count; k < frames->count && !settled; k++)
-            settled = settles_site(frames, &frames->frames[k]);
-    }
-    frames->end = frames->count;
-    return true;
-}
-
-int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem) {
-    struct frame_filter filter = {.on = text != NULL};
-    if (text) {
-        int error = regcomp(&filter.expression, text, REG_EXTENDED | REG_NOSUB);
-        if (error) {
-            char reason[256];
-            regerror(error, &filter.expression, reason, sizeof reason);
-            return problem_set(problem, PROBLEM_USAGE,
-                "write a POSIX extended regular expression, for instance 'parse|libxml'; put \\ before a "
-                "character "
-                "that is meant as it is",
-                "'%s' is not a regular expression: %s", text, reason);
-        }
-        filter.size = 1024;
-        filter.known = calloc(filter.size, sizeof *filter.known);
-        filter.verdict = calloc(filter.size, 1);
-        if (!filter.known || !filter.verdict) {
-            frame_filter_free(&filter);
-            return problem_set(problem, PROBLEM_FAILURE, NULL, "out of memory");
-        }
-    }
-    *ret_filter = filter;
+/* Index of the innermost interpreted frame word, or 0 if there is none. */
+static uint32_t innermost_interpreted_word(const struct model_stack *stack) {
+    for (uint32_t i = 0; i < stack->frame_count; i++)
+        if (stack->frames[i] >> FRAME_KIND_SHIFT == FRAME_PYTHON) return i;
     return 0;
 }
 
-void frame_filter_free(struct frame_filter *filter) {
-    if (filter->on) regfree(&filter->expression);
-    free(filter->known);
-    free(filter->verdict);
-    *filter = (struct frame_filter){0};
-}
-
-bool frame_filter_matches_text(const struct frame_filter *filter, const char *text) {
-    return !filter->on || (text && regexec(&filter->expression, text, 0, NULL, 0) == 0);
-}
-
-static size_t slot_of(const struct frame_filter *filter, const struct symbol *symbol) {
-    size_t slot = ((uintptr_t)symbol >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20;
-    for (slot &= filter->size - 1; filter->known[slot] && filter->known[slot] != symbol;)
-        slot = (slot + 1) & (filter->size - 1);
-    return slot;
-}
-
-/* Stops remembering more when memory is short: slower, but right. */
-static void grow(struct frame_filter *filter) {
-    struct frame_filter larger = *filter;
-    larger.size *= 2;
-    larger.known = calloc(larger.size, sizeof *larger.known);
-    larger.verdict = calloc(larger.size, 1);
-    if (!larger.known || !larger.verdict) {
-        free(larger.known);
-        free(larger.verdict);
+void source_frames_expand_to_site(
+    struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack) {
+    start(frames);
+    if (!stack->frame_count) {
+        add_stack(frames, resolver, stack);
         return;
     }
-    for (size_t i = 0; i < filter->size; i++)
-        if (filter->known[i]) {
-            size_t slot = slot_of(&larger, filter->known[i]);
-            larger.known[slot] = filter->known[i];
-            larger.verdict[slot] = filter->verdict[i];
-        }
-    free(filter->known);
-    free(filter->verdict);
-    *filter = larger;
-}
-
-static bool matches(struct frame_filter *filter, const struct source_frame *frame) {
-    size_t slot = slot_of(filter, frame->symbol);
-    if (filter->known[slot]) return filter->verdict[slot];
-    bool result = frame_filter_matches_text(filter, frame->symbol->function) ||
-                  frame_filter_matches_text(filter, frame->symbol->given) ||
-                  frame_filter_matches_text(filter, frame->symbol->file) ||
-                  (frame->module && frame_filter_matches_text(filter, frame->module->path));
-    if (filter->used < filter->size / 2) {
-        filter->known[slot] = frame->symbol;
-        filter->verdict[slot] = result;
-        if (++filter->used == filter->size / 2) grow(filter);
+    frames->first = 0;
+    bool settled = false;
+    uint32_t least = innermost_interpreted_word(stack);
+    for (uint32_t i = 0; i < stack->frame_count && (!settled || i <= least); i++) {
+        size_t before = frames->count;
+        add_frame(frames, resolver, stack, i);
+        for (size_t k = before; k < frames->count && !settled; k++)
+            settled = settles_site(frames, &frames->frames[k]);
     }
-    return result;
-}
-
-bool frame_filter_keeps(struct frame_filter *filter, const struct source_frames *frames) {
-    if (!filter->on) return true;
-    for (size_t i = 0; i < frames->count; i++)
-        if (matches(filter, &frames->frames[i])) return true;
-    return false;
+    frames->end = frames->count;
 }

@@ -1,4 +1,11 @@
-/* Source frames: the frames of a stack with inlined calls expanded, leaf first, and the one that is its site.
+/* The source frames of a stack: its frames from the leaf outwards, with inlined calls as frames of their own, and which
+ * of them is the stack's site.
+ *
+ * Names that the program gave (scopes, threads, types, heaps) are frames as well. They are no code: `symbol->given` tells
+ * them apart from calls.
+ *
+ *     [type node]   malloc   operator new   Tree::insert   [scope load]   main   [thread pool-1]   [heap arena]
+ *                  └ first                  └ the site                                           └ end
  */
 #ifndef MALLOSCOPE_VIEW_SOURCE_FRAMES_H
 #define MALLOSCOPE_VIEW_SOURCE_FRAMES_H
@@ -6,62 +13,53 @@
 #include "model/model.h"
 #include "symbol/symbol.h"
 
-#include <regex.h>
-
 struct source_frame {
     const struct symbol *symbol;
-    const struct model_module *module; /* NULL if not known */
+    const struct model_module *module; /* NULL: not known, or the frame is no code */
 };
 
-/* A buffer that is used for one stack after the other. Starts zeroed. */
+/* A buffer that is filled with one stack after the other. It starts zeroed. */
 struct source_frames {
-    struct source_frame *frames;
-    size_t count; /* at least 1 after source_frames_expand */
+    struct source_frame *frames; /* leaf first */
+    size_t count;                /* at least 1 once a stack was put in */
     size_t capacity;
-    size_t first, end;        /* the stack itself: its type may stand before it, and its heap behind */
-    bool in_own_heap;         /* the stack's heap is one that the program manages itself */
-    struct verdict *verdicts; /* on functions that were met lately, or NULL */
-    const struct model_module *module; /* that was met last */
+    size_t first,
+        end; /* the frames of the stack itself; a type may stand before them and a heap behind them */
+    bool in_own_heap; /* the block is in a heap that the program manages itself, not in malloc's */
+
+    /* Caches. */
+    struct wrapper_verdict *verdicts;  /* on functions that were met lately */
+    const struct model_module *module; /* the module that was met last */
     bool module_is_recorder;
 };
 
-/* The calls, the scopes where they were entered, and the thread. false: out of memory. */
-bool source_frames_expand(
+/* Puts a stack in: its calls, scopes and thread. */
+void source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
-/* The same, with the type of what was allocated as the innermost frame, if it is known, and the heap as the
- * outermost one, if there is another than malloc's. */
-bool source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
+/* Puts a stack in, and also the type of what was allocated as the innermost frame, if it is known, and the heap as the
+ * outermost frame, if the model has heaps besides malloc's. */
+void source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
     struct resolver *resolver, const struct model_stack *stack);
-/* No more of the stack than it takes to tell its site. */
-bool source_frames_expand_to_site(
+/* Puts in only as many frames of the stack, from the leaf on, as source_frames_site needs to tell the site. */
+void source_frames_expand_to_site(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
 void source_frames_free(struct source_frames *frames);
 
-/* Index of the innermost call, or where there is none of the innermost scope. */
+/* The function of the one frame of a stack that has no frames: what was allocated while the stack table was full. */
+extern const struct symbol source_frames_dropped;
+
+/* Index of the innermost call; of the innermost scope or thread if there are no calls. */
 size_t source_frames_innermost(const struct source_frames *frames);
 
-/* Index of the site among `frames`: a call, or where none is known the innermost scope. */
+/* Index of the site: the innermost call that is no allocation wrapper (view/allocation_wrapper.h); of an interpreted
+ * program, its innermost line. If nothing is known of the calls, the innermost scope is the site. With `raw_sites` it is
+ * the innermost call. */
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
 
-/* Whether the frame is to be shown where the site is `site`: what is called from there is not, but the scopes
- * within it are, and the type of what was allocated. */
+/* Whether trees show the frame when the site is `site`: frames from the site outwards, and inside of it only what the
+ * program named. */
 static inline bool source_frames_shows(const struct source_frames *frames, size_t site, size_t index) {
     return index >= site || frames->frames[index].symbol->given;
 }
-
-/* A filter remembers what it said about a symbol: programs have far fewer symbols than frames. */
-struct frame_filter {
-    bool on;
-    regex_t expression;
-    const struct symbol **known; /* open addressing by address; the low bit of `verdict` says matched */
-    uint8_t *verdict;
-    size_t size, used;
-};
-
-/* `text` NULL keeps everything. */
-int frame_filter_make(const char *text, struct frame_filter *ret_filter, struct problem *problem);
-void frame_filter_free(struct frame_filter *filter);
-bool frame_filter_keeps(struct frame_filter *filter, const struct source_frames *frames);
-bool frame_filter_matches_text(const struct frame_filter *filter, const char *text);
 
 #endif

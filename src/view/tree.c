@@ -1,85 +1,9 @@
+#include "base/memory.h"
 #include "view/name_key.h"
-#include "view/source_frames.h"
+#include "view/stack_tree.h"
 #include "view/view.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* While it is built the tree is a flat array; node 0 is the root and every other one names its parent. An
- * index by parent and frame finds the child to go down to. */
-struct flat_node {
-    struct view_node node;
-    uint32_t parent;
-};
-
-struct growing_tree {
-    struct flat_node *nodes;
-    size_t count, capacity;
-    uint32_t *index; /* node number + 1, open addressing */
-    size_t index_size;
-};
-
-static uint64_t hash_node(uint32_t parent, const struct view_node *node) {
-    uint64_t hash = name_key_hash(NAME_KEY_START + parent, node->function);
-    hash = name_key_hash(hash, node->file) + (uint64_t)node->line * 31 + parent;
-    return hash ^ hash >> 29;
-}
-
-static bool grow(struct growing_tree *tree) {
-    size_t capacity = tree->capacity ? 2 * tree->capacity : 256;
-    void *nodes = realloc(tree->nodes, capacity * sizeof *tree->nodes);
-    if (nodes) tree->nodes = nodes;
-    uint32_t *index = calloc(2 * capacity, sizeof *index);
-    if (!nodes || !index) {
-        free(index);
-        return false;
-    }
-    free(tree->index);
-    tree->index = index;
-    tree->index_size = 2 * capacity;
-    tree->capacity = capacity;
-    for (size_t i = 1; i < tree->count; i++) {
-        size_t slot = hash_node(tree->nodes[i].parent, &tree->nodes[i].node) & (tree->index_size - 1);
-        while (index[slot]) slot = (slot + 1) & (tree->index_size - 1);
-        index[slot] = (uint32_t)i + 1;
-    }
-    return true;
-}
-
-/* Number of the child of `parent` for `frame`, made if need be; 0 = out of memory. */
-static uint32_t find_child(struct growing_tree *tree, uint32_t parent, const struct source_frame *frame) {
-    if (tree->count == tree->capacity && !grow(tree)) return 0;
-    struct view_node key = {.function = frame->symbol->function,
-        .file = frame->symbol->file,
-        .line = frame->symbol->line,
-        .module = frame->module ? frame->module->path : NULL};
-    size_t slot = hash_node(parent, &key) & (tree->index_size - 1);
-    for (; tree->index[slot]; slot = (slot + 1) & (tree->index_size - 1)) {
-        const struct flat_node *other = &tree->nodes[tree->index[slot] - 1];
-        if (other->parent == parent && other->node.line == key.line &&
-            name_key_equal(other->node.function, key.function) &&
-            name_key_equal(other->node.file, key.file) && name_key_equal(other->node.module, key.module))
-            return tree->index[slot] - 1;
-    }
-    figures_clear(&key.figures);
-    tree->nodes[tree->count] = (struct flat_node){key, parent};
-    tree->index[slot] = (uint32_t)++tree->count;
-    tree->nodes[parent].node.child_count++;
-    return (uint32_t)tree->count - 1;
-}
-
-static bool add_stack(struct growing_tree *tree, const struct source_frames *frames, size_t site,
-    const struct figures *figures) {
-    uint32_t node = 0;
-    figures_add(&tree->nodes[0].node.figures, figures);
-    for (size_t i = frames->count; i-- > 0;) {
-        if (!source_frames_shows(frames, site, i)) continue;
-        node = find_child(tree, node, &frames->frames[i]);
-        if (!node) return false;
-        figures_add(&tree->nodes[node].node.figures, figures);
-    }
-    return true;
-}
 
 static int compare_nodes(const void *left, const void *right, void *context) {
     const struct view_node *a = left, *b = right;
@@ -97,25 +21,43 @@ static void sort_children(struct view_node *node, enum view_sort sort) {
     for (size_t i = 0; i < node->child_count; i++) sort_children(&node->children[i], sort);
 }
 
-/* All nodes of the finished tree lie in one array, the children of each side by side, the root first: a
- * parent's number is always smaller than its children's, so one pass places all. */
-static struct view_node *arrange(const struct growing_tree *tree, enum view_sort sort) {
-    struct view_node *placed = calloc(tree->count, sizeof *placed);
-    struct view_node **place = calloc(tree->count, sizeof *place);
-    size_t *filled = calloc(tree->count, sizeof *filled);
-    if (!placed || !place || !filled) {
-        free(placed);
-        placed = NULL;
-    } else {
-        size_t used = 1;
-        for (size_t i = 0; i < tree->count; i++) {
-            const struct flat_node *flat = &tree->nodes[i];
-            place[i] = i ? &place[flat->parent]->children[filled[flat->parent]++] : &placed[0];
-            *place[i] = flat->node;
-            place[i]->children = flat->node.child_count ? &placed[used] : NULL;
-            used += flat->node.child_count;
-        }
-        sort_children(placed, sort);
+/* The nodes by the number of their call, with their names, and how many children they have. */
+static struct view_node *make_nodes(const struct stack_tree *stacks) {
+    const struct call_tree *tree = &stacks->tree;
+    struct view_node *nodes = memory_allocate(tree->count * sizeof *nodes);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        figures_clear(&nodes[i].figures);
+        if (i == CALL_ROOT) continue;
+        const struct listed_frame *frame = &stacks->frames.frames[tree->calls[i].frame];
+        nodes[i].function = frame->function;
+        nodes[i].file = frame->file;
+        nodes[i].module = frame->module;
+        nodes[i].line = frame->line;
+        nodes[tree->calls[i].parent].child_count++;
+    }
+    return nodes;
+}
+
+/* Adds the figures of each stack to all nodes on its path. */
+static void add_figures(const struct stack_tree *stacks, const struct model *model, struct view_node *nodes) {
+    for (size_t i = 0; i < model->stack_count; i++)
+        for (uint32_t call = stacks->stack_call[0][i]; call != CALL_NONE;
+             call = stacks->tree.calls[call].parent)
+            figures_add(&nodes[call].figures, &model->stacks[i].figures);
+}
+
+/* All nodes of the finished tree lie in one array: the root first, and the children of each node side by side. A
+ * parent's number is smaller than its children's, so that one pass over the calls places all nodes. */
+static struct view_node *arrange(const struct call_tree *tree, const struct view_node *nodes) {
+    struct view_node *placed = memory_allocate(tree->count * sizeof *placed);
+    struct view_node **place = memory_allocate(tree->count * sizeof *place);
+    size_t *filled = memory_allocate(tree->count * sizeof *filled), used = 1;
+    for (uint32_t i = 0; i < tree->count; i++) {
+        uint32_t parent = tree->calls[i].parent;
+        place[i] = i == CALL_ROOT ? &placed[0] : &place[parent]->children[filled[parent]++];
+        *place[i] = nodes[i];
+        place[i]->children = nodes[i].child_count ? &placed[used] : NULL;
+        used += nodes[i].child_count;
     }
     free(place);
     free(filled);
@@ -124,36 +66,16 @@ static struct view_node *arrange(const struct growing_tree *tree, enum view_sort
 
 struct view_node *view_tree_query(const struct model *model, struct resolver *resolver,
     const struct view_query *query, struct problem *problem) {
-    struct frame_filter filter;
-    if (frame_filter_make(query->filter, &filter, problem) < 0) return NULL;
-    struct growing_tree tree = {0};
-    struct source_frames frames = {0};
-    struct view_node *root = NULL;
-    bool fine = grow(&tree);
-    if (fine) {
-        tree.nodes[tree.count++] = (struct flat_node){0};
-        figures_clear(&tree.nodes[0].node.figures);
-    }
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
-        fine = source_frames_expand_labelled(&frames, model, resolver, &model->stacks[i]);
-        if (fine && frame_filter_keeps(&filter, &frames))
-            fine = add_stack(
-                &tree, &frames, source_frames_site(&frames, query->raw_sites), &model->stacks[i].figures);
-    }
-    if (fine) root = arrange(&tree, query->sort);
-    if (!root)
-        problem_set(problem, PROBLEM_FAILURE, "narrow the view with --filter",
-            "out of memory while building the call tree");
-    frame_filter_free(&filter);
-    source_frames_free(&frames);
-    free(tree.nodes);
-    free(tree.index);
+    struct stack_tree_side side = {model, resolver};
+    struct stack_tree stacks;
+    if (stack_tree_make(&side, 1, MATCH_PLACES, query, &stacks, problem) < 0) return NULL;
+    struct view_node *nodes = make_nodes(&stacks);
+    add_figures(&stacks, model, nodes);
+    struct view_node *root = arrange(&stacks.tree, nodes);
+    sort_children(root, query->sort);
+    free(nodes);
+    stack_tree_free(&stacks);
     return root;
-}
-
-struct view_node *view_tree_make(const struct model *model, struct resolver *resolver, enum view_sort sort) {
-    struct view_query query = {.sort = sort, .raw_sites = true};
-    return view_tree_query(model, resolver, &query, NULL);
 }
 
 void view_tree_free(struct view_node *root) {

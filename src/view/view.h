@@ -98,7 +98,4 @@ struct view_node *view_tree_query(const struct model *model, struct resolver *re
     const struct view_query *query, struct problem *problem);
 void view_tree_free(struct view_node *root);
 
-/* The whole tree, plumbing included. */
-struct view_node *view_tree_make(const struct model *model, struct resolver *resolver, enum view_sort sort);
-
 #endif

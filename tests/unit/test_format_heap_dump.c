@@ -37,7 +37,6 @@ static void equal_paths_have_one_number(void) {
     CHECK_EQUAL(frame_tree_node(&tree, path(&tree, "main")).parent, FRAME_TREE_ROOT);
     /* A function that calls itself is on the path twice. */
     CHECK(path(&tree, "main;load;load") != load);
-    CHECK(!frame_tree_failed(&tree));
     frame_tree_free(&tree);
 }
 
@@ -52,7 +51,6 @@ static void paths_hold_what_is_below_them_by_type(void) {
     heap_dump_add(&dump, &tree, parse, text, (struct heap_amount){300, 3});
     heap_dump_add(&dump, &tree, load, node, (struct heap_amount){50, 1});
     heap_dump_add(&dump, &tree, parse, node, (struct heap_amount){1, 1});
-    CHECK(!dump.failed);
 
     CHECK_CELL(&dump.cells[0], total, 1351, 15);
     CHECK_EQUAL(dump.cells[0].node, FRAME_TREE_ROOT);
@@ -75,7 +73,6 @@ static void an_empty_heap_is_one_line(void) {
     CHECK(heap_dump_keeps(&dump.cells[0], 1024));
     heap_dump_fold(&dump, &tree, 1024, &folded);
     CHECK_EQUAL(folded.count, 0);
-    CHECK(!folded.failed);
     heap_dump_free(&folded);
     heap_dump_free(&dump);
     frame_tree_free(&tree);
@@ -95,7 +92,6 @@ static void the_long_tail_goes_to_the_last_path_that_is_large_enough(void) {
     heap_dump_add(&dump, &tree, path(&tree, "main;limit"), any, (struct heap_amount){100, 1});
 
     heap_dump_fold(&dump, &tree, 100, &folded);
-    CHECK(!folded.failed);
     CHECK_EQUAL(folded.count, 5);
     CHECK_CELL(find(&folded, large, any), self, 5000, 5);
     CHECK_CELL(find(&folded, path(&tree, "main;limit"), any), self, 100, 1);

@@ -1,12 +1,12 @@
 #include "model/archive.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "cli/command/command.h"
 #include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/units.h"
-#include "format/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static char *default_output(const char *source) {
     struct problem problem;
     bool is_number = strspn(source, "0123456789") == strlen(source);
     if (is_number && model_find_recording_of(atoi(source), &recording, &problem) == 0)
-        source = text_base_name(recording);
+        source = path_last_part(recording);
     size_t length = strlen(source);
     while (length > 1 && source[length - 1] == '/') length--;
     if (ends_with(source, RECORDING_SUFFIX)) length -= strlen(RECORDING_SUFFIX);

@@ -169,8 +169,7 @@ static void write_sum(struct json *json, const char *key, const struct figures *
 static void write_stack(
     struct json *json, const struct leak_report *report, const struct model_stack *stack) {
     struct source_frames frames = {0};
-    if (!source_frames_expand_labelled(&frames, report->loaded.model, report->loaded.resolver, stack))
-        memory_is_short();
+    source_frames_expand_labelled(&frames, report->loaded.model, report->loaded.resolver, stack);
     json_key(json, "stack");
     json_array(json);
     for (size_t i = 0; i < frames.count; i++) {

@@ -1,10 +1,10 @@
 #include "cli/output/output_file.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/unfinished_file.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/units.h"
-#include "format/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static char *default_name(char **sources, size_t count, const char *extension) {
     cleanup_text char *name = memory_copy_text(source);
     size_t length = strlen(name);
     while (length > 1 && name[length - 1] == '/') name[--length] = 0;
-    const char *base = text_base_name(name);
+    const char *base = path_last_part(name);
     const char *ending = ".mscope";
     size_t base_length = strlen(base);
     if (base_length > strlen(ending) && strcmp(base + base_length - strlen(ending), ending) == 0)

@@ -1,7 +1,7 @@
 #include "cli/top/top_reader.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "cli/words/stack_text.h"
-#include "format/utf8.h"
 #include "model/source.h"
 
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static struct top_process *process_of(struct top_reader *reader, struct top_watc
     const struct running_process *running =
         watch->pid ? running_processes_find(&reader->running, watch->pid) : NULL;
     struct top_process *process = top_add_process(reader->state, watch->pid ? watch->pid : model->pid,
-        running ? running->parent : model->parent_pid, text_base_name(model->executable));
+        running ? running->parent : model->parent_pid, path_last_part(model->executable));
     watch->process = process->number;
     return process;
 }

@@ -1,8 +1,8 @@
 #include "cli/words/advice.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "cli/terminal/text.h"
 #include "cli/words/summary.h"
-#include "format/utf8.h"
 #include "view/source_frames.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
         const char *path = tally->model->modules[i].path;
         char **list = comes_from_a_package(path) ? &packaged : &own;
         char *longer =
-            memory_format_text("%s%s%s", *list ? *list : "", *list ? ", " : "", text_base_name(path));
+            memory_format_text("%s%s%s", *list ? *list : "", *list ? ", " : "", path_last_part(path));
         free(*list);
         *list = longer;
     }
@@ -70,7 +70,7 @@ static void advise_symbols(FILE *out, const struct tally *tally, double whole) {
 #define PYTHON_SMALL 512
 
 static bool is_python(const char *path) {
-    const char *name = text_base_name(path);
+    const char *name = path_last_part(path);
     return strncmp(name, "libpython", 9) == 0 || strncmp(name, "python2", 7) == 0 ||
            strncmp(name, "python3", 7) == 0 || strcmp(name, "python") == 0;
 }
@@ -122,7 +122,7 @@ void advice_print(FILE *out, const struct loaded *loaded, enum view_sort sort) {
     struct source_frames frames = {0};
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
-        if (!source_frames_expand_to_site(&frames, loaded->resolver, stack)) break;
+        source_frames_expand_to_site(&frames, loaded->resolver, stack);
         const struct source_frame *site = &frames.frames[source_frames_site(&frames, false)];
         if (is_nameless(site) && strcmp(site->module->path, MODULE_ANONYMOUS) == 0)
             tally.generated += view_sort_value(&stack->figures, sort);

@@ -1,14 +1,14 @@
 #include "cli/words/site_text.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "cli/terminal/text.h"
-#include "format/utf8.h"
 #include "view/short_name.h"
 
 #include <string.h>
 
 /* Whether the name already holds the module: a function without a name is called "[libx.so+0x12]". */
 static bool says_module(const char *function, const char *module) {
-    const char *name = text_base_name(module);
+    const char *name = path_last_part(module);
     size_t length = strlen(name);
     return function[0] == '[' && strncmp(function + 1, name, length) == 0 &&
            strncmp(function + 1 + length, "+0x", 3) == 0;
@@ -19,7 +19,7 @@ struct place_text site_text(const char *function, const char *file, int line, co
     if (file) file = text_path_from_here(file);
     cleanup_text char *raw_place = file && line > 0 ? memory_format_text("%s:%d", file, line)
                                    : file           ? memory_copy_text(file)
-                                   : module         ? memory_copy_text(text_base_name(module))
+                                   : module         ? memory_copy_text(path_last_part(module))
                                                     : NULL;
     if (function) {
         text.name = text_clean(function);

@@ -17,7 +17,7 @@ struct frame_text *stack_text_make(const struct loaded *loaded, const struct mod
     const struct stack_style *style, size_t *ret_count) {
     struct source_frames frames = {0};
     *ret_count = 0;
-    if (!source_frames_expand_labelled(&frames, loaded->model, loaded->resolver, stack)) memory_is_short();
+    source_frames_expand_labelled(&frames, loaded->model, loaded->resolver, stack);
     struct frame_text *texts = memory_allocate(frames.count * sizeof *texts);
     size_t site = source_frames_site(&frames, style->raw_site);
     for (size_t i = 0, next; i < frames.count; i = next) {

@@ -5,7 +5,6 @@
 #include "cli/terminal/units.h"
 #include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
-#include "format/utf8.h"
 #include "model/stack_labels.h"
 
 #include <stdlib.h>
