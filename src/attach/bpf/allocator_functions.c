@@ -14,7 +14,7 @@
 #define FREES(family, name, old)                                                                             \
     { name, family, ROLE_FREE, -1, -1, old, -1, false, false }
 
-/* The C library's names. jemalloc has them too, after a prefix. */
+/* The C library's functions. jemalloc has all of them, too, with a prefix to the names. */
 #define PLAIN(family)                                                                                        \
     ALLOCATES(family, "malloc", 0, -1), ALLOCATES(family, "calloc", 0, 1),                                   \
         RESIZES(family, "realloc", 0, 1, -1), RESIZES(family, "reallocarray", 0, 1, 2),                      \
@@ -167,8 +167,8 @@ static const struct function_kind rust[] = {
     FREES(FAMILY_RUST, "__rust_dealloc", 0),
 };
 
-/* GlobalAlloc's methods: alloc(self, layout), dealloc(self, block, layout), realloc(self, block, layout,
- * size). A layout is a pair of words, and the size one of them. */
+/* The methods of the trait GlobalAlloc: alloc(self, layout), dealloc(self, block, layout),
+ * realloc(self, block, layout, size). A layout is a pair of words, one of which is the size. */
 #define METHOD(name, role, size, old)                                                                        \
     { name, FAMILY_RUST, role, size, -1, old, -1, false, true }
 
@@ -194,8 +194,9 @@ static const struct function_kind *find_in(
 
 #define FIND_IN(table, name) find_in(table, sizeof table / sizeof *table, name)
 
-/* _RNvCs<hash>_7___rustc12___rust_alloc: a path in the crate __rustc, whose hash changes with each compiler.
- * An underscore stands before a name that begins with one. */
+/* The plain name in a mangled one such as _RNvCs<hash>_7___rustc12___rust_alloc, or NULL. That is a path in the
+ * crate __rustc; the hash changes with each version of the compiler. Mangling puts an underscore in front of a
+ * name that begins with one. */
 static const char *rust_name(const char *name) {
     if (strncmp(name, "_RNvC", 5) != 0) return NULL;
     const char *crate = strstr(name, "7___rustc");
@@ -205,12 +206,13 @@ static const char *rust_name(const char *name) {
     return *end == '_' && strlen(end + 1) == length ? end + 1 : NULL;
 }
 
-/* A method of core::alloc::GlobalAlloc, of whatever type:
+/* What is known about a method of core::alloc::GlobalAlloc, of any type; NULL for other names. The forms of
+ * mangled names:
  *
- *     _ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc17h…E     old names, of a type
- *     _ZN4core5alloc6global11GlobalAlloc7realloc17h…E                                   the trait's own
- *     _RNvXs_Cs…_1aNtB4_5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc5alloc           new names, of a type
- *     _RNvYNtCs…_1a5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc7reallocB4_           the trait's own */
+ *     _ZN61_$LT$a..Shelf$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc17h…E     old scheme, a type's own
+ *     _ZN4core5alloc6global11GlobalAlloc7realloc17h…E                                   old scheme, the default
+ *     _RNvXs_Cs…_1aNtB4_5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc5alloc           new scheme, a type's own
+ *     _RNvYNtCs…_1a5ShelfNtNtNtCs…_4core5alloc6global11GlobalAlloc7reallocB4_           new scheme, the default */
 static const struct function_kind *find_method(const char *name) {
     static const char *const forms[][2] = {{"_ZN", "core..alloc..global..GlobalAlloc$GT$"},
         {"_ZN4core5alloc6global11GlobalAlloc", "11GlobalAlloc"}, {"_RNvX", "11GlobalAlloc"},
@@ -224,7 +226,8 @@ static const struct function_kind *find_method(const char *name) {
     unsigned long length = strtoul(method, &start, 10);
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         if (strlen(methods[i].name) != length || strncmp(start, methods[i].name, length) != 0) continue;
-        /* Behind it come the old scheme's hash, or the crate that it was made for, but no further name. */
+        /* The old scheme has a hash after the method's name; the new one may have the crate that it was
+         * instantiated for. Another name in that place means that this is not the method itself. */
         bool is_old = name[1] == 'Z';
         return is_old == (strncmp(start + length, "17h", 3) == 0) ? &methods[i] : NULL;
     }

@@ -1,4 +1,4 @@
-/* The functions of the allocators that attach knows, and where their arguments are. */
+/* The functions of the allocators that attach knows by name, and where their arguments are. */
 #ifndef MALLOSCOPE_ATTACH_BPF_ALLOCATOR_FUNCTIONS_H
 #define MALLOSCOPE_ATTACH_BPF_ALLOCATOR_FUNCTIONS_H
 
@@ -7,36 +7,40 @@
 
 /* What a function does to the heap. */
 enum function_role {
-    ROLE_ALLOCATE, /* gives out a block */
-    ROLE_RESIZE,   /* gives out a block in the place of another */
+    ROLE_ALLOCATE, /* returns a new block */
+    ROLE_RESIZE,   /* returns a block that replaces another one */
     ROLE_FREE,
-    /* Not an allocator's: */
-    ROLE_MODULES, /* called when libraries were loaded */
-    ROLE_UNWIND,  /* called when an exception is thrown */
+    /* Not of an allocator: */
+    ROLE_MODULES, /* the dynamic linker calls it when it has changed its list of libraries */
+    ROLE_UNWIND,  /* is called when an exception is thrown */
 };
 
-/* Whose name it is. */
+/* The allocator or language that a function's name belongs to. */
 enum function_family {
-    FAMILY_LIBC,      /* malloc, …: the C library's or that of an allocator in its place */
-    FAMILY_OPERATORS, /* C++ new and delete; they count only where they do not call malloc */
-    FAMILY_JEMALLOC,  /* mallocx, …, and everything with a prefix */
+    FAMILY_LIBC,      /* malloc, …: of the C library, or of an allocator that replaces it */
+    FAMILY_OPERATORS, /* C++ operators new and delete */
+    FAMILY_JEMALLOC,  /* mallocx, …, and malloc, … with a prefix of jemalloc's */
     FAMILY_MIMALLOC,
     FAMILY_TCMALLOC,
-    FAMILY_RUST, /* __rust_alloc, … and GlobalAlloc's methods: whatever the program's global allocator is */
-    FAMILY_SYSTEM,
+    FAMILY_RUST,   /* __rust_alloc, …, and the methods of the trait GlobalAlloc */
+    FAMILY_SYSTEM, /* of no allocator */
 };
 
-/* Arguments are numbered from 0 as in the source; -1 = there is none. */
+/* What is known about a function. Its arguments are given by their number in the source, from 0 on; -1: it has no
+ * such argument. */
 struct function_kind {
-    const char *name; /* without prefix */
+    const char *name; /* without a prefix of jemalloc's */
     enum function_family family;
     enum function_role role;
-    signed char size, factor, old, out;
-    bool throws;    /* an exception may pass through it */
-    bool is_method; /* of a Rust trait: which registers hold its arguments is to be found out */
+    signed char size;   /* bytes that are asked for */
+    signed char factor; /* by which `size` is multiplied: calloc */
+    signed char old;    /* the block that is freed or resized */
+    signed char out;    /* where the new block's address is stored: posix_memalign */
+    bool throws;        /* a C++ exception may leave it */
+    bool is_method;     /* of a Rust trait: which registers hold its arguments has to be found out */
 };
 
-/* What the function of this (linker's) name is; NULL if it is none of these. */
+/* What is known about the function with this linkage name, or NULL if it is not a known one. */
 const struct function_kind *allocator_functions_find(const char *name);
 
 #endif

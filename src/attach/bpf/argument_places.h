@@ -1,4 +1,4 @@
-/* Where a function's arguments are while its code runs: in which registers, followed from copy to copy. */
+/* Which registers hold a function's arguments while its code runs, from instruction to instruction. */
 #ifndef MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
 #define MALLOSCOPE_ATTACH_BPF_ARGUMENT_PLACES_H
 
@@ -10,20 +10,19 @@
 
 enum argument { ARGUMENT_SIZE, ARGUMENT_FACTOR, ARGUMENT_OLD, ARGUMENT_OUT, ARGUMENTS };
 
-/* Which registers hold each argument; an unused one is held by none and not missed. */
 struct argument_places {
-    uint16_t registers[ARGUMENTS];
-    bool is_used[ARGUMENTS];
+    uint16_t registers[ARGUMENTS]; /* for each argument the set of the registers that hold it */
+    bool is_used[ARGUMENTS];       /* whether the function has this argument at all */
 };
 
-/* The registers that hand arguments over, by their x86 numbers: rdi, rsi, rdx, rcx, r8, r9. */
+/* The registers in which arguments are passed, by their x86 numbers: rdi, rsi, rdx, rcx, r8, r9. */
 #define ARGUMENT_REGISTERS 6
 extern const signed char argument_registers[ARGUMENT_REGISTERS];
 
-/* As they are when a function of this kind is called. */
+/* The places when a function of this kind is entered. */
 struct argument_places argument_places_at_entry(const struct function_kind *kind);
 
-/* Carries the places over an instruction. False if an argument is lost. */
+/* Changes the places as the instruction does. False if no register holds one of the arguments any more. */
 bool argument_places_step(struct argument_places *places, const struct instruction *instruction);
 
 /* The x86 number of a register that holds the argument, or -1. */

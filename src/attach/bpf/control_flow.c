@@ -6,22 +6,23 @@
 #include "attach/bpf/instruction.h"
 #include "base/memory.h"
 
-/* Enough for any allocator's fast paths; what lies further is taken for a way out. */
+/* Enough for the fast paths of any allocator. A path that is longer counts as one that returns. */
 #define INSTRUCTIONS_MAX 20000
 
-struct walk {
+/* What all functions on the paths share. */
+struct search {
     const struct elf_code *elf;
     const struct control_flow_goal *goal;
-    size_t budget;
-    struct control_flow_ways ways;
+    size_t budget; /* instructions that may still be decoded */
+    struct control_flow_paths paths;
 };
 
-/* The addresses of one function that were seen, and those still to be followed. */
-struct trail {
-    uint64_t start, end; /* [start, end) of the function; end 0 = not known */
-    uint64_t *seen;
+/* The state of one function. Its code is followed in straight runs: from an address to the next jump or return. */
+struct function_trail {
+    uint64_t start, end; /* of the function; end 0: not known */
+    uint64_t *seen;      /* where the runs begin that are or were to be followed */
     size_t seen_count, seen_room;
-    uint64_t *open;
+    uint64_t *open; /* those of them that are still to be followed */
     size_t open_count, open_room;
 };
 
@@ -33,38 +34,39 @@ static void push(uint64_t **list, size_t *count, size_t *room, uint64_t value) {
     (*list)[(*count)++] = value;
 }
 
-/* Seen addresses are the starts of straight runs only, so there are few. */
-static bool is_seen(const struct trail *trail, uint64_t address) {
+/* A linear search will do: a function has few straight runs. */
+static bool is_seen(const struct function_trail *trail, uint64_t address) {
     for (size_t i = 0; i < trail->seen_count; i++)
         if (trail->seen[i] == address) return true;
     return false;
 }
 
-static void open_address(struct trail *trail, uint64_t address) {
+static void open_address(struct function_trail *trail, uint64_t address) {
     if (is_seen(trail, address)) return;
     push(&trail->seen, &trail->seen_count, &trail->seen_room, address);
     push(&trail->open, &trail->open_count, &trail->open_room, address);
 }
 
-static bool is_inside(const struct trail *trail, uint64_t address) {
+static bool is_inside(const struct function_trail *trail, uint64_t address) {
     return trail->end && address >= trail->start && address < trail->end;
 }
 
-static bool reach_address(struct walk *walk, uint64_t address) {
-    if (!walk->goal->is_address(walk->goal->context, address)) return false;
-    walk->ways.reaches = true;
-    walk->ways.reached_address = address;
+static bool reach_address(struct search *search, uint64_t address) {
+    if (!search->goal->is_address(search->goal->context, address)) return false;
+    search->paths.reaches = true;
+    search->paths.reached_address = address;
     return true;
 }
 
-static bool reach_name(struct walk *walk, const char *name) {
-    if (!walk->goal->is_name(walk->goal->context, name)) return false;
-    walk->ways.reaches = true;
-    walk->ways.reached_name = name;
+static bool reach_name(struct search *search, const char *name) {
+    if (!search->goal->is_name(search->goal->context, name)) return false;
+    search->paths.reaches = true;
+    search->paths.reached_name = name;
     return true;
 }
 
-/* Compilers leave out what would come behind these, so that something else stands there. */
+/* Whether a function never returns. The compiler puts no code for the caller behind a call of such a function:
+ * another function's code may follow there. */
 static bool never_returns(const char *name) {
     static const char *const names[] = {"abort", "exit", "_exit", "__assert_fail", "__cxa_rethrow",
         "__cxa_throw", "__cxa_throw_bad_array_new_length", "__stack_chk_fail", "_Unwind_Resume",
@@ -74,9 +76,10 @@ static bool never_returns(const char *name) {
     return false;
 }
 
-static bool walk_function(struct walk *walk, uint64_t start, int depth);
+static bool follow_function(struct search *search, uint64_t start, int depth);
 
-/* The slot that a linkage stub jumps through: "endbr64; jmp *slot" or without the first. */
+/* The slot that the linkage stub at `address` jumps through, or NULL if there is no stub. A stub is `jmp
+ * *slot(%rip)`, with or without an `endbr64` in front. */
 static const struct elf_slot *slot_of_stub(const struct elf_code *elf, uint64_t address) {
     for (int i = 0; i < 2; i++) {
         size_t size;
@@ -90,31 +93,32 @@ static const struct elf_slot *slot_of_stub(const struct elf_code *elf, uint64_t 
     return NULL;
 }
 
-/* True if what is called at `address` can come back without having reached the goal. */
-static bool call_returns(struct walk *walk, uint64_t address, int depth) {
-    if (reach_address(walk, address)) return false;
-    const struct elf_slot *slot = slot_of_stub(walk->elf, address);
-    if (slot && slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
-    const struct elf_function *function = elf_code_function_at(walk->elf, address);
+/* Whether a call of the function at `address` can return without having reached the goal. */
+static bool call_returns(struct search *search, uint64_t address, int depth) {
+    if (reach_address(search, address)) return false;
+    const struct elf_slot *slot = slot_of_stub(search->elf, address);
+    if (slot && slot->name) return !reach_name(search, slot->name) && !never_returns(slot->name);
+    const struct elf_function *function = elf_code_function_at(search->elf, address);
     if (function && function->address == address && never_returns(function->name)) return false;
-    return depth == 0 || walk_function(walk, address, depth - 1);
+    return depth == 0 || follow_function(search, address, depth - 1);
 }
 
-static bool slot_returns(struct walk *walk, uint64_t slot_address, int depth) {
-    const struct elf_slot *slot = elf_code_slot_at(walk->elf, slot_address);
+static bool slot_returns(struct search *search, uint64_t slot_address, int depth) {
+    const struct elf_slot *slot = elf_code_slot_at(search->elf, slot_address);
     if (!slot) return true;
-    if (slot->name) return !reach_name(walk, slot->name) && !never_returns(slot->name);
-    return call_returns(walk, slot->target, depth);
+    if (slot->name) return !reach_name(search, slot->name) && !never_returns(slot->name);
+    return call_returns(search, slot->target, depth);
 }
 
-/* Follows one straight run. True if it leads out of the function without having reached the goal. */
-static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, int depth) {
+/* Follows one straight run. True if it leaves the function without having reached the goal. */
+static bool follow_run(struct search *search, struct function_trail *trail, uint64_t address, int depth) {
     for (;;) {
-        if (trail->end && address >= trail->end) return false; /* behind a call that does not return */
+        if (trail->end && address >= trail->end)
+            return false; /* the last call of the function does not return */
         size_t size;
-        const uint8_t *code = elf_code_bytes(walk->elf, address, &size);
-        if (!code || walk->budget == 0) return true;
-        walk->budget--;
+        const uint8_t *code = elf_code_bytes(search->elf, address, &size);
+        if (!code || search->budget == 0) return true;
+        search->budget--;
         struct instruction instruction = instruction_decode(code, size, address);
         uint64_t next = address + instruction.length;
         switch (instruction.kind) {
@@ -126,20 +130,20 @@ static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, i
             return false;
         case INSTRUCTION_JUMP:
             if (!is_inside(trail, instruction.target) && (trail->end || depth > 0))
-                return call_returns(walk, instruction.target, depth);
-            if (reach_address(walk, instruction.target)) return false;
+                return call_returns(search, instruction.target, depth);
+            if (reach_address(search, instruction.target)) return false;
             open_address(trail, instruction.target);
             return false;
         case INSTRUCTION_JUMP_SLOT:
-            return slot_returns(walk, instruction.target, depth);
+            return slot_returns(search, instruction.target, depth);
         case INSTRUCTION_BRANCH:
-            if (!reach_address(walk, instruction.target)) open_address(trail, instruction.target);
+            if (!reach_address(search, instruction.target)) open_address(trail, instruction.target);
             break;
         case INSTRUCTION_CALL:
-            if (!call_returns(walk, instruction.target, depth)) return false;
+            if (!call_returns(search, instruction.target, depth)) return false;
             break;
         case INSTRUCTION_CALL_SLOT:
-            if (!slot_returns(walk, instruction.target, depth)) return false;
+            if (!slot_returns(search, instruction.target, depth)) return false;
             break;
         default:
             break;
@@ -149,27 +153,27 @@ static bool walk_run(struct walk *walk, struct trail *trail, uint64_t address, i
     }
 }
 
-static bool walk_function(struct walk *walk, uint64_t start, int depth) {
-    const struct elf_function *function = elf_code_function_at(walk->elf, start);
-    struct trail trail = {.start = start};
+static bool follow_function(struct search *search, uint64_t start, int depth) {
+    const struct elf_function *function = elf_code_function_at(search->elf, start);
+    struct function_trail trail = {.start = start};
     if (function) trail.end = function->address + function->size;
     bool returns = false;
     open_address(&trail, start);
-    while (trail.open_count > 0 && !(returns && (walk->ways.reaches || walk->goal->stops_at_return))) {
+    while (trail.open_count > 0 && !(returns && (search->paths.reaches || search->goal->stops_at_return))) {
         uint64_t address = trail.open[--trail.open_count];
-        if (walk_run(walk, &trail, address, depth)) returns = true;
+        if (follow_run(search, &trail, address, depth)) returns = true;
     }
     free(trail.seen);
     free(trail.open);
     return returns;
 }
 
-struct control_flow_ways control_flow_follow(
+struct control_flow_paths control_flow_follow(
     const struct elf_code *elf, uint64_t start, int depth, const struct control_flow_goal *goal) {
-    struct walk walk = {.elf = elf, .goal = goal, .budget = INSTRUCTIONS_MAX};
-    bool returns = walk_function(&walk, start, depth);
-    walk.ways.returns = returns;
-    return walk.ways;
+    struct search search = {.elf = elf, .goal = goal, .budget = INSTRUCTIONS_MAX};
+    bool returns = follow_function(&search, start, depth);
+    search.paths.returns = returns;
+    return search.paths;
 }
 
 bool control_flow_jumps_into(const struct elf_code *elf, uint64_t start, uint64_t size, uint64_t last) {

@@ -1,9 +1,15 @@
-/* Where a function's code leads: which other functions it calls, and whether it can end without calling them.
+/* The control flow of a function in machine code: whether its paths lead to a call of certain other functions,
+ * the goal.
  *
- * It follows all direct jumps and calls, a few calls deep. That answers two questions about the functions of
- * an allocator. Does every way through `operator delete` lead to `free`? Then a probe on `free` sees it all,
- * and one on both would count twice. Can a way through `realloc` lead to `malloc`? Then that inner call is to
- * be ignored. What the walk cannot see (jumps through registers) it takes for a way out. */
+ * All direct jumps, branches and calls are followed, up to a given depth of calls. That answers two questions
+ * about the functions of an allocator:
+ *
+ *   - Does every path through `operator delete` call `free`? Then a probe on `free` sees all that `operator delete`
+ *     frees, and probes on both would count each free twice.
+ *   - Does some path through `realloc` call `malloc`? Then that inner call must be ignored while `realloc` runs.
+ *
+ * A jump through a register cannot be followed. It counts as a path that returns without having reached the
+ * goal. */
 #ifndef MALLOSCOPE_ATTACH_BPF_CONTROL_FLOW_H
 #define MALLOSCOPE_ATTACH_BPF_CONTROL_FLOW_H
 
@@ -13,27 +19,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The functions that are looked for: those of the same file by address, imported ones by name. */
+/* The functions that paths may lead to. Functions of the same file are recognised by address, imported ones by
+ * name. */
 struct control_flow_goal {
     bool (*is_address)(const void *context, uint64_t address);
     bool (*is_name)(const void *context, const char *name);
     const void *context;
-    bool stops_at_return; /* nothing more is asked for once a way to the end was found */
+    bool stops_at_return; /* the caller asks about every path: one that returns first settles the answer */
 };
 
-struct control_flow_ways {
-    bool reaches;             /* some way leads to one of them */
-    bool returns;             /* some way leads to the end without */
-    uint64_t reached_address; /* one that is reached: by address, or */
-    const char *reached_name; /* by name */
+struct control_flow_paths {
+    bool reaches;             /* some path calls a function of the goal */
+    bool returns;             /* some path returns without such a call */
+    uint64_t reached_address; /* the address of a function that is reached, if it is one of the same file */
+    const char *reached_name; /* its name, if it is imported; else NULL */
 };
 
-/* Follows the code from `start`, through calls up to `depth` deep. */
-struct control_flow_ways control_flow_follow(
+/* Follows the paths from the entry of the function at `start`. A call of a function that is not of the goal is
+ * followed up to `depth` calls deep; deeper ones are taken to return. */
+struct control_flow_paths control_flow_follow(
     const struct elf_code *elf, uint64_t start, int depth, const struct control_flow_goal *goal);
 
-/* Whether a jump from anywhere in the function at `start` leads to an address in (start, last]. True also if
- * not all of its code can be decoded. */
+/* Whether a direct jump or branch in the function [start, start + size) leads to an address in (start, last].
+ * True also if not all of the function's code can be decoded. */
 bool control_flow_jumps_into(const struct elf_code *elf, uint64_t start, uint64_t size, uint64_t last);
 
 #endif

@@ -1,15 +1,17 @@
-/* What the kernel side has to know about a probe, in the 64 bits that the kernel hands over with each hit.
+/* The cookie: what the kernel side has to know about a probe, in the 64 bits that the kernel hands to the BPF
+ * program at each hit of that probe.
  *
- *     bits  0–4   register that holds the size            NONE: the function frees
- *           5–9   register that holds a factor of it      calloc, reallocarray
- *          10–14  register that holds the old block       realloc, free
- *          15–19  register that holds where the result is stored   posix_memalign
- *          20     may call another probed function: its return is awaited even if it is not sampled
- *          21     may throw
- *          22–23  the last two bits of `exec_count` in struct event: for which program it was made. The kernel may
- *                 still be taking out the former program's probes while the next one runs.
- *          24–43  ┐ bytes before and behind the probe that are the allocator's own code:
- *          44–63  ┘ frees called from there are its own business
+ *     bits  0–4   register that holds the size; COOKIE_NONE: the function frees
+ *           5–9   register that holds a factor of the size                          calloc, reallocarray
+ *          10–14  register that holds the old block                                 realloc, free
+ *          15–19  register that holds the address where the result will be stored   posix_memalign
+ *          20     the function may call another probed function: its return is caught also if it is not sampled
+ *          21     a C++ exception may leave the function
+ *          22–23  the last two bits of the process's exec_count (event.h) when the probe was made. The kernel may
+ *                 still be removing the probes of the former program while the next program runs: hits of these
+ *                 are ignored.
+ *          24–43  ┐ how many bytes before and after the probe belong to the allocator's own code: a free that is
+ *          44–63  ┘ called from there is the allocator's own and not the program's
  *
  * A register is named by its place in the kernel's struct pt_regs. */
 #ifndef MALLOSCOPE_ATTACH_BPF_COOKIE_H

@@ -1,22 +1,22 @@
-/* What the kernel side tells the tool, through the ring buffer. Shared by heap.bpf.c and the tool.
+/* The events that the kernel side sends to the tool through the ring buffer. Shared by heap.bpf.c and the tool.
  *
- * A tracked block has a number of its own, `block`, that is never used twice. Follow blocks by that number
- * and not by their address: a free that found the ring full is told later, when the address may already
- * belong to another block.
+ * A tracked block is a sampled block whose allocation was sent. It has a number, `block`, that is never used
+ * twice. The tool must follow blocks by that number and not by their address: a free that finds the ring buffer
+ * full is sent later, when the address may already belong to another block.
  *
- *     allocation   a sampled block was given out. If it came from realloc, the tracked block that it took
- *                  the place of ends with the same event (`ended`).
- *     free         a tracked block ended: freed, or resized without the new one being sampled.
- *     thread       first allocation or free of a thread
- *     thread end   with the thread's exact figures
- *     fork         the target started a child process. One that shares the target's memory (vfork) must not
- *                  be attached to before it calls exec: its probes would be hit by the target too.
- *     exec         the target runs another program from here on: all blocks told so far are gone
- *     process end  the last thread of the target is gone
- *     modules      the target loaded or closed libraries
+ *     allocation   A sampled block was allocated. If it comes from realloc, the tracked block that it replaces
+ *                  ends with the same event (`ended`).
+ *     free         A tracked block ended: it was freed, or resized to a block that is not sampled.
+ *     thread       A thread allocated or freed for the first time.
+ *     thread end   A thread ended. Carries the thread's exact figures.
+ *     fork         The target started a child process. A child that shares the target's memory (vfork) must not be
+ *                  attached to before it calls exec: the target, too, would hit its probes.
+ *     exec         The target runs another program from here on: all blocks sent so far are gone.
+ *     process end  The last thread of the target ended.
+ *     modules      The target loaded or closed libraries.
  *
- * All times are nanoseconds of CLOCK_MONOTONIC, process and thread numbers those that the tool's own /proc
- * shows. */
+ * All times are nanoseconds of CLOCK_MONOTONIC. Process and thread numbers are those of the tool's own pid
+ * namespace. */
 #ifndef MALLOSCOPE_ATTACH_BPF_EVENT_H
 #define MALLOSCOPE_ATTACH_BPF_EVENT_H
 
@@ -36,21 +36,23 @@ enum event_kind {
 struct event {
     __u32 kind;
     __u32 pid, tid;
-    __u32 exec_count; /* counts the process's execs: 0 for the program that was attached to */
+    __u32
+        exec_count; /* how often the process has called exec since it became known: tells its programs apart */
     __u64 time;
 };
 
 enum event_stack_kind {
-    EVENT_STACK_COPY = 1, /* the bytes of the stack from `sp` up */
-    EVENT_STACK_FRAMES,   /* return addresses found by frame pointers, the leaf first; the first is `ip` */
+    EVENT_STACK_COPY = 1, /* the bytes of the stack from the stack pointer upwards */
+    EVENT_STACK_FRAMES, /* the return addresses that frame pointers lead to, leaf first; the first is `ip` */
 };
 
 enum event_stack_flag {
-    EVENT_STACK_CUT = 1 << 0,   /* the stack goes on behind what was copied */
-    EVENT_STACK_HOLES = 1 << 1, /* parts that have no memory (yet) are zero, or missing at the end */
+    EVENT_STACK_CUT = 1 << 0, /* the stack is larger than the copy */
+    EVENT_STACK_HOLES =
+        1 << 1, /* parts of the stack could not be read: they are zeros, or missing at the end */
 };
 
-/* The registers of the caller just after the call: what an unwinder starts from. `ip` is a return address. */
+/* The registers of the caller just after the call, from which the unwinder starts. `ip` is a return address. */
 struct event_registers {
     __u64 ip, sp, bp, bx, r12, r13, r14, r15;
 };
@@ -60,8 +62,8 @@ struct event_allocation {
     __u64 block;
     __u64 address;
     __u64 size;     /* as asked for */
-    __u64 ended;    /* realloc: the tracked block that this one took the place of, or 0 */
-    __u64 replaced; /* a tracked block at the same address whose free was not seen, or 0: it is gone */
+    __u64 ended;    /* of realloc: the number of the tracked block that this one replaces, or 0 */
+    __u64 replaced; /* the number of a tracked block at the same address whose free was missed, or 0 */
     struct event_registers registers;
     __u16 stack_kind;  /* enum event_stack_kind */
     __u16 stack_flags; /* enum event_stack_flag */
@@ -69,13 +71,13 @@ struct event_allocation {
     __u8 stack[];
 };
 
-/* `event.pid`, `tid` and `exec_count` are 0 if it is told late, because the ring was full. */
+/* `event.pid`, `tid` and `exec_count` are 0 if the event was delayed because the ring buffer was full. */
 struct event_free {
     struct event event;
     __u64 block;
 };
 
-/* What a thread allocated, sampled or not. */
+/* What a thread has allocated and freed, sampled or not. */
 struct thread_figures {
     __u64 bytes, allocations, frees;
 };
@@ -92,29 +94,28 @@ struct event_fork {
     __u32 shares_memory;
 };
 
-/* Counted in the kernel, summed by probe_read_counters. */
+/* Counters of the kernel side, which probe_read_counters adds up over all processors. */
 enum probe_counter {
-    COUNT_ENTRIES,       /* times a probe was hit: what the target pays for */
-    COUNT_RETURNS,       /* times the return of a function was caught */
-    COUNT_SAMPLED,       /* allocations told */
+    COUNT_ENTRIES,       /* hits of probes on calls: what the target pays for */
+    COUNT_RETURNS,       /* returns that were caught */
+    COUNT_SAMPLED,       /* allocations that were sent */
     COUNT_FREES,         /* frees of anything but NULL */
-    COUNT_FREES_UNKNOWN, /* of those, frees of blocks that are not tracked: older than the attach, or not
-                            sampled */
-    COUNT_FAILED,        /* allocations that failed, as far as the return was awaited */
-    COUNT_NESTED,        /* calls inside another allocation function, not counted again */
-    COUNT_LOST_RING,     /* sampled allocations not told: the ring was full */
-    COUNT_LOST_RING_BYTES,
-    COUNT_LOST_LIVE, /* sampled allocations not told: the table of tracked blocks was full */
-    COUNT_LOST_LIVE_BYTES,
-    COUNT_LOST_CALLS,      /* calls that never returned, or not where they were awaited */
-    COUNT_LOST_THREADS,    /* calls of threads that found no room in the thread table */
-    COUNT_LOST_NOTICES,    /* events other than allocations and frees not told: the ring was full */
-    COUNT_LATE_FREES,      /* frees told late, because the ring was full: nothing is lost */
-    COUNT_FORGOTTEN_FREES, /* frees that could not be told at all; their blocks look live */
-    COUNT_REPLACED,        /* tracked blocks whose free was not seen, noticed when their address came back */
-    COUNT_STACKS_CUT,
-    COUNT_STACK_HOLES,
-    COUNT_FOREIGN, /* hits by processes that share the target's memory (vfork) */
+    COUNT_FREES_UNKNOWN, /* those of them whose block is not tracked: older than the attach, or not sampled */
+    COUNT_FAILED,        /* allocations that failed, as far as their return was caught */
+    COUNT_NESTED,        /* calls inside another allocation function, which are not counted again */
+    COUNT_LOST_RING,     /* sampled allocations that were not sent because the ring buffer was full */
+    COUNT_LOST_RING_BYTES, /* their bytes */
+    COUNT_LOST_LIVE, /* sampled allocations that were not sent because the table of tracked blocks was full */
+    COUNT_LOST_LIVE_BYTES, /* their bytes */
+    COUNT_LOST_CALLS,      /* calls whose return was to be caught and was not */
+    COUNT_LOST_THREADS,    /* calls of threads for which the thread table had no room */
+    COUNT_LOST_NOTICES,    /* events other than allocations and frees that found the ring buffer full */
+    COUNT_LATE_FREES,      /* frees that were delayed because the ring buffer was full: nothing is lost */
+    COUNT_FORGOTTEN_FREES, /* frees that could not even be delayed: their blocks look live for ever */
+    COUNT_REPLACED, /* tracked blocks whose free was missed; noticed when their address was allocated again */
+    COUNT_STACKS_CUT,  /* stacks with EVENT_STACK_CUT */
+    COUNT_STACK_HOLES, /* stacks with EVENT_STACK_HOLES */
+    COUNT_FOREIGN, /* hits of threads whose process is not profiled: of a child in the target's memory (vfork) */
     COUNTERS,
 };
 

@@ -1,13 +1,14 @@
-/* Leads exceptions past calls whose return is to be caught. An object of its own, since writing to a
- * program's memory takes more rights, and the kernel makes a note of it in its log: it is loaded only where
- * it is needed. */
+/* Lets C++ exceptions leave a call whose return is to be caught. This is an object file of its own, loaded only
+ * if a plan needs it, because writing to a program's memory takes more rights and the kernel mentions it in its
+ * log. */
 #include "threads.bpf.h"
 
 char licence[] SEC("license") = "Dual BSD/GPL";
 
-/* An exception is about to look for its handler, and finds its way by return addresses. If it was thrown
- * inside a call whose return is to be caught (operator new, out of memory), the kernel's trampoline stands in
- * the place of one. It is put right: the call will not return. */
+/* Runs when an exception begins to search for its handler. The search follows the return addresses on the stack.
+ * If the exception was thrown inside the thread's pending call (an operator new that ran out of memory), one of
+ * these addresses has been replaced by that of the kernel's trampoline. The program restores it and forgets the
+ * call, which will not return. */
 SEC("uprobe")
 int exception_raised(struct pt_regs *ctx) {
     __u32 tid = (__u32)bpf_get_current_pid_tgid();

@@ -1,49 +1,55 @@
-/* The kernel side of attach: decides which allocations are sampled, follows them to their free, and tells the
- * tool. event.h says what is told, cookie.h what each probe brings along.
+/* The kernel side of attach: BPF programs that decide which allocations are sampled, follow sampled blocks to
+ * their free, and send events to the tool. event.h describes the events, cookie.h what each probe knows about its
+ * function.
  *
- *     target          malloc(size) ───────────────► returns p ─ ─ ─ ─ ─ free(p)
- *                         │                            │                 │
- *     probes          on_call                      on_return          on_free
- *                     takes size off the           p into `live`,     p in `live`? tells it,
- *                     countdown; sampled? ─ call ─► tells it with     else nothing goes up
- *                     else the return is           stack and
- *                     not caught                   registers
+ *     target          malloc(size) ────────────────► returns p ─ ─ ─ ─ ─ free(p)
+ *                         │                              │                 │
+ *     programs        on_call                        on_return         heap_free
+ *                     takes size off the             enters p in       is p in `live`? then it
+ *                     countdown. Sampled? ─ call ──► `live`, sends     is removed and an event
+ *                     If not, the return             an event with     is sent; if not,
+ *                     is not caught.                 stack and         nothing is sent
+ *                                                    registers
  *
- * Between call and return a call is kept with its thread, and whatever the thread calls meanwhile is the
- * allocator's own business: realloc may call malloc, which must not count twice. So a call that is remembered
- * must be seen to return, or be recognised as gone (call_is_open).
+ * From a call until its return the thread has a pending call (struct call). Whatever allocation functions the
+ * thread calls meanwhile are the allocator's own: realloc may call malloc, which must not be counted twice.
+ * Therefore a pending call whose return is never caught, for instance because of a longjmp, must be recognised
+ * (call_is_open).
  *
- * realloc takes the old block out of `live` before the allocator runs, because another thread may get the
- * address before realloc has returned, and puts it back if it fails.
+ * realloc: the old block is removed from `live` before the allocator runs, because another thread may be given
+ * its address before realloc has returned. If realloc fails, the old block is entered again (restore).
  *
- * The kernel may put another task on the processor in the middle of all this, so nothing is kept per
- * processor but counters, and those are added to atomically. */
+ * The kernel may interrupt a program here and run another task on the processor. So no state is kept per
+ * processor except the counters, and additions to these are atomic. */
 #include "cookie.h"
 #include "sampling_interval.h"
 #include "stack.bpf.h"
 #include "threads.bpf.h"
 
-/* Helpers that read memory are for programs under a licence that the GPL accepts. */
+/* The kernel offers the helpers that read memory only to programs under a licence compatible with the GPL. */
 char licence[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the tool before loading. */
-const volatile __u64 rate = 1;             /* mean bytes between samples; 1 = all */
-const volatile __u64 stack_limit = 16384;  /* bytes of stack to copy */
-const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead */
-const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when this much waits in the ring */
-const volatile __u64 follows_children = 0; /* tell what becomes of them, also before they are attached to */
+const volatile __u64 rate = 1; /* sampling interval: mean bytes between samples; 1 = all allocations */
+const volatile __u64 stack_limit = 16384;  /* at most so many bytes of a stack are copied */
+const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead of copying */
+const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when the ring buffer holds so many bytes */
+const volatile __u64 follows_children =
+    0; /* send events of child processes also before they are attached to */
 
-/* Which of a task's numbers the tool's /proc shows: the depth of its pid namespace. Found by running
- * find_level in the tool. */
+/* A task has one number in each pid namespace that it is in. This is the depth of the tool's namespace, which
+ * says which of the numbers the tool knows. The tool sets it by running find_level. */
 __u64 pid_level = 0;
 
-/* Set by the tool: larger sizes than this may well end in an exception, which must not meet a caught return.
- */
+/* Set by the tool. The return of a function that may throw is not caught for sizes above this one: the allocation
+ * may well fail with an exception, which must not find the trampoline's address on the stack. */
 __u64 throw_limit = 0;
 
+/* The number of threads entered so far, from which each thread's range of block numbers follows. */
 __u64 threads_made = 0;
 
-/* Set by the tool when it takes the probes out: calls that are running now will not be seen to return. */
+/* Set by the tool when it begins to remove the probes. The returns of pending calls may not be caught any more:
+ * that is no loss then. */
 __u64 is_detaching = 0;
 
 /* Set by the tool with its first entry in `stack_ends`. */
@@ -54,7 +60,7 @@ struct {
     __uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-/* The tracked blocks: address → number. */
+/* The tracked blocks: from the address to the block's number. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1 << 20);
@@ -63,15 +69,17 @@ struct {
     __type(value, __u64);
 } live SEC(".maps");
 
-/* Frees that found the ring full. As large as `live`, so that there is room for all of them. */
+/* Frees that found the ring buffer full. The tool makes it as large as `live`, so that every tracked block has
+ * room. */
 struct {
     __uint(type, BPF_MAP_TYPE_QUEUE);
     __uint(max_entries, 1 << 20);
     __type(value, struct late_free);
 } late_frees SEC(".maps");
 
-/* Where the tool found a thread's outermost frame, by the number that the tool knows. What lies between that
- * and the thread's control block, its thread-local variables, need not be copied. */
+/* Where a thread's outermost frame ends, as the tool has found out. The key is the thread's number in the tool's
+ * pid namespace. Between that address and the thread's control block lie thread-local variables, which need not
+ * be copied. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, THREADS_MAX);
@@ -80,7 +88,7 @@ struct {
     __type(value, __u64);
 } stack_ends SEC(".maps");
 
-/* The processes that are profiled, by the number that the tool knows, and how often each called exec. */
+/* The processes that are profiled: from the number in the tool's pid namespace to the process's exec_count. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
@@ -89,7 +97,8 @@ struct {
     __type(value, __u32);
 } processes SEC(".maps");
 
-/* Children that the tool has been told of and has not attached to yet. */
+/* The child processes that a fork event was sent for and that the tool has not attached to yet. Key and value as
+ * above. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
@@ -98,7 +107,7 @@ struct {
     __type(value, __u32);
 } expected SEC(".maps");
 
-/* ---- telling ---- */
+/* ---- sending events ---- */
 
 static __always_inline __u64 wake_flags(void) {
     return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -135,14 +144,14 @@ static __always_inline void tell_thread(__u32 kind, const struct thread *thread)
     bpf_ringbuf_submit(told, wake_flags());
 }
 
-/* The tool should act on these at once. */
+/* Sends an event on which the tool should act at once: it is woken. */
 static __always_inline void tell_notice(void *event, __u64 size) {
     if (bpf_ringbuf_output(&ring, event, size, BPF_RB_FORCE_WAKEUP)) count(COUNT_LOST_NOTICES);
 }
 
-/* ---- who is calling ---- */
+/* ---- the calling thread ---- */
 
-/* The number of a task in the tool's pid namespace. */
+/* The number of a task in the tool's pid namespace; 0 if the task is not in that namespace. */
 static __always_inline __u32 number_of(struct task_struct *task) {
     struct pid *pid = BPF_CORE_READ(task, thread_pid);
     __u64 at = bpf_core_field_offset(struct pid, numbers) + pid_level * bpf_core_type_size(struct upid) +
@@ -153,10 +162,11 @@ static __always_inline __u32 number_of(struct task_struct *task) {
     return number;
 }
 
-static __always_inline __u64 draw(void) {
+static __always_inline __u64 draw_interval(void) {
     return sampling_interval_draw((__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32(), rate);
 }
 
+/* Enters the current thread in the table of threads. NULL if its process is not profiled, or the table is full. */
 static __noinline struct thread *make_thread(__u32 kernel_tid) {
     struct task_struct *task = (void *)bpf_get_current_task();
     struct thread thread = {.pid = number_of(BPF_CORE_READ(task, group_leader)), .tid = number_of(task)};
@@ -166,10 +176,10 @@ static __noinline struct thread *make_thread(__u32 kernel_tid) {
         return NULL;
     }
     thread.exec_count = *exec_count;
-    thread.countdown = draw();
+    thread.countdown = draw_interval();
     thread.next_block = (__sync_fetch_and_add(&threads_made, 1) << 40) + 1;
-    /* The C library puts a thread's control block, which fs points to, at the upper end of its stack. The
-     * first thread's stack ends with what the kernel put there for main. */
+    /* The C library puts a thread's control block, which the register fs points to, at the upper end of the
+     * thread's stack. The first thread's stack ends where the kernel has put the arguments of the program. */
     if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
         thread.stack_end = BPF_CORE_READ(task, mm, start_stack);
     else
@@ -194,7 +204,7 @@ static __always_inline struct live_key key_of(const struct thread *thread, __u64
     return (struct live_key){.address = address, .pid = thread->pid, .exec_count = thread->exec_count};
 }
 
-/* Takes a block out of `live`. Returns its number, or 0: it is not tracked. */
+/* Removes a block from `live`. Returns its number, or 0 if it is not tracked. */
 static __always_inline __u64 withdraw(const struct thread *thread, __u64 address) {
     struct live_key key = key_of(thread, address);
     __u64 *found = bpf_map_lookup_elem(&live, &key);
@@ -204,8 +214,8 @@ static __always_inline __u64 withdraw(const struct thread *thread, __u64 address
     return block;
 }
 
-/* What realloc did not free is tracked again. If another block took the place, it is tracked no more: better
- * to end it too early than to let it look live for ever. */
+/* Enters the old block of a failed realloc in `live` again. If the table has no room for it any more, the block
+ * is reported as freed: it is better that a live block ends too early than that it looks live for ever. */
 static __noinline void restore(const struct thread *thread, const struct call *call) {
     struct live_key key = key_of(thread, call->old_address);
     __u64 block = call->old_block;
@@ -214,9 +224,10 @@ static __noinline void restore(const struct thread *thread, const struct call *c
     tell_free(thread, block);
 }
 
-/* ---- calls that are waited for ---- */
+/* ---- pending calls ---- */
 
-/* True if this call happens inside one that is waited for. One that is gone is forgotten. */
+/* Whether the current call happens inside the thread's pending call. A pending call that is not running any more is
+ * forgotten. */
 static __noinline bool is_nested(struct thread *thread, __u64 sp) {
     if (thread->call.sp == 0) return false;
     if (call_is_open(&thread->call, sp)) {
@@ -242,8 +253,9 @@ static __always_inline void registers_of(const struct pt_regs *ctx, struct event
     registers->r15 = ctx->r15;
 }
 
-/* Fills and sends an event with `room` bytes for the stack; the ring hands out constant sizes only. False if
- * the block is not tracked. */
+/* Enters the block in `live` and sends its event, with `room` bytes for the stack. `room` must be a constant: the
+ * kernel reserves space in the ring buffer in constant sizes only. False if the block could not be entered or
+ * sent; it is not tracked then. */
 static __always_inline bool tell_with_room(const struct pt_regs *ctx, struct thread *thread,
     const struct call *call, __u64 address, __u64 wanted, const __u64 room) {
     const __u64 slack = room >= 4 * PIECE ? PIECE : 0;
@@ -288,6 +300,7 @@ static __always_inline bool tell_with_room(const struct pt_regs *ctx, struct thr
     return true;
 }
 
+/* The address up to which the thread's stack is copied. */
 static __always_inline __u64 stack_end_of(const struct thread *thread, __u64 sp) {
     if (has_stack_ends) {
         __u64 *end = bpf_map_lookup_elem(&stack_ends, &thread->tid);
@@ -299,7 +312,7 @@ static __always_inline __u64 stack_end_of(const struct thread *thread, __u64 sp)
 static __noinline bool tell_allocation(
     const struct pt_regs *ctx, struct thread *thread, const struct call *call, __u64 address) {
     if (stack_by_frames) return tell_with_room(ctx, thread, call, address, 0, FRAMES_MAX * 8);
-    /* On a stack that is not the thread's own (a coroutine's, a signal handler's) the end is not known. */
+    /* The end of a stack that is not the thread's own (of a coroutine or a signal handler) is not known. */
     __u64 end = stack_end_of(thread, ctx->sp), wanted = ctx->sp < end ? end - ctx->sp : stack_limit;
     __u64 copied = wanted < stack_limit ? wanted : stack_limit;
     if (copied <= 512) return tell_with_room(ctx, thread, call, address, wanted, 512);
@@ -312,16 +325,17 @@ static __noinline bool tell_allocation(
     return tell_with_room(ctx, thread, call, address, wanted, 65536);
 }
 
-/* The first argument. The compiler would compute the address first and share the load with other reads, which
- * the kernel does not allow on the context. */
+/* The first argument, in rdi. In assembly, because the compiler would compute the address in a register that it
+ * shares with other reads, and the verifier allows reads of the context only at constant offsets. */
 static __always_inline __u64 first_argument(const struct pt_regs *ctx) {
     __u64 value;
     asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(offsetof(struct pt_regs, di)));
     return value;
 }
 
-/* The context itself may be read at constant offsets only. Most probes want the first argument: they are
- * spared the call. */
+/* The value of the register that a field of the cookie names; 0 if it names none. The offset is not constant, so
+ * a helper has to read the context. The first argument, which most probes want, is read without the call of the
+ * helper. */
 static __always_inline __u64 register_of(const struct pt_regs *ctx, __u64 cookie, int field) {
     __u64 slot = cookie_register(cookie, field), value = 0;
     if (slot == COOKIE_NONE) return 0;
@@ -330,22 +344,24 @@ static __always_inline __u64 register_of(const struct pt_regs *ctx, __u64 cookie
     return value;
 }
 
+/* Takes the size off the thread's countdown. True if the countdown ends with this allocation: it is sampled, and
+ * a new countdown begins. */
 static __always_inline bool is_sampled(struct thread *thread, __u64 size) {
     if (rate <= 1) return true;
     if (size < thread->countdown) {
         thread->countdown -= size;
         return false;
     }
-    thread->countdown = draw();
+    thread->countdown = draw_interval();
     return true;
 }
 
-/* True if the probe was meant for a program that the process does not run any more. */
+/* Whether the probe was made for a program that the process does not run any more. */
 static __always_inline bool is_stale(__u64 cookie, const struct thread *thread) {
     return ((cookie >> COOKIE_EXECS) & COOKIE_EXECS_MAX) != (thread->exec_count & COOKIE_EXECS_MAX);
 }
 
-/* True if the return of this call must be seen. */
+/* The call of an allocation function. True if its return is to be caught; it is the thread's pending call then. */
 static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
     count(COUNT_ENTRIES);
@@ -376,7 +392,7 @@ static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *th
     return true;
 }
 
-/* The pointer that a call gave out, or 0: it failed. */
+/* The pointer that the call has returned or stored, or 0 if it failed. */
 static __always_inline __u64 result_of(const struct pt_regs *ctx, const struct call *call) {
     if (!call->out) return ctx->ax;
     __u64 address = 0;
@@ -405,7 +421,7 @@ static __noinline void on_return(const struct pt_regs *ctx, struct thread *threa
         if (call.old_block) tell_free(thread, call.old_block);
         return;
     }
-    if (call.old_address && call.size == 0) { /* realloc(p, 0) is a free */
+    if (call.old_address && call.size == 0) { /* realloc(p, 0) that returned NULL has freed p */
         thread->figures.allocations--;
         thread->figures.frees++;
         count(COUNT_FREES);
@@ -420,7 +436,8 @@ static __noinline void on_return(const struct pt_regs *ctx, struct thread *threa
 
 /* ---- the probes ---- */
 
-/* One program for both ends of a call. What it returns at the call decides whether the return is caught. */
+/* For METHOD_SESSION: one program for calls and returns. Its result at the call decides whether the return is
+ * caught: 0 means yes. */
 SEC("uprobe")
 int heap_session(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
@@ -431,6 +448,7 @@ int heap_session(struct pt_regs *ctx) {
     return on_call(ctx, thread) ? 0 : 1;
 }
 
+/* For METHOD_MULTI and METHOD_PERF: two programs; every return is caught. */
 SEC("uprobe")
 int heap_call(struct pt_regs *ctx) {
     on_call(ctx, current_thread());
@@ -448,9 +466,10 @@ int heap_return(struct pt_regs *ctx) {
     return 0;
 }
 
-/* The allocator frees on its own account too: at the end of a thread glibc gives back what that thread had
- * freed before. It matters where frees of unknown blocks mean something: where all are tracked. */
-static __always_inline bool is_own_business(const struct pt_regs *ctx, __u64 cookie) {
+/* Whether this free is the allocator's own: it is called from the allocator's code. At the end of a thread, glibc
+ * frees once more what the thread had freed into its cache. This matters only where all allocations are tracked,
+ * since only there frees of unknown blocks are reported to the user. */
+static __always_inline bool is_allocators_own(const struct pt_regs *ctx, __u64 cookie) {
     __u64 caller, ip = ctx->ip;
     if (rate > 1) return false;
     if (bpf_probe_read_user(&caller, sizeof caller, (void *)ctx->sp)) return false;
@@ -467,7 +486,7 @@ int heap_free(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
     if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return 0;
     __u64 block = withdraw(thread, address);
-    if (!block && is_own_business(ctx, cookie)) return 0;
+    if (!block && is_allocators_own(ctx, cookie)) return 0;
     thread->figures.frees++;
     count(COUNT_FREES);
     if (block)
@@ -477,7 +496,7 @@ int heap_free(struct pt_regs *ctx) {
     return 0;
 }
 
-/* The dynamic linker calls this when it has changed its list of libraries. */
+/* On _dl_debug_state, which the dynamic linker calls when it has changed its list of libraries. */
 SEC("uprobe")
 int modules_changed(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
@@ -488,9 +507,9 @@ int modules_changed(struct pt_regs *ctx) {
     return 0;
 }
 
-/* ---- what becomes of the target ---- */
+/* ---- forks, execs and ends ---- */
 
-/* The entry of a process that is profiled or is going to be, or NULL. */
+/* The exec_count of a process that is profiled or is expected to be, or NULL. */
 static __always_inline __u32 *exec_count_of(__u32 pid) {
     __u32 *exec_count = bpf_map_lookup_elem(&processes, &pid);
     return exec_count ? exec_count : bpf_map_lookup_elem(&expected, &pid);
@@ -554,7 +573,7 @@ int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
     return 0;
 }
 
-/* Run once by the tool, in the tool. */
+/* The tool runs this once, so that the current task is the tool itself. */
 SEC("raw_tp")
 int find_level(void *ctx) {
     struct task_struct *task = (void *)bpf_get_current_task();

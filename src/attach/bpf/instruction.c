@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* What follows an opcode. */
+/* What follows an opcode: bits, which can be combined. */
 enum form {
     FORM_NONE = 0,
     FORM_MODRM = 1 << 0,
-    FORM_8 = 1 << 1,  /* immediate or displacement of one byte */
-    FORM_16 = 1 << 2, /* two bytes */
-    FORM_Z = 1 << 3,  /* four bytes, two with the operand size prefix */
-    FORM_32 = 1 << 4, /* four bytes in any case */
-    FORM_V = 1 << 5,  /* as Z, eight bytes with REX.W */
-    FORM_A = 1 << 6,  /* an address of eight bytes */
-    FORM_BAD = 1 << 7,
+    FORM_8 = 1 << 1,   /* immediate or displacement of one byte */
+    FORM_16 = 1 << 2,  /* two bytes */
+    FORM_Z = 1 << 3,   /* four bytes; two with the operand size prefix */
+    FORM_32 = 1 << 4,  /* four bytes with any prefix */
+    FORM_V = 1 << 5,   /* as FORM_Z, but eight bytes with REX.W */
+    FORM_A = 1 << 6,   /* an address of eight bytes; four with the address size prefix */
+    FORM_BAD = 1 << 7, /* no instruction of 64-bit mode */
 };
 
 static int form_of_one_byte(uint8_t opcode) {
@@ -20,7 +20,7 @@ static int form_of_one_byte(uint8_t opcode) {
         if ((opcode & 7) < 4) return FORM_MODRM;
         if ((opcode & 7) == 4) return FORM_8;
         if ((opcode & 7) == 5) return FORM_Z;
-        return FORM_BAD; /* prefixes were taken off before */
+        return FORM_BAD; /* or a prefix, but read_opcode has passed those */
     }
     if (opcode >= 0x50 && opcode <= 0x5f) return FORM_NONE;
     if (opcode >= 0x70 && opcode <= 0x7f) return FORM_8;
@@ -85,7 +85,7 @@ static int form_of_one_byte(uint8_t opcode) {
     return FORM_BAD;
 }
 
-/* The map behind 0f, and map 1 of VEX and EVEX. */
+/* For opcodes after the byte 0f, and of map 1 of VEX and EVEX. */
 static int form_of_two_bytes(uint8_t opcode) {
     switch (opcode) {
     case 0x05 ... 0x09:
@@ -115,14 +115,14 @@ static int form_of_two_bytes(uint8_t opcode) {
     return FORM_MODRM;
 }
 
-/* The parts of an instruction, in the order in which they stand. */
+/* The parts of an instruction, in their order in the code. */
 struct parts {
     bool operand_size, address_size, repeat, is_vector;
     uint8_t rex;
-    int map; /* 0, 1 (0f), 2 (0f 38), 3 (0f 3a) */
+    int map; /* of opcodes: 0, 1 (after 0f), 2 (after 0f 38), 3 (after 0f 3a); VEX and EVEX have more */
     uint8_t opcode;
     bool has_modrm;
-    uint8_t mod, reg, rm; /* with the bits of rex */
+    uint8_t mod, reg, rm; /* the last two include their bits of the REX byte */
     bool rip_relative;
     int64_t displacement, immediate;
     size_t prefixes, length;
@@ -192,7 +192,8 @@ static void read_modrm(struct reader *reader, struct parts *parts) {
 }
 
 static void read_immediate(struct reader *reader, struct parts *parts, int form) {
-    /* The only opcodes whose operands depend on the bits of modrm: test, not, neg, mul, … */
+    /* f6 and f7 are the only opcodes whose immediate depends on the modrm byte: `test` has one, `not`, `neg` and
+     * `mul` have none. */
     if (parts->map == 0 && (parts->opcode == 0xf6 || parts->opcode == 0xf7) && (parts->reg & 7) < 2)
         form |= parts->opcode == 0xf6 ? FORM_8 : FORM_Z;
     if (form & FORM_16) parts->immediate = next_signed(reader, 2);
@@ -204,7 +205,7 @@ static void read_immediate(struct reader *reader, struct parts *parts, int form)
     if (form & FORM_A) parts->immediate = next_signed(reader, parts->address_size ? 4 : 8);
 }
 
-/* VEX and EVEX: the opcode map stands in the prefix. */
+/* The rest of a VEX or EVEX prefix, which contains the number of the opcode map, and the opcode. */
 static int read_vector_prefix(struct reader *reader, struct parts *parts, uint8_t first) {
     parts->is_vector = true;
     uint8_t second = next_byte(reader);
@@ -247,13 +248,13 @@ static bool read_parts(const uint8_t *code, size_t size, struct parts *parts) {
     return !reader.failed;
 }
 
-/* ---- what it does ---- */
+/* ---- what the instruction does ---- */
 
 static uint16_t one(uint8_t number) {
     return (uint16_t)(1u << number);
 }
 
-/* The register that an operand in modrm is, or none if it is memory. */
+/* The set with the register that the modrm byte names; empty if it names memory. */
 static uint16_t rm_of(const struct parts *parts) {
     return parts->mod == 3 ? one(parts->rm) : 0;
 }
@@ -442,7 +443,8 @@ static void describe_two_bytes(
     }
 }
 
-/* Where, without REX, the registers 4 to 7 are the second bytes of the registers 0 to 3. */
+/* Whether the instruction works on bytes. Without a REX byte, the numbers 4 to 7 then mean the second byte of the
+ * registers 0 to 3 (ah, ch, dh, bh). */
 static bool works_on_bytes(const struct parts *parts) {
     if (parts->map == 1) return parts->opcode >= 0x90 && parts->opcode <= 0x9f;
     if (parts->opcode >= 0xb0 && parts->opcode <= 0xbf) return parts->opcode < 0xb8;
@@ -471,8 +473,8 @@ struct instruction instruction_decode(const uint8_t *code, size_t size, uint64_t
     return instruction;
 }
 
-/* What all kernels emulate: push of a register, one-byte nop, and relative jumps and calls. Loops (e0–e3)
- * have no name here and are not among them. */
+/* All supported kernels emulate the push of a register, the one-byte nop, and relative jumps, branches and calls,
+ * but not the loop instructions (e0–e3), which are branches without a name here. */
 bool instruction_is_emulated(const struct instruction *instruction, bool has_fast_nops) {
     if (instruction->has_prefix) return false;
     switch (instruction->kind) {

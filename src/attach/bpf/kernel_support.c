@@ -43,8 +43,8 @@ static int load_nothing(unsigned attach_type) {
     return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "nothing", "GPL", code, 2, &options);
 }
 
-/* Whether a link of this kind can be made. The trial puts a program that does nothing on the first byte of the tool's own
- * file: that is the ELF header, which is never executed. */
+/* Whether a link of this kind can be made. The trial puts a program that does nothing on the first byte of the
+ * tool's own file: that is the ELF header, which is never executed. */
 static bool link_works(unsigned attach_type) {
     unsigned long offset = 0, cookie = 1;
     struct uprobe_link link = {.program = load_nothing(attach_type),
@@ -61,9 +61,10 @@ static bool link_works(unsigned attach_type) {
     return fd >= 0;
 }
 
-/* Whether a multi link sees all threads of the process that it is made for. The first kernels with multi links compared
- * the number of the *thread* with the wanted pid, so they missed all threads but the first. Corrected kernels refuse
- * a negative pid with -EINVAL before they look at the path; the first ones find that "/" is no file. */
+/* Whether a multi link sees all threads of the process that it is made for. The first kernels with multi links
+ * compared the number of the *thread* with the wanted pid, so they missed all threads but the first. Corrected
+ * kernels refuse a negative pid with -EINVAL before they look at the path; the first ones find that "/" is no
+ * file. */
 static bool filters_by_process(void) {
     unsigned long offset = 0;
     struct uprobe_link link = {.program = load_nothing(ATTACH_UPROBE_MULTI),
@@ -106,7 +107,8 @@ static const char *kernel_release(void) {
     return uname(&name) == 0 ? name.release : "?";
 }
 
-/* The path of the executable that needs capabilities: malloscope-commands, not the `malloscope` that the user called. */
+/* The path of the executable that needs capabilities: malloscope-commands, not the `malloscope` that the user
+ * called. */
 static const char *own_path(void) {
     static char path[256];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -130,9 +132,8 @@ static int explain(enum probe_trouble trouble, enum probe_trouble *ret_trouble, 
     case PROBE_LOCKDOWN:
         snprintf(remedy, sizeof remedy, "boot with lockdown=integrity or without Secure Boot%s", instead);
         return problem_set(problem, PROBLEM_PERMISSION, remedy,
-            "the kernel is locked down (/sys/kernel/security/lockdown says confidentiality): eBPF may not "
-            "read "
-            "memory");
+            "the kernel is locked down (/sys/kernel/security/lockdown says confidentiality): "
+            "eBPF may not read memory");
     case PROBE_NO_BPF:
         snprintf(
             remedy, sizeof remedy, "use a kernel with CONFIG_BPF_SYSCALL, or leave the sandbox%s", instead);

@@ -9,11 +9,12 @@
 /* How probes are put into a program, best first. */
 enum probe_method {
     METHOD_BEST,
-    METHOD_SESSION, /* a session link for each file: the program decides at each call whether the return is caught
-                       (Linux 6.13) */
-    METHOD_MULTI, /* a multi link for all calls of a file, another for all returns (6.6; 6.10 for a correct filter by
-                       process) */
-    METHOD_PERF, /* a perf event for each probe (5.15); needs CAP_SYS_ADMIN */
+    /* A session link for each file: the program decides at each call whether the return is caught (Linux 6.13). */
+    METHOD_SESSION,
+    /* A multi link for all calls of a file, another for all returns (6.6; 6.10 for a correct filter by process). */
+    METHOD_MULTI,
+    /* A perf event for each probe (5.15). Needs CAP_SYS_ADMIN. */
+    METHOD_PERF,
 };
 
 enum probe_trouble {
@@ -28,7 +29,8 @@ enum probe_trouble {
     PROBE_OTHER,
 };
 
-/* Finds the best method by trying each. If there is none, `problem` explains it and `*ret_trouble` names the kind. */
+/* Finds the best method by trying each. If there is none, `problem` explains it and `*ret_trouble` names the
+ * kind. */
 int kernel_support_find(
     enum probe_method *ret_method, enum probe_trouble *ret_trouble, struct problem *problem);
 

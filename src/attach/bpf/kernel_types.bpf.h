@@ -1,5 +1,6 @@
-/* The few parts of the kernel that heap.bpf.c looks at. Fields are found by name in the running kernel's type
- * information (CO-RE), so what stands between them does not matter and no header of any kernel is needed. */
+/* The few structures of the kernel that the BPF programs read, each with the few fields that are needed. The
+ * loader finds the offsets of the fields in the type information of the running kernel, by their names (CO-RE).
+ * So the other fields need not be declared, and no kernel headers are needed. */
 #ifndef MALLOSCOPE_ATTACH_BPF_KERNEL_TYPES_BPF_H
 #define MALLOSCOPE_ATTACH_BPF_KERNEL_TYPES_BPF_H
 

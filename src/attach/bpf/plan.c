@@ -22,7 +22,7 @@ void plan_add_warning(struct plan *plan, char *what, char *why) {
     add_note(&plan->warnings, &plan->warning_count, what, why);
 }
 
-/* ---- layers ---- */
+/* ---- layers: the allocators whose functions are probed ---- */
 
 static const char *family_name(enum function_family family) {
     switch (family) {
@@ -43,7 +43,7 @@ static const char *family_name(enum function_family family) {
     return "malloc";
 }
 
-/* Which allocator a module that serves malloc is. */
+/* The name of the allocator in a module that serves malloc, from functions that only that allocator has. */
 static const char *server_name(const struct plan_module *module) {
     static const struct {
         const char *function, *name;
@@ -96,14 +96,14 @@ static size_t layer_of(const struct plan_draft *draft, const struct candidate *c
 
 /* ---- the probes ---- */
 
-/* Places in the kernel's struct pt_regs, by x86 number. */
+/* The place in the kernel's struct pt_regs of the register with an x86 number. */
 static uint64_t register_slot(signed char number) {
     static const uint8_t slots[16] = {10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0};
     return number < 0 ? COOKIE_NONE : slots[number];
 }
 
-/* The stretch of code that is glibc's allocator: its parts lie together, as they come from one source file.
- */
+/* The addresses [*ret_low, *ret_high) of glibc's allocator: its functions lie together, because they are compiled
+ * from one source file. An empty range for any other allocator. */
 static void allocator_code(const struct plan_module *module, uint64_t *ret_low, uint64_t *ret_high) {
     static const char *const parts[] = {"malloc", "calloc", "realloc", "free", "memalign", "valloc",
         "pvalloc", "posix_memalign", "malloc_trim"};
@@ -167,7 +167,7 @@ static void add_probe(struct plan_draft *draft, const struct candidate *candidat
     };
 }
 
-/* ---- all of it ---- */
+/* ---- making, extending and copying a plan ---- */
 
 static void remember_files(struct plan_draft *draft) {
     struct plan *plan = draft->plan;
@@ -200,6 +200,13 @@ static void clear_notes(struct plan_note **notes, size_t *count) {
     free(*notes);
     *notes = NULL;
     *count = 0;
+}
+
+static void close_draft(struct plan_draft *draft) {
+    for (size_t i = 0; i < draft->module_count; i++) elf_code_close(draft->modules[i].elf);
+    free(draft->modules);
+    free(draft->candidates);
+    target_close(&draft->target);
 }
 
 static int build(struct plan_draft *draft, struct problem *problem) {
@@ -235,7 +242,7 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
     plan->pid = pid;
     plan->program = memory_copy_text(draft.target.name);
     r = build(&draft, problem);
-    plan_modules_close(&draft);
+    close_draft(&draft);
     if (r < 0) {
         plan_free(plan);
         return r;
@@ -244,7 +251,7 @@ int plan_make(pid_t pid, struct plan **ret_plan, struct problem *problem) {
     return 0;
 }
 
-/* The same place of /proc for another process. */
+/* `path` with /proc/PARENT/ replaced by /proc/CHILD/, if it begins so. */
 static char *path_of_child(const char *path, pid_t parent, pid_t child) {
     char *prefix = memory_format_text("/proc/%d/", (int)parent);
     bool has_prefix = strncmp(path, prefix, strlen(prefix)) == 0;
@@ -284,7 +291,7 @@ int plan_extend(struct plan *plan, struct problem *problem) {
     int r = target_open(plan->pid, &draft.target, problem);
     if (r < 0) return r;
     if (has_new_files(&draft)) r = build(&draft, problem);
-    plan_modules_close(&draft);
+    close_draft(&draft);
     return r;
 }
 

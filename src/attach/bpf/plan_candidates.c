@@ -9,13 +9,14 @@
 #include "attach/bpf/rust_arguments.h"
 #include "base/memory.h"
 
-/* How deep calls are followed: to find out that a function only calls another one (Rust's debug builds wrap
- * an allocator three times), and that it may do so in the end. Further down there are only the ways that end
- * in a message and abort. */
+/* How many calls deep control flow is followed. FORWARD_DEPTH is for the question whether a function always calls
+ * another candidate: Rust's debug builds wrap an allocator in three functions. NEST_DEPTH is for the question
+ * whether it sometimes does: what lies deeper are paths that print a message and abort. */
 #define FORWARD_DEPTH 4
 #define NEST_DEPTH    2
 
-/* The C++ library's operators sit on malloc; anybody else's may not. */
+/* Whether the function can be a candidate. C library functions count only in the module that serves malloc. The C++
+ * library's own operators always call malloc, so they never count. */
 static bool is_wanted(const struct plan_module *module, const struct function_kind *kind) {
     if (kind->family == FAMILY_OPERATORS)
         return strncmp(plan_modules_name(module), "libstdc++", 9) != 0 &&
@@ -48,7 +49,8 @@ static bool is_same_code(const struct candidate *a, const struct candidate *b) {
     return a->module == b->module && a->function->address == b->function->address;
 }
 
-/* By module and address; of several names for one address the C library's comes first. */
+/* Orders by module and address. Of several names for one address the C library's name comes first, and a short
+ * name before a long one: the first one is kept, the others are aliases. */
 static int by_place(const void *a, const void *b) {
     const struct candidate *x = a, *y = b;
     if (x->module != y->module) return x->module < y->module ? -1 : 1;
@@ -70,7 +72,8 @@ static void list_candidates(struct plan_draft *draft) {
             draft->candidates[i].state = STATE_ALIAS;
 }
 
-/* Names such as tc_free may be anybody's. An allocator has functions of both kinds. */
+/* Refuses functions whose names look like an allocator's, but only by chance: any program may call a function
+ * tc_free. A real allocator has functions that allocate and functions that free. */
 static void refuse_half_families(struct plan_draft *draft) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         struct candidate *candidate = &draft->candidates[i];
@@ -83,7 +86,7 @@ static void refuse_half_families(struct plan_draft *draft) {
             if (draft->candidates[k].module == candidate->module &&
                 draft->candidates[k].kind->family == family)
                 has[draft->candidates[k].kind->role] = true;
-        /* The optimiser may have left one of Rust's only; they have no other meaning. */
+        /* The optimiser may have inlined all but one of Rust's functions. Nobody else uses such names. */
         if ((has[ROLE_ALLOCATE] && has[ROLE_FREE]) || family == FAMILY_RUST) continue;
         candidate->state = STATE_REFUSED;
         plan_add_refusal(draft->plan,
@@ -93,12 +96,13 @@ static void refuse_half_families(struct plan_draft *draft) {
     }
 }
 
-/* ---- what calls what ---- */
+/* ---- which candidate calls which ---- */
 
+/* The candidates that control flow is followed to: those with one of the roles, but not `self`. */
 struct goal {
     const struct plan_draft *draft;
     const struct candidate *self;
-    unsigned roles; /* bits */
+    unsigned roles; /* bit n: role n */
 };
 
 static bool is_goal(const struct goal *goal, const struct candidate *candidate) {
@@ -126,19 +130,19 @@ static bool is_goal_name(const void *context, const char *name) {
     return false;
 }
 
-/* Whether, and where, every way through a function leads to one with such a role. */
-static struct control_flow_ways always_leads(
+/* `reaches` of the result: whether every path through the function calls a candidate with one of the roles. */
+static struct control_flow_paths always_leads(
     const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {draft, candidate, roles};
     struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
-    struct control_flow_ways ways = control_flow_follow(
+    struct control_flow_paths paths = control_flow_follow(
         draft->modules[candidate->module].elf, candidate->function->address, depth, &goal);
-    if (ways.returns) ways.reaches = false;
-    return ways;
+    if (paths.returns) paths.reaches = false;
+    return paths;
 }
 
-/* Whether, and where, some way does. */
-static struct control_flow_ways may_lead(
+/* `reaches` of the result: whether some path does. */
+static struct control_flow_paths may_lead(
     const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
     struct goal context = {draft, candidate, roles};
     struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
@@ -156,7 +160,6 @@ static char *method_name(const struct candidate *candidate) {
     return name;
 }
 
-/* How people know the function. Freed by the caller. */
 char *plan_candidates_name(const struct candidate *candidate, int demangle_options) {
     if (candidate->kind->is_method) return method_name(candidate);
     if (candidate->kind->family == FAMILY_RUST) return memory_copy_text(candidate->kind->name);
@@ -166,6 +169,7 @@ char *plan_candidates_name(const struct candidate *candidate, int demangle_optio
     return name ? name : memory_copy_text(candidate->function->name);
 }
 
+/* Whether `name` is one of the names in a list that commas separate. */
 static bool is_in_list(const char *list, size_t length, const char *name) {
     size_t wanted = strlen(name);
     for (const char *at = list, *end; at; at = end ? end + 2 : NULL) {
@@ -176,7 +180,8 @@ static bool is_in_list(const char *list, size_t length, const char *name) {
     return false;
 }
 
-/* Adds to the note on the same module and reason, so that twenty operators take one line. */
+/* Notes that a candidate is left out since it always calls `reached`, and frees that text. If there is a note on
+ * the same module with the same reason, the name is added to it: twenty operators take one line. */
 static void refuse_forward(struct plan_draft *draft, const struct candidate *candidate, char *reached) {
     struct plan *plan = draft->plan;
     char *where = memory_format_text(" in %s", plan_modules_name(&draft->modules[candidate->module]));
@@ -202,20 +207,21 @@ static void refuse_forward(struct plan_draft *draft, const struct candidate *can
     free(name);
 }
 
-static char *name_of_way(
-    const struct plan_draft *draft, const struct candidate *from, const struct control_flow_ways *ways) {
+/* The name of the candidate that control flow from `from` has reached. The caller frees it. */
+static char *name_of_reached(
+    const struct plan_draft *draft, const struct candidate *from, const struct control_flow_paths *paths) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         const struct candidate *candidate = &draft->candidates[i];
-        if (ways->reached_name
-                ? strcmp(candidate->function->name, ways->reached_name) == 0
-                : candidate->module == from->module && candidate->function->address == ways->reached_address)
+        if (paths->reached_name
+                ? strcmp(candidate->function->name, paths->reached_name) == 0
+                : candidate->module == from->module && candidate->function->address == paths->reached_address)
             return plan_candidates_name(candidate, DMGL_NO_OPTS);
     }
     return memory_copy_text("?");
 }
 
-/* The way on which a function always leads to another one; its `reaches` is false if there is none. */
-static struct control_flow_ways find_forward(
+/* `reaches` of the result: whether the candidate always calls another one that can be probed in its place. */
+static struct control_flow_paths find_forward(
     const struct plan_draft *draft, const struct candidate *candidate) {
     static const unsigned accepted[] = {
         [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
@@ -223,31 +229,32 @@ static struct control_flow_ways find_forward(
         [ROLE_FREE] = 1 << ROLE_FREE,
     };
     const struct function_kind *kind = candidate->kind;
-    struct control_flow_ways ways = always_leads(draft, candidate, accepted[kind->role], FORWARD_DEPTH);
-    /* reallocarray and its like return early only when the product overflows. */
-    if (!ways.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
-        ways = may_lead(draft, candidate, 1 << ROLE_RESIZE, 0);
-    /* One that is put together from alloc and dealloc can be left to them only if both are seen. */
-    if (ways.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
-        ways.reaches = may_lead(draft, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
-    return ways;
+    struct control_flow_paths paths = always_leads(draft, candidate, accepted[kind->role], FORWARD_DEPTH);
+    /* reallocarray and its like return early only when the product overflows: then they allocate nothing. */
+    if (!paths.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
+        paths = may_lead(draft, candidate, 1 << ROLE_RESIZE, 0);
+    /* A realloc of Rust that is made of alloc and dealloc may be left to these two only if both are probed. */
+    if (paths.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
+        paths.reaches = may_lead(draft, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
+    return paths;
 }
 
-/* Leaves out what only calls another one, of those in the given state. */
+/* Leaves out the candidates in the given state that always call another candidate. */
 static void drop_forwarders(struct plan_draft *draft, enum candidate_state state) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         struct candidate *candidate = &draft->candidates[i];
         if (candidate->state != state || candidate->kind->family == FAMILY_SYSTEM) continue;
-        struct control_flow_ways ways = find_forward(draft, candidate);
-        if (!ways.reaches) continue;
+        struct control_flow_paths paths = find_forward(draft, candidate);
+        if (!paths.reaches) continue;
         candidate->state = STATE_FORWARDS;
-        refuse_forward(draft, candidate, name_of_way(draft, candidate, &ways));
+        refuse_forward(draft, candidate, name_of_reached(draft, candidate, &paths));
     }
 }
 
 /* ---- Rust's methods ---- */
 
-/* By the functions that call it, as far as their own arguments are known. */
+/* Finds the registers of a method's arguments in the code of the functions that call it. The registers of the
+ * callers' own arguments must be known. */
 static bool learn_by_callers(
     const struct plan_draft *draft, const struct candidate *method, struct function_kind *kind) {
     struct rust_hints hints = rust_arguments_no_hints(kind);
@@ -261,8 +268,9 @@ static bool learn_by_callers(
     return rust_arguments_by_hints(&hints, kind);
 }
 
-/* Finds out which registers hold the arguments. What Rust itself calls by name has them where the source has
- * them, unless the debug information says otherwise. */
+/* Finds out which registers hold the arguments: by the debug info, or for a method by its callers. The functions
+ * that Rust calls by a fixed name (__rust_alloc) have their arguments in the order of the source, unless the
+ * debug info says otherwise. */
 static bool learn_arguments(const struct plan_draft *draft, struct candidate *candidate) {
     struct function_kind kind = *candidate->kind;
     if (!rust_arguments_by_debug(
@@ -274,7 +282,7 @@ static bool learn_arguments(const struct plan_draft *draft, struct candidate *ca
     return true;
 }
 
-/* False if there are none to be learnt. */
+/* Does so for all of Rust's functions. False if there are none. */
 static bool learn_all_arguments(struct plan_draft *draft) {
     bool learns = false;
     for (size_t i = 0; i < draft->candidate_count; i++)
@@ -293,8 +301,9 @@ static bool learn_all_arguments(struct plan_draft *draft) {
     return learns;
 }
 
-/* A Rust allocator that hands every free on to another allocator gives out that one's blocks, perhaps with
- * something in front of them: then that one is watched, for allocations too. */
+/* A Rust allocator that hands every free on to another allocator gives out blocks of that other allocator,
+ * perhaps with a header in front of each. Then that other allocator is probed for allocations, too, and the Rust
+ * functions are left out. */
 static void follow_frees(struct plan_draft *draft) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         const struct candidate *free = &draft->candidates[i];
@@ -306,13 +315,14 @@ static void follow_frees(struct plan_draft *draft) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         struct candidate *candidate = &draft->candidates[i];
         if (candidate->kind->family != FAMILY_RUST || candidate->state != STATE_KEPT) continue;
-        struct control_flow_ways ways = may_lead(draft, candidate, roles, FORWARD_DEPTH);
-        if (!ways.reaches) continue;
+        struct control_flow_paths paths = may_lead(draft, candidate, roles, FORWARD_DEPTH);
+        if (!paths.reaches) continue;
         candidate->state = STATE_FORWARDS;
-        refuse_forward(draft, candidate, name_of_way(draft, candidate, &ways));
+        refuse_forward(draft, candidate, name_of_reached(draft, candidate, &paths));
     }
 }
 
+/* Marks the candidates inside whose calls another candidate may be called: realloc may call malloc. */
 static void find_nesting(struct plan_draft *draft) {
     unsigned all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | 1 << ROLE_FREE;
     for (size_t i = 0; i < draft->candidate_count; i++) {
@@ -327,7 +337,8 @@ void plan_candidates_find(struct plan_draft *draft) {
     refuse_half_families(draft);
     drop_forwarders(draft, STATE_UNCLEAR);
     drop_forwarders(draft, STATE_KEPT);
-    /* Few programs come so far: what is built on a known allocator is settled. */
+    /* In most programs nothing is left to learn here: Rust functions that call a known allocator have been left
+     * out. */
     if (learn_all_arguments(draft)) {
         drop_forwarders(draft, STATE_KEPT);
         follow_frees(draft);

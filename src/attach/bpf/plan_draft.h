@@ -1,9 +1,9 @@
-/* How a plan is made. Used by plan.c alone; its steps are in files of their own:
+/* A plan while it is being made: what the steps hand on to each other. For these files alone:
  *
- *     plan_modules.c       which files are mapped, and whose malloc is called
- *     plan_candidates.c    which of their functions allocate, and which of those only call another one
- *     plan.c               layers and probes
- *     plan_warnings.c      what will not be seen
+ *     plan_modules.c       which files are mapped, and whose malloc the program calls
+ *     plan_candidates.c    which of their functions belong to allocators, and which of those only call another one
+ *     plan.c               makes layers and probes of the functions that are kept
+ *     plan_warnings.c      which allocations will be missed
  */
 #ifndef MALLOSCOPE_ATTACH_BPF_PLAN_DRAFT_H
 #define MALLOSCOPE_ATTACH_BPF_PLAN_DRAFT_H
@@ -12,28 +12,30 @@
 #include "attach/bpf/plan.h"
 #include "attach/bpf/target.h"
 
+/* A mapped file with code: the program or a library. */
 struct plan_module {
     const struct target_file *file;
     struct elf_code *elf;
-    bool serves_malloc;
-    size_t bound; /* modules whose malloc is this one's */
+    bool serves_malloc; /* calls of malloc in the program lead to this module */
+    size_t bound;       /* so many modules have their slot for malloc filled with this module's malloc */
 };
 
 enum candidate_state {
-    STATE_KEPT,
-    STATE_UNCLEAR,  /* a method whose arguments are not known yet */
-    STATE_ALIAS,    /* another name for one that comes before */
-    STATE_FORWARDS, /* always calls another one */
-    STATE_REFUSED,
+    STATE_KEPT,     /* gets a probe */
+    STATE_UNCLEAR,  /* a Rust method; which registers hold its arguments is not known yet */
+    STATE_ALIAS,    /* another name for the code of a candidate that comes before it */
+    STATE_FORWARDS, /* always calls another candidate */
+    STATE_REFUSED,  /* cannot be probed */
 };
 
+/* A function of an allocator, which may get a probe. */
 struct candidate {
-    size_t module;
+    size_t module; /* index in `modules` */
     const struct function_kind *kind;
     const struct elf_function *function;
     enum candidate_state state;
-    bool nests;
-    struct function_kind learnt; /* what `kind` points to if its arguments were found out */
+    bool nests;                  /* may call another candidate */
+    struct function_kind learnt; /* `kind` points here if the places of its arguments were found out */
 };
 
 struct plan_draft {
@@ -42,37 +44,44 @@ struct plan_draft {
     size_t module_count;
     struct candidate *candidates;
     size_t candidate_count, candidate_room;
-    bool bindings_are_known;
+    bool bindings_are_known; /* a slot for malloc could be read */
     struct plan *plan;
 };
 
-/* Opens the files. Those that cannot be opened are warned of. */
-int plan_modules_open(struct plan_draft *draft, struct problem *problem);
-void plan_modules_close(struct plan_draft *draft);
+/* ---- plan_modules.c ---- */
 
-/* Marks the modules whose malloc is called. */
+/* Opens the target's files. A file that cannot be opened becomes a warning. Fails if the program is not for
+ * x86-64. */
+int plan_modules_open(struct plan_draft *draft, struct problem *problem);
+
+/* Marks the modules whose malloc the program calls. */
 void plan_modules_find_servers(struct plan_draft *draft);
 
-/* Lists the functions and settles their state; notes what is left out. */
-void plan_candidates_find(struct plan_draft *draft);
+/* The name of the module's file, without folders. */
+const char *plan_modules_name(const struct plan_module *module);
 
-/* Warns of allocators that are there and cannot be probed; `allocates`: another one is. */
-void plan_warnings_find(struct plan_draft *draft, bool allocates);
-
-/* Nothing that allocates can be probed. */
-int plan_warnings_explain_nothing(const struct plan_draft *draft, struct problem *problem);
-
-/* ---- small things ---- */
-
-const char *plan_modules_name(const struct plan_module *module); /* without folders */
-
-/* The function of that name that has code, or NULL. */
+/* The function of that name that has code in the module, or NULL. */
 const struct elf_function *plan_modules_find_function(const struct plan_module *module, const char *name);
 
-/* How people know the function, with libiberty's options on how to write it. Freed by the caller. */
+/* ---- plan_candidates.c ---- */
+
+/* Lists the candidates of all modules and settles the state of each. Adds notes on functions that are left out. */
+void plan_candidates_find(struct plan_draft *draft);
+
+/* The name of the function for people, written as libiberty's options say. The caller frees it. */
 char *plan_candidates_name(const struct candidate *candidate, int demangle_options);
 
-/* Both texts are owned by the plan from then on. */
+/* ---- plan_warnings.c ---- */
+
+/* Warns of allocators that the program contains and that cannot be probed. `allocates`: another one can be. */
+void plan_warnings_find(struct plan_draft *draft, bool allocates);
+
+/* Explains in `problem` why no function that allocates can be probed. Returns its negative kind. */
+int plan_warnings_explain_nothing(const struct plan_draft *draft, struct problem *problem);
+
+/* ---- plan.c ---- */
+
+/* Add a note. The plan takes over both texts and frees them. */
 void plan_add_refusal(struct plan *plan, char *what, char *why);
 void plan_add_warning(struct plan *plan, char *what, char *why);
 

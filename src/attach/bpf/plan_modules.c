@@ -1,4 +1,5 @@
 #include "attach/bpf/plan_draft.h"
+
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -28,9 +29,8 @@ int plan_modules_open(struct plan_draft *draft, struct problem *problem) {
         draft->module_count++;
         if (file->is_program && !elf_code_is_64_bit(module->elf))
             r = problem_set(problem, PROBLEM_FAILURE,
-                "attach is for 64-bit x86 programs; its size over time can be recorded: malloscope attach "
-                "--via "
-                "smaps",
+                "attach is for 64-bit x86 programs; its size over time can be recorded: "
+                "malloscope attach --via smaps",
                 "process %d (%s) is not a 64-bit x86 program", (int)draft->target.pid, draft->target.name);
     }
     free(root);
@@ -45,9 +45,9 @@ const struct elf_function *plan_modules_find_function(const struct plan_module *
     return NULL;
 }
 
-/* ---- who serves malloc ---- */
+/* ---- which module serves malloc ---- */
 
-/* The module whose malloc lies at this address of the program. */
+/* The module whose malloc lies at this address of the program, or NULL. */
 static struct plan_module *owner_of_malloc(struct plan_draft *draft, uint64_t address) {
     uint64_t offset;
     const struct target_file *file = target_find(&draft->target, address, &offset);
@@ -55,13 +55,13 @@ static struct plan_module *owner_of_malloc(struct plan_draft *draft, uint64_t ad
         struct plan_module *module = &draft->modules[i];
         if (module->file != file) continue;
         const struct elf_function *function = plan_modules_find_function(module, "malloc");
-        /* Else it is a stub that will look malloc up when it is first called. */
+        /* A slot that was not used yet holds the address of a stub, which looks malloc up at the first call. */
         return function && elf_code_offset(module->elf, function->address) == offset ? module : NULL;
     }
     return NULL;
 }
 
-/* What the dynamic linker has put into the modules' slots for malloc. */
+/* Reads from the program's memory what the dynamic linker has put into each module's slot for malloc. */
 static void read_bindings(struct plan_draft *draft) {
     for (size_t i = 0; i < draft->module_count; i++) {
         const struct plan_module *module = &draft->modules[i];
@@ -95,8 +95,8 @@ static bool exports_malloc(const struct plan_module *module) {
     return false;
 }
 
-/* Where nothing has been bound yet, or memory may not be read: as the dynamic linker would search, the
- * program first, the C library last. */
+/* For a program in which no slot has been bound yet, or whose memory may not be read: searches for malloc in the
+ * order of the dynamic linker, in the program first and in the C library last. */
 static void guess_bindings(struct plan_draft *draft) {
     struct plan_module *best = NULL;
     for (size_t i = 0; i < draft->module_count; i++) {
@@ -111,15 +111,8 @@ static void guess_bindings(struct plan_draft *draft) {
 void plan_modules_find_servers(struct plan_draft *draft) {
     read_bindings(draft);
     if (!draft->bindings_are_known) guess_bindings(draft);
-    /* A malloc inside the program serves it without any slot: static programs, allocators linked in. */
+    /* A static program, or one with an allocator linked in, calls the malloc in its own file without any slot. */
     for (size_t i = 0; i < draft->module_count; i++)
         if (draft->modules[i].file->is_program && plan_modules_find_function(&draft->modules[i], "malloc"))
             draft->modules[i].serves_malloc = true;
-}
-
-void plan_modules_close(struct plan_draft *draft) {
-    for (size_t i = 0; i < draft->module_count; i++) elf_code_close(draft->modules[i].elf);
-    free(draft->modules);
-    free(draft->candidates);
-    target_close(&draft->target);
 }

@@ -15,7 +15,7 @@ static const struct plan_module *find_program(const struct plan_draft *draft) {
     return NULL;
 }
 
-/* ---- what will not be seen ---- */
+/* ---- allocators without names ---- */
 
 static bool has_family(const struct plan_draft *draft, enum function_family family) {
     for (size_t i = 0; i < draft->candidate_count; i++)
@@ -24,7 +24,7 @@ static bool has_family(const struct plan_draft *draft, enum function_family fami
     return false;
 }
 
-/* Whether the program imports or holds a function that allocates. */
+/* Whether the program imports or contains a function that allocates. */
 static bool calls_an_allocator(const struct plan_draft *draft, const struct plan_module *program) {
     size_t count;
     const struct elf_slot *slots = elf_code_slots(program->elf, &count);
@@ -39,6 +39,7 @@ static bool calls_an_allocator(const struct plan_draft *draft, const struct plan
     return false;
 }
 
+/* Known allocators leave texts in a stripped program by which they can be recognised, but not probed. */
 static void warn_of_hidden_allocators(struct plan_draft *draft, const struct plan_module *program) {
     static const struct {
         enum function_family family;
@@ -61,7 +62,7 @@ static void warn_of_hidden_allocators(struct plan_draft *draft, const struct pla
 
 static const char remedy[] = "put #[inline(never)] on alloc, dealloc and realloc of the #[global_allocator]";
 
-/* The compiler leaves out calls of such a function where it can see that. */
+/* Whether the function returns at once. The compiler leaves out calls of a function that it knows to do nothing. */
 static bool does_nothing(const struct plan_draft *draft, const struct candidate *candidate) {
     size_t size;
     const uint8_t *code =
@@ -69,7 +70,7 @@ static bool does_nothing(const struct plan_draft *draft, const struct candidate 
     return code && instruction_decode(code, size, candidate->function->address).kind == INSTRUCTION_RETURN;
 }
 
-/* Kept, or left to another allocator that is probed. */
+/* Whether a Rust function of this role in the module is probed, or calls one that is probed. */
 static bool has_rust_role(const struct plan_draft *draft, size_t module, enum function_role role) {
     for (size_t i = 0; i < draft->candidate_count; i++) {
         const struct candidate *candidate = &draft->candidates[i];
@@ -82,7 +83,8 @@ static bool has_rust_role(const struct plan_draft *draft, size_t module, enum fu
     return false;
 }
 
-/* The functions that are probed may have been put inline too, at calls where that seemed to be worth it. */
+/* Even a function that is probed may have been inlined in some of its callers, and a probe does not see those
+ * calls. The debug info tells; without it, there is a doubt. */
 static void warn_of_inlining(struct plan_draft *draft, size_t index) {
     const struct plan_module *module = &draft->modules[index];
     struct rust_inlined inlined;
@@ -147,7 +149,8 @@ static bool is_rust(const struct plan_module *module) {
     return false;
 }
 
-/* Most programs of which that can be said leave it to their libraries to allocate. Rust's do not. */
+/* A program that calls no allocator itself usually leaves that to its libraries: then there is only a doubt. A
+ * Rust program without such calls has had its allocator inlined: then its allocations are missed. */
 static void warn_of_unknown_allocator(struct plan_draft *draft, const struct plan_module *program) {
     struct plan *plan = draft->plan;
     if (calls_an_allocator(draft, program)) return;
@@ -172,24 +175,22 @@ void plan_warnings_find(struct plan_draft *draft, bool allocates) {
     if (program && allocates) warn_of_unknown_allocator(draft, program);
 }
 
+static const char unnamed_remedy[] =
+    "give it its symbol table (build without strip, or install its debug symbols), or "
+    "poll the heap's size only: malloscope attach --via smaps";
+
 int plan_warnings_explain_nothing(const struct plan_draft *draft, struct problem *problem) {
     const struct plan *plan = draft->plan;
     const struct plan_module *program = find_program(draft);
     for (size_t i = 0; i < plan->warning_count; i++)
         if (program && strcmp(plan->warnings[i].what, plan_modules_name(program)) == 0)
-            return problem_set(problem, PROBLEM_FAILURE,
-                "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                "heap's "
-                "size only: malloscope attach --via smaps",
-                "process %d (%s) %s", (int)plan->pid, plan->program, plan->warnings[i].why);
+            return problem_set(problem, PROBLEM_FAILURE, unnamed_remedy, "process %d (%s) %s", (int)plan->pid,
+                plan->program, plan->warnings[i].why);
     bool is_bare = program && !elf_code_has_symbols(program->elf) && !elf_code_is_dynamic(program->elf);
     return problem_set(problem, PROBLEM_FAILURE,
-        is_bare ? "give it its symbol table (build without strip, or install its debug symbols), or poll the "
-                  "heap's "
-                  "size only: malloscope attach --via smaps"
-                : "known are malloc of any C library, jemalloc, mimalloc, tcmalloc and Rust's global "
-                  "allocator; poll "
-                  "the heap's size only: malloscope attach --via smaps",
+        is_bare ? unnamed_remedy
+                : "known are malloc of any C library, jemalloc, mimalloc, tcmalloc and "
+                  "Rust's global allocator; poll the heap's size only: malloscope attach --via smaps",
         is_bare ? "no allocator can be found in process %d (%s): it is statically linked, and its names were "
                   "stripped"
                 : "no allocator that is known can be found in process %d (%s)",

@@ -42,8 +42,8 @@ struct probe_set {
 
 /* ---- loading ---- */
 
-/* Why loading failed, for the error message: the reason that the kernel's verifier gave, or else the first warning of
- * libbpf. */
+/* Why loading failed, for the error message: the reason that the kernel's verifier gave, or else the first
+ * warning of libbpf. */
 static char complaint[512];
 
 /* The verifier's log ends with its reason, followed by a line of statistics. */
@@ -81,7 +81,8 @@ static int check_options(const struct probe_options *options, struct problem *pr
     return 0;
 }
 
-/* RAM and swap together. In its default mode of overcommit the kernel refuses a request for more than this at once. */
+/* RAM and swap together. In its default mode of overcommit the kernel refuses a request for more than this at
+ * once. */
 static uint64_t machine_memory(void) {
     struct sysinfo info;
     return sysinfo(&info) == 0 ? (info.totalram + info.totalswap) * info.mem_unit : 0;
@@ -222,15 +223,15 @@ static struct bpf_program *program_of(const struct probe_set *set, enum link_gro
 }
 
 /* With METHOD_MULTI and METHOD_PERF every return is caught. So every call of a function that may throw has to be
- * remembered until it returns: exception.bpf.c restores the return address of a remembered call. COOKIE_NESTS makes the
- * kernel side remember it. */
+ * remembered until it returns: exception.bpf.c restores the return address of a remembered call. COOKIE_NESTS
+ * makes the kernel side remember it. */
 static uint64_t cookie_of(const struct probe_set *set, const struct plan_probe *probe) {
     uint64_t cookie = probe->cookie | (set->exec_count & COOKIE_EXECS_MAX) << COOKIE_EXECS;
     return probe->throws && set->method != METHOD_SESSION ? cookie | COOKIE_NESTS : cookie;
 }
 
-/* Attaches all probes of a group that are in the file of the probe `first`, by one link. No probe before `first` is in
- * that group and file. */
+/* Attaches all probes of a group that are in the file of the probe `first`, by one link. No probe before `first`
+ * is in that group and file. */
 static int attach_multi(struct probe_set *set, const struct plan *plan, enum link_group group, size_t first) {
     const char *path = plan->probes[first].path;
     unsigned long *offsets = memory_allocate_array(plan->probe_count, sizeof *offsets);
@@ -286,8 +287,8 @@ static int attach_group(
     return 0;
 }
 
-/* Moves the links of a process out of the set, or those of all processes if `pid` is 0. Links before the index `from`
- * stay. */
+/* Moves the links of a process out of the set, or those of all processes if `pid` is 0. Links before the index
+ * `from` stay. */
 static struct probe_links withdraw_links(struct probe_set *set, size_t from, pid_t pid) {
     struct probe_links list = {.links = memory_allocate_array(set->link_count + 1, sizeof *list.links)};
     size_t kept = from;
@@ -413,9 +414,9 @@ int probe_poll(struct probe_set *set, int timeout_ms, probe_handler handler, voi
     set->handler = handler;
     set->context = context;
     int waited = timeout_ms > 0 ? ring_buffer__poll(set->ring, timeout_ms) : 0;
-    /* The queue is emptied before the ring is read. The allocation of each block in the queue has been in the ring since
-     * before its free, so the handler is told of the allocation first. The ring is read even if the wait ended by the
-     * timeout: most events do not wake the tool. */
+    /* The queue is emptied before the ring is read. The allocation of each block in the queue has been in the
+     * ring since before its free, so the handler is told of the allocation first. The ring is read even if the
+     * wait ended by the timeout: most events do not wake the tool. */
     size_t late_count;
     struct late_free *late = fetch_late_frees(set, &late_count);
     int consumed = ring_buffer__consume(set->ring);
@@ -457,8 +458,8 @@ void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address) 
 
 #define FORGOTTEN_AT_ONCE 4096
 
-/* Removes the blocks of a program that the process does not run any more, so that they take no room. The kernel side
- * does not touch them: their keys have the number of a former exec. */
+/* Removes the blocks of a program that the process does not run any more, so that they take no room. The kernel
+ * side does not touch them: their keys have the number of a former exec. */
 static void forget_blocks(struct probe_set *set, uint32_t pid) {
     uint32_t exec_count = 0;
     bool is_running = bpf_map__lookup_elem(set->skeleton->maps.processes, &pid, sizeof pid, &exec_count,

@@ -37,24 +37,25 @@ extern const struct probe_options probe_options_default;
 int probe_open(const struct probe_options *options, struct probe_set **ret_set,
     enum probe_trouble *ret_trouble, struct problem *problem);
 
-/* Puts those probes of `plan` into its process that are not in place yet. The first call for a process also begins to
- * follow that process.
+/* Puts those probes of `plan` into its process that are not in place yet. The first call for a process also
+ * begins to follow that process.
  *
- * Exceptions: while the kernel waits for the return of a function, the kernel has replaced the return address on the
- * stack by one of its own. A C++ exception that is thrown inside the function finds that address, and the program
- * is terminated. This concerns only an `operator new` that does not call malloc, when memory runs out. If the
- * kernel lets BPF programs write to user memory, exception.bpf.c restores the return address in time. If not, such
- * functions are probed only with METHOD_SESSION, only for sizes that the machine's memory could hold, and only if
- * no limit is set on the process's memory; where that leaves a function out, a warning is added to the plan. */
+ * Exceptions: while the kernel waits for the return of a function, the kernel has replaced the return address on
+ * the stack by one of its own. A C++ exception that is thrown inside the function finds that address, and the
+ * program is terminated. This concerns only an `operator new` that does not call malloc, when memory runs out. If
+ * the kernel lets BPF programs write to user memory, exception.bpf.c restores the return address in time. If not,
+ * such functions are probed only with METHOD_SESSION, only for sizes that the machine's memory could hold, and
+ * only if no limit is set on the process's memory; where that leaves a function out, a warning is added to the
+ * plan. */
 int probe_attach(struct probe_set *set, struct plan *plan, struct problem *problem);
 
 enum probe_method probe_method(const struct probe_set *set);
 
 typedef void (*probe_handler)(void *context, const struct event *event);
 
-/* Waits until an eighth of the ring buffer is filled, an event comes that must be acted on at once, or `timeout_ms`
- * have passed. Then calls `handler` for each event that is there. To be called at least ten times a second. Returns the
- * number of events, or a negative errno (-EINTR: a signal). */
+/* Waits until an eighth of the ring buffer is filled, an event comes that must be acted on at once, or
+ * `timeout_ms` have passed. Then calls `handler` for each event that is there. To be called at least ten times a
+ * second. Returns the number of events, or a negative errno (-EINTR: a signal). */
 int probe_poll(struct probe_set *set, int timeout_ms, probe_handler handler, void *context);
 
 /* The kernel side's counters since the set was opened, one for each enum probe_counter. */
@@ -71,8 +72,9 @@ void probe_each_thread(const struct probe_set *set, probe_thread_handler handler
  * outermost frame, are copied too: that costs time but changes no result. UINT64_MAX takes the call back. */
 void probe_set_stack_end(struct probe_set *set, uint32_t tid, uint64_t address);
 
-/* Removes the probes of one process: when it has ended, or when it runs another program (EVENT_EXEC), for which a new
- * plan is attached. Does not wait: the kernel takes some 10 ms for each link, and another thread waits for it. */
+/* Removes the probes of one process: when it has ended, or when it runs another program (EVENT_EXEC), for which a
+ * new plan is attached. Does not wait: the kernel takes some 10 ms for each link, and another thread waits for
+ * it. */
 void probe_detach_process(struct probe_set *set, pid_t pid);
 
 /* Removes all probes. The programs run on as before. Events that were sent before can still be polled. */

@@ -1,8 +1,9 @@
-/* Links: a link ties a BPF program to the places of a process where it runs, and holds it there until it is closed.
+/* Links: a link ties a BPF program to the places of a process where it runs, and holds it there until it is
+ * closed.
  *
  * The kernel closes a link only when no processor can be inside the program any more, which takes some 10 ms. So
- * several links are closed at the same time by several threads. The links of a process that has ended are closed in the
- * background, because the next child process may be waiting to be attached to. */
+ * several links are closed at the same time by several threads. The links of a process that has ended are closed
+ * in the background, because the next child process may be waiting to be attached to. */
 #ifndef MALLOSCOPE_ATTACH_BPF_PROBE_LINKS_H
 #define MALLOSCOPE_ATTACH_BPF_PROBE_LINKS_H
 
@@ -11,8 +12,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The groups in the order in which they are closed. Calls and returns come first: from then on no new block is tracked.
- * Frees are attached before them and closed after them, so that no free of a tracked block is missed. */
+/* The groups in the order in which they are closed. Calls and returns come first: from then on no new block is
+ * tracked. Frees are attached before them and closed after them, so that no free of a tracked block is missed. */
 enum link_group { GROUP_CALLS, GROUP_RETURNS, GROUP_FREES, GROUP_UNWINDS, GROUP_OTHERS, GROUPS };
 
 struct probe_link {

@@ -22,7 +22,7 @@ static void set_point(struct probe_point *point, uint64_t address, const uint8_t
     point->out = argument_places_first(places, ARGUMENT_OUT);
 }
 
-/* Since 6.18 the kernel replaces 5-byte nops by a call. */
+/* Whether the kernel replaces a 5-byte nop by a call: Linux 6.18 and later do. */
 static bool has_fast_nops(void) {
     struct utsname name;
     int major = 0, minor = 0;

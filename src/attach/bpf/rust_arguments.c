@@ -19,7 +19,7 @@ static bool find_parameter(Dwarf_Die *function, int number, Dwarf_Die *ret_param
     return false;
 }
 
-/* Where the size lies in a layout; 0 in what is not a structure. */
+/* The offset of the size in a parameter that is a layout; 0 in any other parameter. */
 static Dwarf_Word offset_of_size(Dwarf_Die *parameter) {
     Dwarf_Attribute memory;
     Dwarf_Die type, member;
@@ -35,7 +35,8 @@ static Dwarf_Word offset_of_size(Dwarf_Die *parameter) {
     return 0;
 }
 
-/* The number of the register that hands it over, from DWARF's number; -1 if it is none of these. */
+/* The position in the list of registers for arguments of the register with this DWARF number; -1 if it is not
+ * one. */
 static signed char position_of(Dwarf_Word number) {
     static const Dwarf_Word registers[ARGUMENT_REGISTERS] = {5, 4, 1, 2, 8, 9};
     for (signed char i = 0; i < ARGUMENT_REGISTERS; i++)
@@ -43,7 +44,8 @@ static signed char position_of(Dwarf_Word number) {
     return -1;
 }
 
-/* The register that holds the byte at `wanted` of a value: it is in one, or in pieces in several. */
+/* The position of the register that holds the byte at offset `wanted` of a value, or -1. The whole value is in one
+ * register, or pieces of it are in several. */
 static signed char register_in(const Dwarf_Op *operations, size_t count, Dwarf_Word wanted) {
     Dwarf_Word offset = 0;
     signed char position = -1;
@@ -87,19 +89,21 @@ bool rust_arguments_by_debug(struct elf_code *elf, uint64_t function, struct fun
 
 /* ---- by callers ---- */
 
-/* What a called function may leave changed: rax, rcx, rdx, rsi, rdi, r8 to r11. */
+/* The set of registers that a called function may change: rax, rcx, rdx, rsi, rdi, r8 to r11. */
 #define REGISTERS_OF_CALLEES 0x0fc7u
 #define INSTRUCTIONS_MAX     200
 
 struct rust_hints rust_arguments_no_hints(const struct function_kind *kind) {
-    /* A layout takes two registers, so what comes with it or behind it may lie one further. */
+    /* A layout takes two registers, so the size, which is in the layout or comes after it, may be one register
+     * later. */
     return (struct rust_hints){
         .size = kind->size < 0 ? 0 : (1u << (kind->size + 2)) - 1,
         .old = kind->old < 0 ? 0 : (1u << (kind->old + 1)) - 1,
     };
 }
 
-/* Leaves of `positions` those that hold the argument. If it was lost, that tells nothing. */
+/* Keeps those of `positions` whose registers hold the caller's argument at the call. If no register holds it any
+ * more, the call tells nothing. */
 static void narrow(unsigned *positions, const struct argument_places *places, enum argument argument) {
     unsigned holding = 0;
     for (int i = 0; i < ARGUMENT_REGISTERS; i++)
@@ -122,7 +126,7 @@ void rust_arguments_add_hints(struct rust_hints *hints, const struct elf_code *e
             narrow(&hints->old, &places, ARGUMENT_OLD);
             hints->has_caller = true;
         }
-        /* A branch that is taken leaves the registers as they are here, but leads past what follows. */
+        /* The code after a branch runs when the branch is not taken: the registers are as before it. */
         if (is_call || instruction.kind == INSTRUCTION_CALL_SLOT ||
             instruction.kind == INSTRUCTION_CALL_ANYWHERE)
             instruction.writes = REGISTERS_OF_CALLEES;
@@ -136,7 +140,7 @@ void rust_arguments_add_hints(struct rust_hints *hints, const struct elf_code *e
     }
 }
 
-/* The only bit that is set, or -1. */
+/* The number of the only bit that is set; -1 if none or several are. */
 static signed char only_position(unsigned positions) {
     return positions && !(positions & (positions - 1)) ? (signed char)__builtin_ctz(positions) : -1;
 }

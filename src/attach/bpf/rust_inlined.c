@@ -7,8 +7,8 @@
 #include "attach/bpf/allocator_functions.h"
 #include "base/memory.h"
 
-/* The name of a function of an allocator that has a description for its inlined calls to refer to, or NULL.
- */
+/* The linkage name of the allocator function that this DIE describes for its inlined calls, or NULL if it describes
+ * anything else. */
 static const char *name_of_inlined(Dwarf_Die *die) {
     Dwarf_Attribute memory;
     if (!dwarf_hasattr(die, DW_AT_inline)) return NULL;
@@ -44,7 +44,7 @@ void rust_inlined_clear(struct rust_inlined *inlined) {
 }
 
 bool rust_inlined_has(const struct rust_inlined *inlined, const char *name) {
-    /* Functions that were shared between parts of a program have ".llvm.NUMBER" behind their names. */
+    /* ThinLTO appends ".llvm.NUMBER" to the name of a local function that it exports from one unit to another. */
     const char *suffix = strstr(name, ".llvm.");
     size_t length = suffix ? (size_t)(suffix - name) : strlen(name);
     for (size_t i = 0; i < inlined->count; i++)

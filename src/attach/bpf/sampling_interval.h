@@ -1,16 +1,20 @@
-/* When to sample, in whole numbers: the kernel has no floating point, and this is its half of core/sampler.h.
+/* Draws the sampling interval, the number of bytes until the next sample, in whole numbers: BPF programs have no
+ * floating point. The recorder in a program does the same in core/sampler.h.
  *
- * The distance to the next sampled byte is exponential: -ln(u) · rate, rounded up, for u uniform on (0, 1].
- * With u = 2^-k · f and f in [√½, √2) it is -ln u = k ln 2 - ln f, where ln f = 2 artanh(s) = 2 (s + s³/3 +
- * s⁵/5 + …) and s = (f - 1) / (f + 1), |s| < 0.172. All in fixed point with 32 bits behind the point. Five
- * terms leave an error below 1e-9, which is 0.0005 bytes at a rate of 512 KiB; the mean of all draws is right
- * to 1e-9 (tests/unit/test_bpf_draw.c). */
+ * The interval is exponentially distributed: −ln(u) · rate, rounded up, for u uniform on (0, 1].
+ *
+ *     u = 2^−k · f with f in [√½, √2)     gives   −ln u = k ln 2 − ln f
+ *     s = (f − 1) / (f + 1), |s| < 0.172  gives   ln f = 2 artanh(s) = 2 (s + s³/3 + s⁵/5 + …)
+ *
+ * All numbers are in fixed point with 32 binary places. Five terms of the series leave an error below 1e-9, which
+ * is 0.0005 bytes at a rate of 512 KiB. The mean of all draws is right to 1e-9
+ * (tests/unit/test_bpf_sampling_interval.c). */
 #ifndef MALLOSCOPE_ATTACH_BPF_SAMPLING_INTERVAL_H
 #define MALLOSCOPE_ATTACH_BPF_SAMPLING_INTERVAL_H
 
 #include <linux/types.h>
 
-/* The greatest mean distance; the product below would overflow. */
+/* The largest rate: with a larger one the product in sampling_interval_draw would overflow. */
 #define SAMPLING_RATE_MAX 0xffffffffULL
 
 #define SAMPLING_LN2       2977044472ULL          /* ln 2 · 2^32 */

@@ -1,18 +1,20 @@
-/* The stack of an allocation, into its event. */
+/* Puts the stack of an allocation into its event. */
 #ifndef MALLOSCOPE_ATTACH_BPF_STACK_BPF_H
 #define MALLOSCOPE_ATTACH_BPF_STACK_BPF_H
 
 #include "threads.bpf.h"
 
-/* Hides from the compiler what a value is: it would use instructions that there are not, or compute addresses
- * in an order in which the kernel cannot follow their bounds. */
+/* Hides from the compiler what it knows about a value. With that knowledge the compiler would use instructions
+ * that BPF does not have, or compute addresses in an order in which the kernel's verifier loses track of their
+ * bounds. */
 #define opaque(value) asm volatile("" : "+r"(value))
 
 #define FRAMES_MAX 128
 
-/* A large local array that was never written to has no memory yet: it leaves a hole of zeros, and the frames
- * behind it are copied all the same. Reading goes in pieces that begin at multiples of PIECE, so that none
- * lies partly in a hole. `told->stack` has PIECE bytes more than `room`. */
+/* A large local array that was never written to has no memory yet, so the stack has a hole there. The hole
+ * becomes zeros in the copy, and the frames above it are copied. Reading goes in pieces that begin at multiples
+ * of PIECE, so that no piece lies partly in a hole. `told->stack` must have PIECE bytes more than `room`. Returns
+ * the size of the copy. */
 #define PIECE 1024
 
 static __always_inline __u64 copy_around_holes(
@@ -23,14 +25,14 @@ static __always_inline __u64 copy_around_holes(
     for (__u64 i = 0; i < room / PIECE && at < wanted; i++) {
         opaque(at);
         if (at > room) break;
-        /* Another stack than the thread's own ends where nothing can be read. */
+        /* A stack that is not the thread's own (`is_own`) has no known end: it ends where nothing can be read. */
         if (bpf_probe_read_user(told->stack + at, PIECE, (void *)(sp + at)) && !is_own) return at;
         at += PIECE;
     }
     return at < wanted ? at : wanted;
 }
 
-/* What lies in the same page as the stack pointer. */
+/* Copies only what lies in the same page as the stack pointer: a small stack has no room for the pieces above. */
 static __always_inline __u64 copy_page(struct event_allocation *told, __u64 wanted, const __u64 room) {
     __u64 sp = told->registers.sp, size = 4096 - (sp & 4095);
     if (size > wanted) size = wanted;
@@ -38,6 +40,7 @@ static __always_inline __u64 copy_page(struct event_allocation *told, __u64 want
     return size <= room && bpf_probe_read_user(told->stack, size, (void *)sp) == 0 ? size : 0;
 }
 
+/* Copies `wanted` bytes, or `room` if that is less. */
 static __always_inline void copy_stack(
     struct event_allocation *told, __u64 wanted, const __u64 room, bool is_own) {
     if (wanted > room) wanted = room;
@@ -50,6 +53,7 @@ static __always_inline void copy_stack(
     told->stack_size = wanted;
 }
 
+/* Follows frame pointers from the caller's frame outwards. */
 static __always_inline void walk_frames(struct event_allocation *told) {
     __u64 *frames = (__u64 *)told->stack, bp = told->registers.bp, low = told->registers.sp;
     frames[0] = told->registers.ip;

@@ -72,9 +72,10 @@ static bool is_file(const char *path, const struct target_file *file) {
            makedev(file->device >> 32, file->device & UINT32_MAX) == status.st_dev;
 }
 
-/* A path by which the tool can open a mapped file, or NULL. Three are tried: the file's name below the root folder of
- * the process, which is another one in a container; the same name here, since the tool may not be allowed to look
- * below the process's root; the kernel's link to what is mapped, which also leads to a deleted file. */
+/* A path by which the tool can open a mapped file, or NULL. Three are tried: the file's name below the root
+ * folder of the process, which is another one in a container; the same name here, since the tool may not be
+ * allowed to look below the process's root; the kernel's link to what is mapped, which also leads to a deleted
+ * file. */
 static char *find_open_path(pid_t pid, const struct target_file *file, uint64_t start, uint64_t end) {
     struct stat status;
     char *path = memory_format_text("/proc/%d/root%s", (int)pid, file->path);

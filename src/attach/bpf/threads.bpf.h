@@ -1,4 +1,4 @@
-/* What the programs in the kernel share: threads and their calls, and counters. */
+/* What heap.bpf.c and exception.bpf.c share: the table of threads with their pending calls, and the counters. */
 #ifndef MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
 #define MALLOSCOPE_ATTACH_BPF_THREADS_BPF_H
 
@@ -7,7 +7,7 @@
 
 #define THREADS_MAX 65536
 
-/* By the kernel's thread number. */
+/* The key is the thread's number in the initial pid namespace. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, THREADS_MAX);
@@ -33,8 +33,9 @@ static __always_inline void count(enum probe_counter which) {
     count_by(which, 1);
 }
 
-/* Whether the remembered call is still running: the kernel has put the address of its trampoline where the
- * return address was. */
+/* Whether the thread's pending call is still running. If it is, the kernel's trampoline address stands where the
+ * return address was. In a kernel that does not show where its trampoline is, the call counts as running while
+ * the stack pointer `sp` has not risen above the return address. */
 static __always_inline bool call_is_open(const struct call *call, __u64 sp) {
     struct task_struct *task = (void *)bpf_get_current_task();
     struct mm_struct *mm = BPF_CORE_READ(task, mm);

@@ -1,5 +1,5 @@
-/* A link that puts one BPF program on many uprobes of a file at once. libbpf 1.1, which Debian 12 has, offers no call for
- * it, so the system call is made here. */
+/* A link that puts one BPF program on many uprobes of a file at once. libbpf 1.1, which Debian 12 has, offers no
+ * call for it, so the system call is made here. */
 #ifndef MALLOSCOPE_ATTACH_BPF_UPROBE_LINK_H
 #define MALLOSCOPE_ATTACH_BPF_UPROBE_LINK_H
 

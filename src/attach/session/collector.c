@@ -1,6 +1,7 @@
 #include "attach/session/collector.h"
 
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "core/address_index.h"
 #include "core/events.h"
 #include "core/heap_size.h"
@@ -16,41 +17,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIRST_BYTES   (UINT64_C(1) << 20)
 #define BLOCK_BUCKETS 1024u
 #define MODULES_MOST  65536u
 
-/* A thread of the target and its record. */
+/* A running thread of the process. */
 struct member {
     int32_t tid;
-    uint32_t record;
-    uint64_t forgotten; /* bytes that it had allocated when all was forgotten */
+    uint32_t record;    /* its number in the thread table */
+    uint64_t forgotten; /* bytes that it had allocated when collector_forget_all was called */
 };
 
 struct collector {
     struct recording recording;
     int pid;
     uint64_t start;
-    struct address_index blocks; /* their slots, by number */
+    struct address_index blocks; /* from a block's number to its slot in the live table */
     struct member *members;      /* sorted by tid */
     size_t member_count;
-    struct member last;        /* found by the last search */
-    uint64_t lost[DROP_KINDS]; /* noted as lost before it came here */
+    struct member last;        /* result of the last search: consecutive events often come from one thread */
+    uint64_t lost[DROP_KINDS]; /* the figures of the last collector_note_losses */
     uint64_t samples, frees;
 };
 
-static uint64_t kernel_time(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+/* A time of CLOCK_MONOTONIC as recordings have it: nanoseconds since the recording began. */
+static uint64_t since_start(const struct collector *collector, uint64_t time) {
+    return time > collector->start ? time - collector->start : 0;
+}
+
+static uint64_t now_since_start(const struct collector *collector) {
+    return since_start(collector, nanoseconds_now(CLOCK_MONOTONIC));
 }
 
 /* ---- beginning and end ---- */
 
-/* What a file of /proc/PID says; zero bytes become ARGUMENT_END. */
+/* Puts the content of a file of /proc/PID into the recording. Zero bytes become ARGUMENT_END. */
 static uint64_t note_file(struct recording *recording, int pid, const char *name) {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
@@ -75,7 +78,7 @@ static int parent_of(int pid) {
     int parent = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *file = fopen(path, "re");
-    /* The name, in brackets, may hold anything. */
+    /* The second field is the program's name in brackets, which may contain brackets and blanks itself. */
     char text[512] = "";
     if (file && fread(text, 1, sizeof text - 1, file) > 0) {
         const char *after = strrchr(text, ')');
@@ -98,7 +101,7 @@ int collector_open(
     const struct collector_options *options, struct collector **ret_collector, struct problem *problem) {
     struct collector *collector = memory_allocate(sizeof *collector);
     collector->pid = options->pid;
-    collector->start = kernel_time(CLOCK_MONOTONIC);
+    collector->start = nanoseconds_now(CLOCK_MONOTONIC);
     collector->blocks.first = BLOCK_BUCKETS;
     struct recording *recording = &collector->recording;
     int r = arena_create(recording, options->path, options->replace, FIRST_BYTES, options->size_max);
@@ -115,7 +118,7 @@ int collector_open(
         .depth = options->depth,
         .rate = options->rate,
         .start_monotonic = collector->start,
-        .start_realtime = kernel_time(CLOCK_REALTIME),
+        .start_realtime = nanoseconds_now(CLOCK_REALTIME),
     };
     if (!recording_begin(recording, &setup)) {
         unlink(recording->path);
@@ -137,7 +140,7 @@ void collector_close(struct collector *collector) {
     struct recording *recording = &collector->recording;
     for (size_t i = 0; i < collector->member_count; i++)
         timeline_flush(recording, thread_table_get(recording, collector->members[i].record));
-    counter_store(&recording->header->last_event, kernel_time(CLOCK_MONOTONIC) - collector->start);
+    counter_store(&recording->header->last_event, now_since_start(collector));
     arena_close(recording);
     arena_unmap(recording);
     address_index_free(&collector->blocks);
@@ -172,7 +175,7 @@ static void note_name(const struct collector *collector, struct thread_record *r
     fclose(file);
 }
 
-/* NULL when there is no room for one more: that is counted. */
+/* The record of a thread, which is entered if it is new. NULL if there is no room for it: that is counted. */
 static struct thread_record *thread_of(struct collector *collector, int32_t tid, uint64_t now) {
     struct recording *recording = &collector->recording;
     if (collector->last.tid == tid) return thread_table_get(recording, collector->last.record);
@@ -199,8 +202,7 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
 }
 
 void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes) {
-    struct thread_record *record =
-        thread_of(collector, thread, kernel_time(CLOCK_MONOTONIC) - collector->start);
+    struct thread_record *record = thread_of(collector, thread, now_since_start(collector));
     if (record) counter_store(&record->bytes, bytes - collector->last.forgotten);
 }
 
@@ -212,7 +214,7 @@ void collector_thread_ended(struct collector *collector, int32_t thread, uint64_
     counter_store(&record->bytes, bytes - collector->members[place].forgotten);
     timeline_flush(recording, record);
     live_table_give_all(recording, record);
-    thread_table_end(recording, record, time > collector->start ? time - collector->start : 0);
+    thread_table_end(recording, record, since_start(collector, time));
     collector->member_count--;
     memmove(&collector->members[place], &collector->members[place + 1],
         (collector->member_count - place) * sizeof *collector->members);
@@ -220,10 +222,6 @@ void collector_thread_ended(struct collector *collector, int32_t thread, uint64_
 }
 
 /* ---- blocks ---- */
-
-static uint64_t since_start(const struct collector *collector, uint64_t time) {
-    return time > collector->start ? time - collector->start : 0;
-}
 
 void collector_allocated(struct collector *collector, const struct collected_block *block) {
     struct recording *recording = &collector->recording;
@@ -279,7 +277,7 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     }
     for (uint64_t i = 0; i < header->stacks.count; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
-        /* All but the frames, which stay for those who come again. */
+        /* The stack's frames stay: a stack that occurs again keeps its place. */
         memset(stack, 0, offsetof(struct stack_record, hash));
     }
     for (size_t i = 0; i < collector->member_count; i++) {
@@ -297,7 +295,7 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     collector->samples = collector->frees = 0;
 }
 
-void collector_level(struct collector *collector, uint64_t bytes, uint64_t time) {
+void collector_note_level(struct collector *collector, uint64_t bytes, uint64_t time) {
     struct recording *recording = &collector->recording;
     struct recording_header *header = recording->header;
     uint64_t now = since_start(collector, time), former = counter_load(&header->live_bytes) / BYTE_ONE;
@@ -310,9 +308,10 @@ void collector_level(struct collector *collector, uint64_t bytes, uint64_t time)
         recording, thread, bytes * BYTE_ONE, bytes > former ? (bytes - former) * BYTE_ONE : 0, true);
 }
 
-/* ---- the rest ---- */
+/* ---- modules, losses and figures ---- */
 
-void collector_module(struct collector *collector, const struct module_record *module, const char *path) {
+void collector_note_module(
+    struct collector *collector, const struct module_record *module, const char *path) {
     struct recording *recording = &collector->recording;
     struct table *table = &recording->header->modules;
     uint64_t text = arena_text(recording, path, strlen(path));
@@ -324,15 +323,16 @@ void collector_module(struct collector *collector, const struct module_record *m
     struct module_record *record = table_entry(recording, table, number);
     *record = *module;
     record->path = text;
-    record->first_seen = kernel_time(CLOCK_MONOTONIC) - collector->start;
+    record->first_seen = now_since_start(collector);
     atomic_store_explicit(&record->complete, 1, memory_order_release);
 }
 
-void collector_partial(struct collector *collector) {
+void collector_mark_partial(struct collector *collector) {
     collector->recording.header->flags |= RECORDING_PARTIAL;
 }
 
-void collector_losses(struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees) {
+void collector_note_losses(
+    struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees) {
     struct recording_header *header = collector->recording.header;
     for (int kind = 0; kind < DROP_KINDS; kind++) {
         header->drops[kind] += lost[kind] - collector->lost[kind];

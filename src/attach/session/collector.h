@@ -1,8 +1,9 @@
-/* The collector: turns events that are told about another process into a recording, by the same tables as the
- * recorder inside a program. Every view and format then works on it, also while it is written.
+/* The collector: writes the recording of another process from what it is told about that process. It fills the
+ * tables of core/ as the recorder inside a program does, so every view and format works on the recording, also
+ * while it is being written.
  *
- * Blocks are told by numbers that are never used twice, and found again by them. A collector is used by one
- * thread. */
+ * Blocks have numbers that are never used twice (attach/bpf/event.h); a free names the number. A collector
+ * belongs to one thread. */
 #ifndef MALLOSCOPE_ATTACH_SESSION_COLLECTOR_H
 #define MALLOSCOPE_ATTACH_SESSION_COLLECTOR_H
 
@@ -15,23 +16,23 @@
 struct collector;
 
 struct collector_options {
-    const char *path;
-    bool replace;
+    const char *path; /* of the recording */
+    bool replace;     /* a file that exists is replaced */
     int pid;
-    uint64_t rate;
-    uint32_t depth;
-    uint64_t size_max;
-    const char *allocator; /* what serves the program, for people */
-    bool levels_only;      /* only collector_level is going to be told */
+    uint64_t rate;         /* sampling interval; 1: all blocks */
+    uint32_t depth;        /* frames that are kept of a stack */
+    uint64_t size_max;     /* of the recording, in bytes */
+    const char *allocator; /* names the program's allocators, for people */
+    bool levels_only;      /* collector_note_level is the only source: there will be no blocks */
 };
 
 int collector_open(
     const struct collector_options *options, struct collector **ret_collector, struct problem *problem);
 
-/* Marks the recording as finished and lets go of it. */
+/* Marks the recording as finished, closes it and frees the collector. */
 void collector_close(struct collector *collector);
 
-/* Times are nanoseconds of CLOCK_MONOTONIC; `frames` are words as in a recording. */
+/* All times are nanoseconds of CLOCK_MONOTONIC. `frames` are frame words (core/recording.h). */
 struct collected_block {
     uint64_t number, address, size, time;
     int32_t thread;
@@ -41,26 +42,27 @@ struct collected_block {
 };
 
 void collector_allocated(struct collector *collector, const struct collected_block *block);
-/* Thread 0: not known. Does nothing if the block is not known. */
+/* `thread` is 0 if it is not known. Does nothing if the block was not recorded. */
 void collector_freed(struct collector *collector, uint64_t number, int32_t thread, uint64_t time);
 
-/* Where single blocks are not known: the process has `bytes` of memory now. */
-void collector_level(struct collector *collector, uint64_t bytes, uint64_t time);
+/* Records that the process has `bytes` of memory at this time, where single blocks cannot be seen. */
+void collector_note_level(struct collector *collector, uint64_t bytes, uint64_t time);
 
-/* A file that frames may lie in. */
-void collector_module(struct collector *collector, const struct module_record *module, const char *path);
+/* Records a file that frames may lie in. */
+void collector_note_module(struct collector *collector, const struct module_record *module, const char *path);
 
-/* The exact bytes that a thread has allocated so far, and its end. */
+/* `bytes` are the exact bytes that the thread has allocated so far. */
 void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes);
 void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time);
 
-/* Not all of the program's allocators are seen. */
-void collector_partial(struct collector *collector);
+/* Marks the recording as partial: some of the program's allocators are not seen. */
+void collector_mark_partial(struct collector *collector);
 
-/* What was lost before it came here; the figures replace those of the last call. */
-void collector_losses(struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees);
+/* What was lost before it came to the collector. The figures replace those of the former call. */
+void collector_note_losses(
+    struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees);
 
-/* The figures begin now: what was told before is not counted any more, and its frees are not. */
+/* Lets all figures begin now: blocks that were told before do not count any more, nor do their frees. */
 void collector_forget_all(struct collector *collector, uint64_t time);
 
 struct collector_figures {

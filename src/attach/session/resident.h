@@ -1,12 +1,12 @@
-/* Where nothing can be seen of single allocations: how much memory a process has, asked of the kernel over
- * and over. The recording has a timeline and no stacks. */
+/* How much memory a process has, as the kernel tells. `attach --via smaps` asks again and again where probes are
+ * not possible: such a recording has a timeline and no stacks. */
 #ifndef MALLOSCOPE_ATTACH_SESSION_RESIDENT_H
 #define MALLOSCOPE_ATTACH_SESSION_RESIDENT_H
 
 #include "attach/session/collector.h"
 
-/* Private memory that no file is behind: the heap, the stacks, and what was mapped by hand. Returns false
- * when the process is gone, or may not be looked at. */
+/* The resident memory that belongs to no file: the heap, the stacks, and anonymous mappings. False if the process
+ * has ended or may not be inspected. */
 bool resident_anonymous(int pid, uint64_t *ret_bytes);
 
 #endif

@@ -2,44 +2,46 @@
 
 #include "attach/remote/remote.h"
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/* How often a process that has just begun is looked at until its allocator is loaded. */
+/* A process that has just begun is tried again every NEWCOMER_MS, until its allocator is loaded; at most
+ * NEWCOMER_TRIES times. */
 #define NEWCOMER_MS    5
 #define NEWCOMER_TRIES 400
 
-/* What a hit costs the program in a virtual machine, about (docs/architecture.md); less on bare metal. */
+/* What a hit costs the program, as measured in a virtual machine (docs/design/attach.md). Less on bare metal. */
 #define SECONDS_OF_ENTRY  0.6e-6
 #define SECONDS_OF_RETURN 0.35e-6
 
-/* A process that is recorded. */
+/* A process that is recorded: a member of the list session->processes. */
 struct process {
     int pid;
     struct plan *plan;
     struct remote *remote;
     struct collector *collector;
-    uint64_t modules_noted;
-    uint64_t *frames; /* of the stack that is being walked */
+    uint64_t modules_noted; /* modules up to this number are in the recording */
+    uint64_t *frames;       /* room for the stack that is being walked */
     struct process *next;
 };
 
-/* A child that is to be followed: it may be about to become another program, whose loader takes a moment. */
+/* A child process that is to be recorded and is not attached to yet: the dynamic linker may still have to load its
+ * allocator. */
 struct newcomer {
     int pid;
-    int parent; /* whose copy it is, or 0: it has become another program */
+    int parent; /* the process that it is a forked copy of; 0: it has become another program */
     unsigned tries;
 };
 
-/* What the kernel was told of a thread's stack. */
+/* What the kernel side was told about where a thread's outermost frame ends. */
 struct known_end {
     uint32_t thread;
-    uint64_t end; /* UINT64_MAX: it is not to be told again */
+    uint64_t end; /* UINT64_MAX: what was told was wrong, and nothing is told again */
 };
 
 #define KNOWN_ENDS 256u
@@ -54,17 +56,12 @@ struct session {
     struct collector_figures ended; /* of processes that are gone */
     struct newcomer *newcomers;
     size_t newcomer_count;
-    uint64_t not_followed;             /* children that were to be, and were not */
-    uint64_t until;                    /* what happens later is not taken; 0 = no end yet */
-    uint64_t last_counters[COUNTERS];  /* as they were then */
-    struct known_end ends[KNOWN_ENDS]; /* by thread; of those that share a place, the last */
+    uint64_t not_followed; /* see struct session_status */
+    uint64_t until;        /* the session detached at this time; later events are ignored. 0: not yet */
+    uint64_t last_counters[COUNTERS]; /* the kernel side's counters at that time */
+    struct known_end
+        ends[KNOWN_ENDS]; /* at index thread % KNOWN_ENDS; the thread that was seen last has the place */
 };
-
-static uint64_t monotonic_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static struct process *process_of(const struct session *session, uint32_t pid) {
     struct process *process = session->processes;
@@ -81,13 +78,13 @@ static void note_modules(struct process *process) {
         const struct remote_module *module = remote_module_at(process->remote, i);
         if (module->number <= process->modules_noted) continue;
         struct module_record record = remote_module_record(module);
-        collector_module(process->collector, &record, module->path);
+        collector_note_module(process->collector, &record, module->path);
     }
     process->modules_noted = newest;
 }
 
-/* The frames of an allocation, in process->frames; returns their number and flags of enum stack_flag. */
-static uint32_t walk(
+/* Puts the frames of an allocation into process->frames. Returns their number; the flags are of enum stack_flag. */
+static uint32_t unwind_event(
     struct process *process, uint32_t depth, const struct event_allocation *event, uint32_t *ret_flags) {
     *ret_flags = 0;
     if (event->stack_kind == EVENT_STACK_FRAMES) {
@@ -101,7 +98,7 @@ static uint32_t walk(
         .pc = from->ip,
         .sp = from->sp,
         .fp = from->bp,
-#if defined(__x86_64__) /* elsewhere no program is attached to (attach/bpf/plan.c) */
+#if defined(__x86_64__) /* plan_make refuses programs for other machines */
         .rbx = from->bx,
         .r12 = from->r12,
         .r13 = from->r13,
@@ -117,8 +114,9 @@ static uint32_t walk(
     return count;
 }
 
-/* From then on no more than the frames is copied of the thread's stack. If a walk comes to that end and would
- * go on, the end was that of another stack that the thread was on, and is taken back. */
+/* Tells the kernel side where the outermost frame of a thread ends, so that it copies the thread's stack up to
+ * there only. If a later walk comes to that end and should go on, the end was that of another stack on which the
+ * thread ran at the time (a coroutine's), and is taken back. */
 static void note_stack_end(struct session *session, const struct process *process,
     const struct event_allocation *event, uint32_t flags) {
     uint32_t thread = event->event.tid;
@@ -140,7 +138,7 @@ static void handle_allocation(
     int32_t thread = (int32_t)event->event.tid;
     if (event->ended) collector_freed(process->collector, event->ended, thread, event->event.time);
     if (event->replaced) collector_freed(process->collector, event->replaced, thread, event->event.time);
-    uint32_t flags, count = walk(process, session->options.depth, event, &flags);
+    uint32_t flags, count = unwind_event(process, session->options.depth, event, &flags);
     if (event->stack_kind == EVENT_STACK_COPY) note_stack_end(session, process, event, flags);
     note_modules(process);
     collector_allocated(process->collector, &(struct collected_block){
@@ -205,14 +203,14 @@ static int cannot_look(int pid, int error, struct problem *problem) {
         "cannot look into process %d: %s", pid, strerror(-error));
 }
 
-/* Puts those probes of the plan into the process that are not there yet. */
+/* Puts those probes of the plan into the process that are not in place yet. */
 static int attach_plan(struct session *session, struct process *process, struct problem *problem) {
     int r = probe_attach(session->probes, process->plan, problem);
-    if (plan_misses(process->plan)) collector_partial(process->collector);
+    if (plan_misses(process->plan)) collector_mark_partial(process->collector);
     return r;
 }
 
-/* `parent`: the process that the process is a copy of, or NULL. */
+/* Attaches to a process and begins its recording. `parent`: the process that it is a forked copy of, or NULL. */
 static int add_process(
     struct session *session, int pid, const struct process *parent, struct problem *problem) {
     struct process *process = memory_allocate(sizeof *process);
@@ -253,7 +251,7 @@ static void end_process(struct session *session, struct process *process, bool h
     if (figures.peak_bytes > session->ended.peak_bytes) session->ended.peak_bytes = figures.peak_bytes;
     if (process->pid == session->options.pid && has_ended) session->target_ended = true;
     note_losses(session, process);
-    /* Children begin as a copy and most become another program at once: nothing to be kept. */
+    /* A forked child that has allocated nothing gets no recording: most call exec at once. */
     if (process->pid != session->options.pid && figures.samples == 0) {
         unlink(collector_path(process->collector));
         session->recordings--;
@@ -277,7 +275,7 @@ static void expect_newcomer(struct session *session, int pid, int parent) {
     session->newcomers[session->newcomer_count++] = (struct newcomer){.pid = pid, .parent = parent};
 }
 
-/* Without a process it is a child that was not attached to yet. */
+/* `process` is NULL for a child that was not attached to yet. */
 static void handle_exec(struct session *session, struct process *process, int pid) {
     if (process) end_process(session, process, false);
     if (pid == session->options.pid)
@@ -303,14 +301,15 @@ static void add_newcomers(struct session *session) {
 
 /* ---- events ---- */
 
-/* One that is told late does not say by whom: the numbers of blocks are not shared between processes. */
+/* A delayed free does not say which process it belongs to. Any process may be asked: a block number is used in one
+ * process only. */
 static void handle_free(struct session *session, const struct event_free *event) {
     for (struct process *process = session->processes; process; process = process->next)
         if (event->event.pid == 0 || process->pid == (int)event->event.pid)
             collector_freed(process->collector, event->block, (int32_t)event->event.tid, event->event.time);
 }
 
-/* What becomes of processes, also of those that were not attached to yet: `process` may be NULL. */
+/* Forks, execs and ends of processes. `process` is NULL for a child that was not attached to yet. */
 static void handle_process(struct session *session, struct process *process, const struct event *event) {
     if (event->kind == EVENT_FORK) {
         const struct event_fork *fork = (const struct event_fork *)event;
@@ -323,7 +322,7 @@ static void handle_process(struct session *session, struct process *process, con
     }
 }
 
-static void handle(void *context, const struct event *event) {
+static void handle_event(void *context, const struct event *event) {
     struct session *session = context;
     if (session->until && event->time > session->until) return;
     if (event->kind == EVENT_FREE) {
@@ -362,7 +361,8 @@ static void handle(void *context, const struct event *event) {
     }
 }
 
-/* What is counted while the probes are taken out belongs to nothing that is recorded. */
+/* After the session has detached, the counters of that moment: what the kernel side counted while the probes were
+ * being removed belongs to no recording. */
 static void read_counters(const struct session *session, uint64_t ret_counters[COUNTERS]) {
     if (session->until)
         memcpy(ret_counters, session->last_counters, sizeof session->last_counters);
@@ -370,7 +370,8 @@ static void read_counters(const struct session *session, uint64_t ret_counters[C
         probe_read_counters(session->probes, ret_counters);
 }
 
-/* The kernel counts for all processes together: with several, the first one's recording has the sum. */
+/* The kernel side counts for all processes together. The recording of the program that was attached to gets the
+ * sums. */
 static void note_losses(struct session *session, struct process *process) {
     uint64_t counters[COUNTERS], lost[DROP_KINDS] = {0};
     if (process->pid != session->options.pid) return;
@@ -379,7 +380,7 @@ static void note_losses(struct session *session, struct process *process) {
     lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
     lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
     lost[DROP_THREAD] = counters[COUNT_LOST_THREADS];
-    collector_losses(
+    collector_note_losses(
         process->collector, lost, session->options.probes.rate == 1 ? counters[COUNT_FREES_UNKNOWN] : 0);
 }
 
@@ -410,14 +411,14 @@ int session_open(const struct session_options *options, struct session **ret_ses
 
 int session_poll(struct session *session, int timeout_ms) {
     bool is_waiting = session->newcomer_count > 0;
-    int r = probe_poll(session->probes, is_waiting ? NEWCOMER_MS : timeout_ms, handle, session);
+    int r = probe_poll(session->probes, is_waiting ? NEWCOMER_MS : timeout_ms, handle_event, session);
     add_newcomers(session);
     return r < 0 ? r : 0;
 }
 
 void session_set_baseline(struct session *session) {
     for (struct process *process = session->processes; process; process = process->next)
-        collector_forget_all(process->collector, monotonic_now());
+        collector_forget_all(process->collector, nanoseconds_now(CLOCK_MONOTONIC));
     session->ended = (struct collector_figures){0};
 }
 
@@ -467,12 +468,12 @@ const struct plan_note *session_warnings(const struct session *session, size_t *
 
 void session_detach(struct session *session) {
     probe_each_thread(session->probes, note_thread, session);
-    /* Taking the probes out lasts long enough for a busy program to free all it has, while nothing new is
-     * tracked: what is live at the end is what is live now. */
+    /* Removing the probes takes long enough for a busy program to free all its blocks, while no new blocks are
+     * tracked any more. So the recordings end with what is live at this moment. */
     probe_read_counters(session->probes, session->last_counters);
-    session->until = monotonic_now();
+    session->until = nanoseconds_now(CLOCK_MONOTONIC);
     probe_detach(session->probes);
-    while (probe_poll(session->probes, 0, handle, session) > 0) {
+    while (probe_poll(session->probes, 0, handle_event, session) > 0) {
     }
     while (session->processes) end_process(session, session->processes, false);
 }

@@ -260,7 +260,7 @@ static int watch_size(const struct attach *attach) {
     while (!stopped && resident_anonymous(attach->pid, &bytes)) {
         struct timespec time, pause = {0, LEVEL_MS * 1000000};
         clock_gettime(CLOCK_MONOTONIC, &time);
-        collector_level(collector, bytes, (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
+        collector_note_level(collector, bytes, (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
         if (attach->duration > 0 && now() - start >= attach->duration) break;
         nanosleep(&pause, NULL);
     }
