@@ -1,20 +1,21 @@
-/* Telling whether a file is still the one that was read before. */
+/* The version of a file: whether it is still as it was when it was read before. */
 #ifndef MALLOSCOPE_SYMBOL_FILE_VERSION_H
 #define MALLOSCOPE_SYMBOL_FILE_VERSION_H
+
+#include "base/nanoseconds.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* All zero: no such file. */
+/* All zero: there is no such file. */
 struct file_version {
     uint64_t size;
     uint64_t modified; /* ns since the epoch */
 };
 
 static inline struct file_version file_version_from(const struct stat *status) {
-    return (struct file_version){(uint64_t)status->st_size,
-        (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec};
+    return (struct file_version){(uint64_t)status->st_size, nanoseconds_of(status->st_mtim)};
 }
 
 static inline struct file_version file_version_of(int descriptor) {

@@ -13,7 +13,7 @@ const char *jit_map_find(const struct jit_map *map, uint64_t address) {
     return index == INTERVAL_NONE ? NULL : map->names[index];
 }
 
-/* A hex number, perhaps after "0x", and the blanks behind it. */
+/* Reads a hexadecimal number, with or without "0x", and the blanks after it. */
 static bool take_number(char **text, uint64_t *ret_number) {
     char *end;
     if (!isxdigit((unsigned char)**text)) return false;

@@ -1,9 +1,9 @@
-/* What a JIT compiler says about the code it made: a text of lines
+/* A map of the code that a JIT compiler has generated. It is a text with a line for each piece of code:
  *
  *     START SIZE NAME        3ef414c0 398 LazyCompile:*parse /app/main.js:12
  *
- * with numbers in hex, written for perf as /tmp/perf-PID.map. Memory is used again: where lines overlap the
- * later one holds. */
+ * The numbers are hexadecimal. JIT compilers write it as /tmp/perf-PID.map, for perf. They use memory again:
+ * where lines overlap, the later line counts. */
 #ifndef MALLOSCOPE_SYMBOL_JIT_MAP_H
 #define MALLOSCOPE_SYMBOL_JIT_MAP_H
 
@@ -16,12 +16,13 @@
 struct jit_map {
     const char **names;
     size_t count, room;
-    size_t nonsense; /* lines that were left out; a last line that is not ended is being written */
+    size_t
+        nonsense; /* lines that were left out. A last line without an end is not counted: it is being written */
     struct interval_map by_address;
 };
 
-/* Reads `size` bytes of text, of which `text[size]` may be written as well, and must stay: names point into
- * it. */
+/* Reads `size` bytes of text. The byte `text[size]` is overwritten, too. The text must stay as long as the map,
+ * because names point into it. */
 void jit_map_read(struct jit_map *map, char *text, size_t size);
 void jit_map_clear(struct jit_map *map);
 

@@ -1,6 +1,7 @@
 #include "symbol/jit_names.h"
 
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "base/open_in_root.h"
 #include "symbol/demangle.h"
 #include "symbol/jit_map.h"
@@ -13,16 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The kernel dates files by a clock that ticks; the recorder reads one that does not. */
+/* In nanoseconds. The kernel dates files by a clock that advances in ticks, the recorder reads an exact one: a
+ * file may seem older than it is, by a tick. */
 #define CLOCK_SLACK 1000000000u
 
-/* A process's own map, and that of its parent if it was forked. */
+/* The maps that may name a process's code: its own, and its parent's if it was forked. */
 enum { OWN, PARENTS, MAPS };
 
 struct process_maps {
-    bool tried[MAPS];
+    bool tried[MAPS]; /* a map is read when it is first needed */
     struct jit_map map[MAPS];
-    char *text[MAPS];
+    char *text[MAPS]; /* the files' contents, into which the maps point */
 };
 
 struct jit_names {
@@ -64,19 +66,19 @@ static void warn(struct jit_names *names, const char *sentence) {
         names->warning ? result_pool_format(names->pool, "%s\n%s", names->warning, sentence) : sentence;
 }
 
+/* Whether the map belongs to root, to the user, or to the owner of the recording. */
 static bool has_trusted_owner(const struct stat *status, const struct model_process *process) {
     struct stat recording;
     return status->st_uid == 0 || status->st_uid == geteuid() ||
            (process->source && stat(process->source, &recording) == 0 && status->st_uid == recording.st_uid);
 }
 
+/* Whether the map was last written before the process began: then another process with the same number wrote it. */
 static bool is_older(const struct stat *status, const struct model_process *process) {
-    uint64_t written =
-        (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec + CLOCK_SLACK;
-    return written < process->start_realtime;
+    return nanoseconds_of(status->st_mtim) + CLOCK_SLACK < process->start_realtime;
 }
 
-/* The whole of the file as it is now, with room for one more byte; NULL if it cannot be read. */
+/* The whole content of the file, with room for one more byte. NULL if it cannot be read. */
 static char *read_whole(int fd, size_t *ret_size) {
     size_t size = 0, room = 65536;
     char *text = memory_allocate(room);
@@ -91,7 +93,8 @@ static char *read_whole(int fd, size_t *ret_size) {
     return text;
 }
 
-/* Below the root that the process has, or had. */
+/* Opens the map below the sysroot, or else below the root folder that the process has. `*ret_believed`: it was
+ * found below the sysroot. `*ret_shown` is the path for messages, which the caller frees. */
 static int open_map(const struct jit_names *names, const struct model_process *process, const char *path,
     char **ret_shown, bool *ret_believed) {
     char *root = process->running_pid ? memory_format_text("/proc/%d/root", process->running_pid)

@@ -1,7 +1,7 @@
-/* Names for addresses in no file, from the maps that the recorded processes' JIT compilers left in /tmp.
+/* Names for code that is in no file, from the maps that JIT compilers write to /tmp (jit_map.h).
  *
- * Everybody may write to /tmp. A map counts if it belongs to the user, to root or to the owner of the
- * recording, and is not older than the process: another one may have had its number. */
+ * Everybody may write to /tmp. So a map counts only if it belongs to the user, to root or to the owner of the
+ * recording, and if it is not older than the process: an earlier process may have had the same number. */
 #ifndef MALLOSCOPE_SYMBOL_JIT_NAMES_H
 #define MALLOSCOPE_SYMBOL_JIT_NAMES_H
 
@@ -15,13 +15,14 @@ struct jit_names;
 struct jit_names *jit_names_new(const struct model *model, struct result_pool *pool);
 void jit_names_free(struct jit_names *names);
 
-/* Looks for maps in the /tmp below this folder first; a map there is believed. NULL = nowhere else. */
+/* Looks for maps in the /tmp below this folder first. Maps found there are used without the two checks. */
 void jit_names_set_sysroot(struct jit_names *names, const char *sysroot);
 
-/* What the code at `address` of the process is called, or NULL. A forked process has its parent's code. */
+/* The symbol of the code at `address` of the process, or NULL. For a forked process the parent's map is searched,
+ * too: the code was inherited. */
 const struct symbol *jit_names_find(struct jit_names *names, uint32_t process, uint64_t address);
 
-/* What is wrong with the maps that were wanted, one sentence a line, or NULL. */
+/* What is wrong with the maps that were needed so far, one sentence a line, or NULL. */
 const char *jit_names_warning(struct jit_names *names);
 
 #endif

@@ -26,8 +26,8 @@ static const char *name_of_slot(const struct destinations *destinations, uint64_
     return chooser ? chooser->name : NULL;
 }
 
-/* The linkage name of the function that the stub of `size` bytes at `address` leads to, or NULL. In front of the jump
- * or push there may be an `endbr64` or a `bnd` prefix. */
+/* The linkage name of the function that the stub of `size` bytes at `address` leads to, or NULL. In front of the
+ * jump or push there may be an `endbr64` or a `bnd` prefix. */
 static const char *name_of_stub(
     const struct destinations *destinations, const uint8_t *code, size_t size, uint64_t address) {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

@@ -23,8 +23,9 @@ struct plt {
     struct interval_map by_address;
 };
 
-/* Reads all stubs of an x86-64 file; a file for another machine gets an empty table. `symbols` names the functions
- * of this file that choose others when the program starts (IFUNC). The file and the symbols must outlive the table. */
+/* Reads all stubs of an x86-64 file; a file for another machine gets an empty table. `symbols` names the
+ * functions of this file that choose others when the program starts (IFUNC). The file and the symbols must
+ * outlive the table. */
 void plt_read(struct plt *plt, Elf *elf, const struct symbol_table *symbols);
 void plt_clear(struct plt *plt);
 

@@ -16,28 +16,29 @@
 struct known_word {
     uint64_t word;
     uint32_t process;
-    struct symbol_list list; /* with count 0 until it is resolved */
+    struct symbol_list list; /* its count is 0 until the word is resolved */
 };
 
-/* A file serves all modules that were mapped from the same file, in any process. */
+/* A file with symbols. It serves all modules that were mapped from it, in any process. */
 struct known_file {
     const struct model_module *module; /* the first of them */
     struct symbol_file *file;
     struct symbol_cache *cache; /* or NULL */
-    struct lookup_batch batch;
-    bool is_needed;          /* nothing else could name an address in it */
-    struct known_file *next; /* in the order in which they became known */
+    struct lookup_batch batch;  /* the addresses that resolver_resolve_all will look up in it */
+    bool is_needed;             /* a frame in one of its modules was not named by an archive */
+    struct known_file *next;    /* in the order in which they became known */
 };
 
-/* Stacks share most of their frames with others: those met lately are found without the table. */
+/* Stacks share most of their frames. `recent` finds a word that was met lately without a search in the hash
+ * table. */
 #define RECENT_WORDS 4096
 
 struct resolver {
     const struct model *model;
     const char *sysroot;
-    char *cache_folder; /* NULL: nothing is kept */
+    char *cache_folder; /* NULL: no cache is used */
     struct result_pool *pool;
-    struct result_pool_list pools; /* with results too */
+    struct result_pool_list pools; /* the results of other threads */
     struct jit_names *jit_names;
     struct archived_names *archived;
     htab_t words;  /* struct known_word */
@@ -57,7 +58,7 @@ static int same_word(const void *left, const void *right) {
     return a->word == b->word && a->process == b->process;
 }
 
-/* The pool has each text once. */
+/* Labels are compared by pointer: the pool keeps equal texts once. */
 static hashval_t hash_label(const void *entry) {
     return htab_hash_pointer(((const struct symbol *)entry)->function);
 }
@@ -71,7 +72,8 @@ static hashval_t hash_file(const void *entry) {
     return iterative_hash(module->build_id, module->build_id_size, htab_hash_string(module->path));
 }
 
-/* Without a build-id a path may mean another file in another process. */
+/* Whether two modules were mapped from the same file. Without a build-id the modules must be of one process: in
+ * another process the same path may lead to another file. */
 static int same_file(const void *left, const void *right) {
     const struct model_module *a = ((const struct known_file *)left)->module;
     const struct model_module *b = ((const struct known_file *)right)->module;
@@ -125,7 +127,8 @@ void resolver_free(struct resolver *resolver) {
     free(resolver);
 }
 
-/* The module of `to` that is `module` in the former reading: numbers stay. NULL for none. */
+/* The module of the model `to` that was `module` in a former reading of the recording, or NULL. A module keeps
+ * its number while a recording grows. */
 static const struct model_module *same_module(const struct model *to, const struct model_module *module) {
     size_t low = 0, high = module ? to->module_count : 0;
     while (low < high) {
@@ -163,7 +166,7 @@ bool resolver_follow(struct resolver *resolver, const struct model *model) {
     htab_traverse_noresize(resolver->words, follow_word, (void *)model);
     for (struct known_file *known = resolver->first_file; known; known = known->next)
         known->module = same_module(model, known->module);
-    /* The maps of generated code may have grown. */
+    /* The JIT compilers' maps are read again: they may have grown. */
     jit_names_free(resolver->jit_names);
     resolver->jit_names = jit_names_new(model, resolver->pool);
     if (resolver->sysroot) jit_names_set_sysroot(resolver->jit_names, resolver->sysroot);
@@ -209,7 +212,8 @@ const struct symbol *resolver_label(struct resolver *resolver, const char *what,
     return *slot;
 }
 
-/* What the program named itself: an archive need not tell, as the recording does. */
+/* Whether the word stands for a label that the program has set. Its text is in the recording, so it is not looked
+ * up in an archive. */
 static bool is_label(uint64_t word) {
     uint64_t kind = word >> FRAME_KIND_SHIFT;
     return kind == FRAME_SCOPE || kind == FRAME_THREAD;
@@ -227,8 +231,8 @@ static bool has_debug_info(struct known_file *known) {
     return symbol_file_debug_info(known->file, &info);
 }
 
-/* What the archive says that the recording came from. It was made where the program ran, and there may have
- * been no debug info: if there is some here, it knows more. */
+/* Takes the names from the archive that the recording came in. False if the archive has none for the word, or if
+ * the file itself knows more: the archive may have been made without debug info that is present here. */
 static bool take_from_archive(
     struct resolver *resolver, const struct known_word *known, struct symbol_list *list) {
     struct symbol_list archived;
@@ -241,8 +245,8 @@ static bool take_from_archive(
     return true;
 }
 
-/* Resolves a word, but for the frames that a file has to be asked for: then that file is returned, and
- * `list->module_address` says where. */
+/* Resolves a word unless a file has to be searched for it. In that case returns the file, and
+ * `list->module_address` is the address to be searched for. */
 static struct known_file *begin_word(struct resolver *resolver, struct known_word *word) {
     struct symbol_list *list = &word->list;
     uint64_t kind = word->word >> FRAME_KIND_SHIFT, value = word->word & FRAME_VALUE_MASK;
@@ -329,7 +333,8 @@ static int begin_all(void **slot, void *context) {
     return 1;
 }
 
-/* How many of the outermost frames of a stack are those of the one before it: neighbours share most. */
+/* How many of its outermost frames a stack shares with the stack before it. Neighbours share most of their
+ * frames. */
 static uint32_t shared_callers(const struct model_stack *stack, const struct model_stack *before) {
     uint32_t most = stack->frame_count < before->frame_count ? stack->frame_count : before->frame_count;
     const uint64_t *end = stack->frames + stack->frame_count,
@@ -368,7 +373,8 @@ struct packing {
     size_t count;
 };
 
-/* A word that has no name because its file was not found is left out: another machine may have the file. */
+/* Adds a word to the archive's store. A word without a name whose file was not found is left out: the machine
+ * that reads the archive may have the file. */
 static int pack_word(void **slot, void *context) {
     const struct known_word *known = *slot;
     const struct symbol_list *list = &known->list;
@@ -393,6 +399,7 @@ void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_cou
     return bytes;
 }
 
+/* The names of the files that were needed and had a certain trouble. */
 struct names {
     enum symbol_file_trouble trouble;
     const char *text; /* "liba.so, libb.so", or NULL */

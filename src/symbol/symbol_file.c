@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file name as libdw has it for a unit, and as it is shown. */
+/* A source file's name as libdw gives it for a unit, and the full path that is shown for it. */
 struct known_path {
     const struct dwarf_unit *unit;
     const char *source, *path;
@@ -29,17 +29,17 @@ struct symbol_file {
     const char *name;
     enum symbol_file_trouble trouble;
     struct found_file found; /* dwfl is NULL if nothing was found */
-    Elf *handle;             /* its main file, owned by it */
+    Elf *handle;             /* of the file, owned by `found` */
     struct elf_segments segments;
-    bool loaded;           /* what follows has been read */
-    bool is_second;        /* only `dwarf`, `units` and `places` are its own, the rest is another's */
-    Dwarf *dwarf;          /* NULL if there is no debug info */
-    bool lacks_debug_info; /* part of it lies in files that are not here */
+    bool loaded;    /* the members below have been read */
+    bool is_second; /* a second reader owns `dwarf`, `units` and `places`, the first reader all the rest */
+    Dwarf *dwarf;   /* NULL if there is no debug info */
+    bool lacks_debug_info; /* parts of it are in other files, which do not exist here */
     struct symbol_table symbols;
     struct plt plt;
     struct dwarf_units units;
-    uint64_t
-        dwarf_bias; /* added to a link-time address it gives the one that DWARF uses: 0 but for prelink */
+    /* DWARF address = link-time address + dwarf_bias. Not 0 only for files that prelink has changed. */
+    uint64_t dwarf_bias;
     htab_t places;
     struct known_path known_paths[KNOWN_PATHS];
 };
@@ -65,10 +65,11 @@ const char *symbol_file_name(const struct symbol_file *file) {
 
 static const char SIGNAL_FRAME[] = "[signal handler called]";
 
-/* Whether signal handlers return to the instruction at `address`. */
+/* Whether `address` is that of the instructions to which signal handlers return. */
 static bool is_trampoline(const struct symbol_file *file, uint64_t address) {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libelf notes what it has read in the Elf */
+    static pthread_mutex_t lock =
+        PTHREAD_MUTEX_INITIALIZER; /* the read changes the Elf, which readers share */
     for (size_t i = 0; i < file->segments.count && !file->found.is_debug_file; i++) {
         const struct elf_segment *segment = &file->segments.list[i];
         uint64_t place = address - segment->address;
@@ -89,7 +90,7 @@ static const struct symbol *unknown_frame(struct symbol_file *file, uint64_t add
     if (file->found.dwfl && is_trampoline(file, address))
         frame->function = SIGNAL_FRAME;
     else if (file->name[0] == '[')
-        frame->function = file->name; /* [vdso] and the like are no files */
+        frame->function = file->name; /* "[vdso]" and other names in brackets are no files */
     else
         frame->function = result_pool_format(file->pool, "[%s+0x%" PRIx64 "]", file->name, address);
     return frame;
@@ -113,8 +114,8 @@ static const struct symbol *frame_from_plt(struct symbol_file *file, const char 
     return frame;
 }
 
-/* Takes "." and "x/.." out of an absolute path: build systems compile "../src/a.c" in a folder of their own.
- */
+/* Removes "." and "x/.." from an absolute path, in place. Build systems compile "../src/a.c" in a folder of their
+ * own. */
 static const char *fold_dots(char *path) {
     char *to = path, *from = path;
     while (*from) { /* at a slash */
@@ -153,9 +154,9 @@ static const char *mangled(const struct table_symbol *entry) {
     return entry && demangle_is_mangled(entry->name) ? entry->name : NULL;
 }
 
-/* The linkage name in the symbol table of a function that was not inlined, one address of which has the
- * symbol `entry`. Parts of a function have names of their own (f.cold): the one where it is entered is best,
- * if there is one. */
+/* The mangled name that the symbol table has for a function that was not inlined, or NULL. `entry` is the symbol
+ * at some address of the function. The symbol at the function's entry is preferred: other parts of a function may
+ * have names of their own (f.cold). */
 static const char *linkage_in_table(const struct symbol_file *file, const struct dwarf_unit *unit,
     const struct dwarf_scope *scope, const struct table_symbol *entry) {
     Dwarf_Die die = {.addr = scope->die, .cu = unit->code_die.cu};
@@ -166,8 +167,8 @@ static const char *linkage_in_table(const struct symbol_file *file, const struct
     return name ? name : mangled(entry);
 }
 
-/* Names the function or inlined call. DWARF may leave the linkage name out: of C functions, which need none,
- * and of lambdas, which have one in the symbol table unless they were inlined. */
+/* Fills in the names of a function or inlined call. DWARF may lack the linkage name: C functions need none, and
+ * lambdas have one in the symbol table only, unless they were inlined. */
 static void name_scope(struct symbol_file *file, const struct dwarf_unit *unit,
     const struct dwarf_scope *scope, const struct table_symbol *entry) {
     struct dwarf_name *name = scope->name;
@@ -203,7 +204,7 @@ static const struct symbol *frames_from_dwarf(struct symbol_file *file, struct d
             .inlined = scope->caller != SCOPE_NONE,
         };
         if (scope->caller == SCOPE_NONE) break;
-        source = scope->call_file; /* the caller stands where it made this call */
+        source = scope->call_file; /* the next frame, the caller, is at the line of this call */
         line = scope->call_line;
     }
     *ret_count = count;
@@ -278,7 +279,8 @@ const struct symbol *symbol_file_find(struct symbol_file *file, uint64_t link_ad
     return place->frames;
 }
 
-/* Debug files do not keep the file offsets of what was stripped. The mapping must then be a whole segment. */
+/* Whether the module is a mapping of this whole segment. A debug file does not keep the file offsets of the
+ * segments that were stripped from it, so only the sizes can be compared. */
 static bool segment_is_mapping(const struct elf_segment *segment, const struct model_module *module) {
     uint64_t page = 4096, low = segment->address & -page;
     return module->end - module->start ==
@@ -307,7 +309,7 @@ static void read_units(struct symbol_file *file) {
     dwarf_units_read(&file->units, file->dwarf, low + file->dwarf_bias, high + file->dwarf_bias);
 }
 
-/* Whether the debug info refers to a file of common parts that is not here (dwz). */
+/* Whether the debug info refers to a file with common parts (made by dwz) that does not exist here. */
 static bool lacks_common_file(Dwarf *dwarf) {
     const char *name;
     const void *build_id;
@@ -348,8 +350,8 @@ struct symbol_file *symbol_file_open(
     return file;
 }
 
-/* libdw is not made for threads that share a Dwarf. Two of them over one Elf share what was read of the file,
- * which libdw does not change any more, and nothing else. */
+/* Threads must not share a Dwarf of libdw. But two Dwarfs over one Elf share only the sections that were read
+ * from the file, and libdw does not change these any more. */
 struct symbol_file *symbol_file_open_second(struct symbol_file *file, struct result_pool *pool) {
     load(file);
     Dwarf *dwarf = file->dwarf ? dwarf_begin_elf(dwarf_getelf(file->dwarf), DWARF_C_READ, NULL) : NULL;

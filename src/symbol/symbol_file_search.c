@@ -1,6 +1,7 @@
 #include "symbol/symbol_file_search.h"
 
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "base/open_in_root.h"
 #include "symbol/vdso.h"
 
@@ -15,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* libdwfl asks debuginfod servers by itself, but only where the user has named some in DEBUGINFOD_URLS. A
- * server that keeps silent would hold up the report once for each module, by default for 90 s. */
+/* libdwfl asks debuginfod servers by itself, but only if the user has named some in DEBUGINFOD_URLS. A server
+ * that does not answer would delay the report once for each module, by default for 90 s. So the tool waits this
+ * many seconds, once. */
 #define SERVER_PATIENCE "10"
 
 static bool server_given_up;
@@ -51,13 +53,14 @@ static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dw
     return fd;
 }
 
-/* What libdwfl keeps a pointer to. */
+/* libdwfl keeps pointers to both members. */
 struct debug_folders {
     Dwfl_Callbacks callbacks;
-    char *list; /* beside the file, in .debug beside it, and below these, separated by colons */
+    /* Separated by colons. An empty entry is the file's own folder, a relative one a folder in that. */
+    char *list;
 };
 
-/* With the folders of other roots first. */
+/* The folders of the roots come before this machine's own. */
 static struct debug_folders *folders_new(const struct symbol_file_roots *roots) {
     struct debug_folders *folders = memory_allocate(sizeof *folders);
     int running = roots->process ? roots->process->running_pid : 0;
@@ -89,15 +92,15 @@ static bool build_id_fits(Dwfl_Module *found, const struct model_module *module)
     return size == module->build_id_size && memcmp(bits, module->build_id, (size_t)size) == 0;
 }
 
-/* Without a build-id: whether the file was written after the program had mapped it. */
+/* Whether the file was written after the program had mapped it. Asked for files without a build-id. */
 static bool written_since(
     const struct stat *status, const struct model_module *module, const struct model_process *process) {
     if (!process || !process->start_realtime) return false;
     uint64_t mapped = process->start_realtime + module->first_seen;
-    return (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec > mapped;
+    return nanoseconds_of(status->st_mtim) > mapped;
 }
 
-/* Hands the file to libdwfl at its link-time addresses. Takes over `fd`. */
+/* Opens the file with libdwfl, at its link-time addresses. Takes over `fd`. False if it is no ELF file. */
 static bool report_file(
     const char *path, int fd, const struct symbol_file_roots *roots, struct found_file *ret_found) {
     struct found_file found = {.folders = folders_new(roots), .version = file_version_of(fd)};
@@ -114,16 +117,16 @@ static bool report_file(
     return true;
 }
 
-/* How far a file that is found in some way can be trusted to be the one that was mapped, if it has no
- * build-id. */
+/* When a file without a build-id is taken for the one that was mapped. */
 enum trust {
-    TRUST_IF_OLD, /* if it has not been written since */
-    TRUST_USER,   /* who named the folder says that it is */
-    TRUST_KERNEL, /* the link leads to what is mapped, whatever has become of its name since */
+    TRUST_IF_OLD, /* if it was not written since it was mapped */
+    TRUST_USER,   /* always: the user has named the sysroot that it is in */
+    TRUST_KERNEL, /* always: the kernel's link leads to what is mapped, even if the name belongs to another file by now */
 };
 
+/* A place where the file may be. */
 struct place {
-    char *root; /* of `path`, or NULL: our own */
+    char *root; /* the folder that counts as "/" for `path`; NULL: the tool's own root */
     char *path;
     enum trust trust;
 };
@@ -156,8 +159,8 @@ static enum symbol_file_trouble try_place(const struct place *place, const struc
     return SYMBOL_FILE_FINE;
 }
 
-/* By build-id alone: the file itself, or else its debug info, from the folders that debuggers look into or
- * from a debuginfod server. */
+/* Searches by build-id for the file itself, or else for its debug file, in the folders where debuggers look and on
+ * debuginfod servers. */
 static bool search_by_build_id(
     const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found) {
     if (!module->build_id_size) return false;
@@ -191,7 +194,7 @@ static bool search_by_build_id(
     return true;
 }
 
-/* The kernel's own library, if the recording was made under the kernel that runs here. */
+/* The kernel's own library. Found only if the recording was made under the kernel that runs here. */
 static bool find_vdso(
     const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found) {
     int fd = module->build_id_size ? vdso_open() : -1;
@@ -203,8 +206,9 @@ static bool find_vdso(
 
 #define PLACES_MAX 5
 
-/* Lists where the file may lie, best first. With a build-id the cheapest way that leads to it will do.
- * Without, what a process has mapped is better than a name. */
+/* Lists the places where the file may be, in the order in which they are tried. With a build-id any place will
+ * do, so the cheapest one comes first. Without one the order is reversed: what the process has mapped is better
+ * than a name. */
 static size_t list_places(const struct model_module *module, const struct symbol_file_roots *roots,
     struct place places[PLACES_MAX]) {
     const struct model_process *process = roots->process;
@@ -212,20 +216,24 @@ static size_t list_places(const struct model_module *module, const struct symbol
     if (roots->sysroot)
         places[count++] =
             (struct place){memory_copy_text(roots->sysroot), memory_copy_text(module->path), TRUST_USER};
-    /* The files of another machine have other files' names here. */
+    /* With a sysroot the recording comes from another machine: the same path leads to another file here, and only
+     * a build-id can tell. */
     if (!roots->sysroot || module->build_id_size)
         places[count++] = (struct place){NULL, memory_copy_text(module->path), TRUST_IF_OLD};
     if (!process || !process->running_pid) return count;
 
-    /* The process may see other files under the same names, and holds the only links to deleted ones. */
+    /* The process may be in a container and see other files under the same paths. Only through the process can a
+     * deleted file be reached. */
     int pid = process->running_pid;
     char *link =
         memory_format_text("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, module->start, module->end);
     places[count++] = (struct place){
         memory_format_text("/proc/%d/root", pid), memory_copy_text(module->path), TRUST_IF_OLD};
     places[count++] = (struct place){NULL, link, TRUST_KERNEL};
-    if (strcmp(module->path, process->executable) == 0) /* the link to it needs no privilege */
-        places[count++] = (struct place){NULL, memory_format_text("/proc/%d/exe", pid), TRUST_KERNEL};
+        places[count++] =
+            (struct place){memory_copy_text(roots->sysroot), memory_copy_text(module->path), TRUST_USER};
+    /* With a sysroot the recording comes from another machine: the same path leads to another file here, and only
+     * a build-id can tell. */
     for (size_t i = 0; !module->build_id_size && i < count / 2; i++) {
         struct place place = places[i];
         places[i] = places[count - 1 - i];
@@ -234,7 +242,8 @@ static size_t list_places(const struct model_module *module, const struct symbol
     return count;
 }
 
-/* Memory that the kernel gives a name: JIT compilers share it between two mappings. */
+/* Whether the path is only a name that the kernel gives to memory. JIT compilers map such memory twice, once to
+ * write and once to execute code. */
 static bool is_memory(const struct model_module *module) {
     static const char *const names[] = {"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/anon_hugepage"};
     for (size_t i = 0; !module->build_id_size && i < sizeof names / sizeof *names; i++)

@@ -1,10 +1,10 @@
-/* Finding the file that was mapped into a recorded program, or a debug file that describes it: under its
- * name, below the root folder of the process while it runs, through the kernel's links to what is mapped,
- * by build-id in the folders of debuggers, from a debuginfod server.
+/* Finds the file that a module was mapped from, or a debug file that describes it. It is searched for under its
+ * path, below the root folder of the process while that runs, through the kernel's links to mapped files, by
+ * build-id in the folders where debuggers look, and on debuginfod servers.
  *
- * A file counts only if it is the one that was recorded: by its build-id, or, where it has none, by not
- * having been changed since. Names from another version of a library would be wrong without anybody noticing.
- */
+ * A file counts only if it is the one that was mapped: its build-id must be the recorded one, or, if it has none,
+ * it must not have been changed since. Names from another version of a library would be wrong, and nobody would
+ * notice. */
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_FILE_SEARCH_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_FILE_SEARCH_H
 
@@ -14,7 +14,7 @@
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
 
-/* Why a module has no names, worst last: of several places that were tried the worst is told. */
+/* Why a module has no names. If several places were tried, the trouble that comes last in this list is reported. */
 enum symbol_file_trouble {
     SYMBOL_FILE_FINE,
     SYMBOL_FILE_MISSING,
@@ -27,23 +27,26 @@ enum symbol_file_trouble {
 struct found_file {
     Dwfl *dwfl;
     Dwfl_Module *module;
-    struct debug_folders *folders; /* where libdwfl looks for debug info, now and later */
-    bool is_debug_file;            /* separate debug info alone: program headers do not give file offsets */
+    struct debug_folders *folders; /* where libdwfl looks for debug info, for as long as `dwfl` lives */
+    bool is_debug_file; /* only the separate debug file was found, whose program headers have no file
+                                      offsets */
     struct file_version version;
 };
 
-/* Where to look. */
+/* The roots below which files are searched for. */
 struct symbol_file_roots {
-    const struct model_process *process; /* that had it mapped, or NULL */
-    const char *sysroot; /* folder that holds the files of the recorded machine and comes first, or NULL */
+    const struct model_process *process; /* the process that had the file mapped, or NULL */
+    const char
+        *sysroot; /* the folder with the files of the recorded machine, which is searched first; or NULL */
 };
 
-/* Fills `*ret_found` only if it returns SYMBOL_FILE_FINE, and then not for memory that is no file's. */
+/* Fills `*ret_found` only if it returns SYMBOL_FILE_FINE. For memory that belongs to no file it returns
+ * SYMBOL_FILE_FINE and leaves `*ret_found` as it was. */
 enum symbol_file_trouble symbol_file_search(
     const struct model_module *module, const struct symbol_file_roots *roots, struct found_file *ret_found);
 void symbol_file_search_end(struct found_file *found);
 
-/* Whether a debuginfod server kept silent for so long that it is asked no more. */
+/* Whether a debuginfod server did not answer for so long that none is asked any more. */
 bool symbol_file_search_gave_up_server(void);
 
 #endif
