@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The last piece that starts at or before the address, or -1. */
+/* The index of the last piece that begins at or before the address, or -1. */
 static size_t piece_before(const struct interval_map *map, uint64_t address) {
     size_t low = 0, high = map->piece_count;
     while (low < high) {
@@ -46,8 +46,9 @@ static void add_piece(struct interval_map *map, uint64_t low, uint32_t value) {
         map->pieces[map->piece_count++] = (struct interval_piece){low, value};
 }
 
-/* Ends the open intervals that end by `address`, innermost first, and goes on with those around them.
- * `open` holds indices of intervals, the last one opened on top. Returns how many stay open. */
+/* Closes the open intervals that end at or before `address`, the innermost first. Where one ends, a piece of the
+ * interval around it begins. `open` is a stack of indices of intervals with `depth` elements. Returns how many
+ * stay open. */
 static size_t close_until(struct interval_map *map, const size_t *open, size_t depth, uint64_t address) {
     while (depth && map->intervals[open[depth - 1]].high <= address) {
         uint64_t end = map->intervals[open[depth - 1]].high;
@@ -67,8 +68,8 @@ void interval_map_seal(struct interval_map *map) {
     size_t count = map->interval_count;
     if (!count) return;
     qsort(map->intervals, count, sizeof *map->intervals, compare_intervals);
-    map->pieces =
-        memory_allocate(2 * count * sizeof *map->pieces); /* each interval starts one piece and ends one */
+    /* Each interval begins one piece, and another piece begins where the interval ends. */
+    map->pieces = memory_allocate(2 * count * sizeof *map->pieces);
     size_t *open = memory_allocate(count * sizeof *open), depth = 0;
     for (size_t i = 0; i < count; i++) {
         depth = close_until(map, open, depth, map->intervals[i].low);
@@ -90,7 +91,7 @@ static int compare_values_down(const void *left, const void *right) {
     return (a->value < b->value) - (a->value > b->value);
 }
 
-/* One piece from each address where an interval starts or ends to the next; nobody's so far. */
+/* Makes pieces, without a value, that begin at each address where an interval begins or ends. */
 static void cut_pieces(struct interval_map *map) {
     size_t count = 0;
     uint64_t *cuts = memory_allocate(2 * map->interval_count * sizeof *cuts);
@@ -104,7 +105,8 @@ static void cut_pieces(struct interval_map *map) {
     free(cuts);
 }
 
-/* The first piece from `piece` on that is nobody's; `next` leads over those that are taken. */
+/* The first piece from `piece` on that has no value yet. `next[i]` is i for such a piece, and a later piece for
+ * one that has a value. */
 static size_t first_free(size_t *next, size_t piece) {
     while (next[piece] != piece) piece = next[piece] = next[next[piece]];
     return piece;
@@ -121,7 +123,8 @@ void interval_map_seal_latest(struct interval_map *map) {
         size_t piece = first_free(next, piece_before(map, interval->low));
         for (; map->pieces[piece].low < interval->high; piece = first_free(next, piece)) {
             map->pieces[piece].value = interval->value;
-            next[piece] = piece + 1; /* the last one starts where the last interval ends: never taken */
+            next[piece] =
+                piece + 1; /* exists: the last piece begins where the last interval ends and gets no value */
         }
     }
     free(next);

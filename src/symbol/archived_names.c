@@ -8,7 +8,7 @@
 struct archived_names {
     const struct model *model;
     struct result_pool *pool;
-    struct symbol_store *stores; /* for each of the model's names; empty if they are damaged */
+    struct symbol_store *stores; /* one for each of model->names; empty if that one is damaged */
     const char *warning;
 };
 

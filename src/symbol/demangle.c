@@ -13,7 +13,7 @@ bool demangle_is_mangled(const char *linkage) {
                (linkage[1] == 'D' && isdigit((unsigned char)linkage[2])));
 }
 
-/* Length of `name` without what compilers and linkers append to a function's own name. */
+/* The length of `name` without the suffixes that compilers and linkers append. */
 static size_t length_without_suffixes(const char *name) {
     static const char *const suffixes[] = {
         "cold", "part", "isra", "constprop", "lto_priv", "localalias", "llvm", "actor", "destroy"};
@@ -28,7 +28,8 @@ static size_t length_without_suffixes(const char *name) {
     return strlen(name);
 }
 
-/* Rust's old scheme ends a path with "::h" and 16 digits. libiberty cuts it where it sees Rust. */
+/* Rust's old mangling scheme ends a path with "::h" and 16 digits. libiberty removes them only if it recognises
+ * Rust. */
 static void cut_rust_hash(char *name) {
     size_t length = strlen(name);
     if (length <= 19) return;

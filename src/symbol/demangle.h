@@ -1,4 +1,4 @@
-/* Names for people from the names that linkers see. */
+/* Names of functions for people, from linkage names. */
 #ifndef MALLOSCOPE_SYMBOL_DEMANGLE_H
 #define MALLOSCOPE_SYMBOL_DEMANGLE_H
 
@@ -9,9 +9,9 @@
 /* Whether `linkage` looks like the mangled name of a C++, Rust or D function. */
 bool demangle_is_mangled(const char *linkage);
 
-/* The name to show for a function with this linkage name (or NULL) and this source name (or NULL; without its
- * namespaces); not both NULL. Parts that a compiler split off (`f.cold`, `f.part.0`) are named like the
- * function, Rust's hashes and symbol versions are cut. Owned by the pool. */
+/* The name to show for a function. `linkage` is its linkage name, `name` its name in the source without
+ * namespaces; one of them may be NULL. A part that the compiler split off (`f.cold`, `f.part.0`) gets the name of
+ * the function. Rust's hashes and symbol versions are removed. Owned by the pool. */
 const char *demangle_name(struct result_pool *pool, const char *linkage, const char *name);
 
 #endif

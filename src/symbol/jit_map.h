@@ -16,8 +16,7 @@
 struct jit_map {
     const char **names;
     size_t count, room;
-    size_t
-        nonsense; /* lines that were left out. A last line without an end is not counted: it is being written */
+    size_t nonsense; /* lines that were left out, but for a last line without end: it is being written */
     struct interval_map by_address;
 };
 

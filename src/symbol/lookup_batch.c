@@ -18,7 +18,7 @@ static int compare_addresses(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Fills in what the cache knows, and lists the other addresses, each once. Returns their number. */
+/* Fills in the results that the cache has, and lists each other address once in `missing`. Returns their number. */
 static size_t take_from_cache(const struct lookup_batch *batch, const struct symbol_cache *cache,
     struct result_pool *pool, struct lookup *missing) {
     struct lookup known = {.address = 0};
@@ -36,6 +36,7 @@ static size_t take_from_cache(const struct lookup_batch *batch, const struct sym
     return missing_count;
 }
 
+/* Fills in the results that the cache did not have. */
 static void fill_in(const struct lookup_batch *batch, const struct lookup *found) {
     for (size_t i = 0; i < batch->count; i++) {
         const struct lookup_request *wanted = &batch->list[i];

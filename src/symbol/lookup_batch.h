@@ -1,5 +1,4 @@
-/* The addresses of one file that are wanted, looked up all at once: in the cache first, then in the file.
- */
+/* A batch of addresses in one file, which are looked up all at once: in the cache first, then in the file. */
 #ifndef MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
 #define MALLOSCOPE_SYMBOL_LOOKUP_BATCH_H
 
@@ -7,11 +6,11 @@
 #include "symbol/symbol_cache.h"
 
 struct lookup_request {
-    uint64_t address;           /* as linked */
-    struct symbol_list *result; /* gets the frames */
+    uint64_t address;           /* link-time */
+    struct symbol_list *result; /* gets `frames` and `count` */
 };
 
-/* All zero is empty. */
+/* All zero is an empty batch. */
 struct lookup_batch {
     struct lookup_request *list;
     size_t count, room;
@@ -19,8 +18,8 @@ struct lookup_batch {
 
 void lookup_batch_add(struct lookup_batch *batch, uint64_t address, struct symbol_list *result);
 
-/* Looks up all and empties the batch. `cache` may be NULL; it must outlive the results, as `pool` and `pools`
- * in which they are made. */
+/* Looks up all addresses and empties the batch. The results live in `pool`, `pools` and `cache`, which must
+ * outlive them. `cache` may be NULL. */
 void lookup_batch_resolve(struct lookup_batch *batch, struct symbol_file *file, struct symbol_cache *cache,
     struct result_pool *pool, struct result_pool_list *pools, lookup_progress progress, void *context);
 

@@ -6,88 +6,79 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#define HELPERS_MAX 16
-#define WORTH_IT    2000 /* addresses for each helper: to begin costs as much as some hundred addresses */
+#define WORKERS_MAX 16
+#define WORTH_IT    2000 /* addresses for each worker: to start one costs as much as looking up some hundred */
 #define BLOCK       64   /* addresses taken at a time */
 
-/* A stretch of the lookups, worked on from its start. */
-struct stretch {
+/* Look-ups with the indices [next, end), which are done from the first to the last. */
+struct range {
     size_t next, end;
 };
 
-struct crew {
+/* What all workers share. */
+struct work {
     struct lookup *lookups;
-    pthread_mutex_t lock; /* of the stretches and of `found` */
-    struct stretch stretches[HELPERS_MAX];
-    size_t size;
-    size_t found;
+    pthread_mutex_t lock;             /* protects the ranges and `found` */
+    struct range ranges[WORKERS_MAX]; /* for each worker what it has still to do */
+    size_t size;                      /* the number of workers */
+    size_t found;                     /* look-ups done by all workers */
 };
 
-struct helper {
-    struct crew *crew;
+struct worker {
+    struct work *work;
     struct symbol_file *file;
     size_t number;
     pthread_t thread;
     bool started;
-    lookup_progress progress; /* called by the first one alone */
+    lookup_progress progress; /* set for the first worker only, which runs in the caller's thread */
     void *context;
 };
 
-void result_pool_list_free(struct result_pool_list *pools) {
-    for (size_t i = 0; i < pools->count; i++) result_pool_free(pools->list[i]);
-    free(pools->list);
-    *pools = (struct result_pool_list){0};
-}
-
-static struct result_pool *result_pool_list_add(struct result_pool_list *pools) {
-    pools->list = memory_reallocate(pools->list, (pools->count + 1) * sizeof *pools->list);
-    return pools->list[pools->count++] = result_pool_new();
-}
-
-/* The farther half of the longest stretch that is left becomes the helper's own. */
-static void take_over(struct crew *crew, size_t number) {
-    struct stretch *longest = &crew->stretches[0];
-    for (size_t i = 1; i < crew->size; i++)
-        if (crew->stretches[i].end - crew->stretches[i].next > longest->end - longest->next)
-            longest = &crew->stretches[i];
+/* Gives a worker that has finished its range the second half of the longest range that another worker has left. */
+static void take_over(struct work *work, size_t number) {
+    struct range *longest = &work->ranges[0];
+    for (size_t i = 1; i < work->size; i++)
+        if (work->ranges[i].end - work->ranges[i].next > longest->end - longest->next)
+            longest = &work->ranges[i];
     size_t left = longest->end - longest->next;
     if (left < 2 * BLOCK) return;
-    crew->stretches[number] = (struct stretch){longest->end - left / 2, longest->end};
+    work->ranges[number] = (struct range){longest->end - left / 2, longest->end};
     longest->end -= left / 2;
 }
 
-/* The next block of a helper's stretch, or of another's. Empty if nothing is left that is worth taking. */
-static struct stretch next_block(struct crew *crew, size_t number, size_t found) {
-    pthread_mutex_lock(&crew->lock);
-    crew->found += found;
-    struct stretch *own = &crew->stretches[number];
-    if (own->next == own->end) take_over(crew, number);
-    struct stretch block = {own->next, own->end - own->next > BLOCK ? own->next + BLOCK : own->end};
+/* Takes the next block of a worker's range for it. If the range is finished, the worker first takes over a part of
+ * another's. An empty block means that nothing is left that is worth taking. */
+static struct range next_block(struct work *work, size_t number, size_t found) {
+    pthread_mutex_lock(&work->lock);
+    work->found += found;
+    struct range *own = &work->ranges[number];
+    if (own->next == own->end) take_over(work, number);
+    struct range block = {own->next, own->end - own->next > BLOCK ? own->next + BLOCK : own->end};
     own->next = block.end;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&work->lock);
     return block;
 }
 
-static size_t found_by_now(struct crew *crew) {
-    pthread_mutex_lock(&crew->lock);
-    size_t found = crew->found;
-    pthread_mutex_unlock(&crew->lock);
+static size_t found_by_now(struct work *work) {
+    pthread_mutex_lock(&work->lock);
+    size_t found = work->found;
+    pthread_mutex_unlock(&work->lock);
     return found;
 }
 
-static void find_block(struct symbol_file *file, struct lookup *lookups, struct stretch block) {
+static void find_block(struct symbol_file *file, struct lookup *lookups, struct range block) {
     for (size_t i = block.next; i < block.end; i++)
         lookups[i].frames = symbol_file_find(file, lookups[i].address, &lookups[i].count);
 }
 
-static void *help(void *argument) {
-    struct helper *helper = argument;
-    struct crew *crew = helper->crew;
-    symbol_file_read_second(helper->file);
-    struct stretch block = {0};
-    while (block = next_block(crew, helper->number, block.end - block.next), block.next < block.end) {
-        find_block(helper->file, crew->lookups, block);
-        if (helper->progress) helper->progress(helper->context, found_by_now(crew));
+static void *run_worker(void *argument) {
+    struct worker *worker = argument;
+    struct work *work = worker->work;
+    symbol_file_read_second(worker->file);
+    struct range block = {0};
+    while (block = next_block(work, worker->number, block.end - block.next), block.next < block.end) {
+        find_block(worker->file, work->lookups, block);
+        if (worker->progress) worker->progress(worker->context, found_by_now(work));
     }
     return NULL;
 }
@@ -95,53 +86,54 @@ static void *help(void *argument) {
 static void find_alone(
     struct symbol_file *file, struct lookup *lookups, size_t count, lookup_progress progress, void *context) {
     for (size_t at = 0; at < count; at += BLOCK) {
-        struct stretch block = {at, count - at > BLOCK ? at + BLOCK : count};
+        struct range block = {at, count - at > BLOCK ? at + BLOCK : count};
         find_block(file, lookups, block);
         if (progress) progress(context, block.end);
     }
 }
 
-static size_t helpers_for(size_t count) {
+static size_t workers_for(size_t count) {
     cpu_set_t processors;
-    size_t helpers =
+    size_t workers =
         sched_getaffinity(0, sizeof processors, &processors) == 0 ? (size_t)CPU_COUNT(&processors) : 1;
-    if (helpers > HELPERS_MAX) helpers = HELPERS_MAX;
-    return helpers < count / WORTH_IT ? helpers : count / WORTH_IT;
+    if (workers > WORKERS_MAX) workers = WORKERS_MAX;
+    return workers < count / WORTH_IT ? workers : count / WORTH_IT;
 }
 
-/* As many as make sense and can be had; less than two are none. */
-static void make_crew(
-    struct crew *crew, struct helper *helpers, struct symbol_file *file, struct result_pool_list *pools) {
-    for (size_t i = 0; i < crew->size; i++) {
+/* Opens a second reader of the file for each worker. If that gives fewer than two workers, there are none. */
+static void make_workers(
+    struct work *work, struct worker *workers, struct symbol_file *file, struct result_pool_list *pools) {
+    for (size_t i = 0; i < work->size; i++) {
         struct symbol_file *second = symbol_file_open_second(file, result_pool_list_add(pools));
-        if (!second) crew->size = i;
-        helpers[i] = (struct helper){.crew = crew, .file = second, .number = i};
+        if (!second) work->size = i;
+        workers[i] = (struct worker){.work = work, .file = second, .number = i};
     }
-    if (crew->size >= 2) return;
-    symbol_file_close(helpers[0].file);
-    crew->size = 0;
+    if (work->size >= 2) return;
+    symbol_file_close(workers[0].file);
+    work->size = 0;
 }
 
 void parallel_lookup(struct symbol_file *file, struct lookup *lookups, size_t count,
     struct result_pool_list *pools, lookup_progress progress, void *context) {
-    struct crew crew = {.lookups = lookups, .lock = PTHREAD_MUTEX_INITIALIZER, .size = helpers_for(count)};
-    struct helper helpers[HELPERS_MAX] = {0};
-    if (crew.size > 1) make_crew(&crew, helpers, file, pools);
-    if (crew.size < 2) {
+    struct work work = {.lookups = lookups, .lock = PTHREAD_MUTEX_INITIALIZER, .size = workers_for(count)};
+    struct worker workers[WORKERS_MAX] = {0};
+    if (work.size > 1) make_workers(&work, workers, file, pools);
+    if (work.size < 2) {
         find_alone(file, lookups, count, progress, context);
         return;
     }
-    for (size_t i = 0; i < crew.size; i++)
-        crew.stretches[i] = (struct stretch){count * i / crew.size, count * (i + 1) / crew.size};
-    for (size_t i = 1; i < crew.size; i++)
-        helpers[i].started = pthread_create(&helpers[i].thread, NULL, help, &helpers[i]) == 0;
-    helpers[0].progress = progress;
-    helpers[0].context = context;
-    help(&helpers[0]);
-    for (size_t i = 1; i < crew.size; i++)
-        if (helpers[i].started) pthread_join(helpers[i].thread, NULL);
-    /* Of a thread that could not be started the others leave what is too little to be taken over. */
-    for (size_t i = 0; i < crew.size; i++) find_block(helpers[0].file, lookups, crew.stretches[i]);
-    for (size_t i = 0; i < crew.size; i++) symbol_file_close(helpers[i].file);
-    pthread_mutex_destroy(&crew.lock);
+    for (size_t i = 0; i < work.size; i++)
+        work.ranges[i] = (struct range){count * i / work.size, count * (i + 1) / work.size};
+    for (size_t i = 1; i < work.size; i++)
+        workers[i].started = pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) == 0;
+    workers[0].progress = progress;
+    workers[0].context = context;
+    run_worker(&workers[0]);
+    for (size_t i = 1; i < work.size; i++)
+        if (workers[i].started) pthread_join(workers[i].thread, NULL);
+    /* A worker whose thread could not be started leaves the part of its range that was too small to be given
+     * away. */
+    for (size_t i = 0; i < work.size; i++) find_block(workers[0].file, lookups, work.ranges[i]);
+    for (size_t i = 0; i < work.size; i++) symbol_file_close(workers[i].file);
+    pthread_mutex_destroy(&work.lock);
 }

@@ -54,3 +54,14 @@ const char *result_pool_format(struct result_pool *pool, const char *format, ...
     free(text);
     return kept;
 }
+
+struct result_pool *result_pool_list_add(struct result_pool_list *pools) {
+    pools->list = memory_reallocate(pools->list, (pools->count + 1) * sizeof *pools->list);
+    return pools->list[pools->count++] = result_pool_new();
+}
+
+void result_pool_list_free(struct result_pool_list *pools) {
+    for (size_t i = 0; i < pools->count; i++) result_pool_free(pools->list[i]);
+    free(pools->list);
+    *pools = (struct result_pool_list){0};
+}

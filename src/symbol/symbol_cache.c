@@ -19,26 +19,26 @@
 #define CACHE_MAGIC   "MSCACHE\n"
 #define CACHE_VERSION 1
 #define SUFFIX        ".names"
-#define LEFTOVER      3600 /* seconds after which a file that was never renamed is nobody's any more */
+#define LEFTOVER      3600 /* seconds: a temporary file that is older was left by a command that was killed */
 
-/* The beginning of a file; the store follows, packed. A file whose head is not exactly what is expected was
- * made from something else. */
+/* The head of a cache file. The symbol store follows it, compressed. A file whose head is not the expected one
+ * was made from other files, and is not used. */
 struct cache_head {
     char magic[8];
     uint32_t version;
     uint32_t build_id_size;
     uint8_t build_id[32];
     struct file_version tool, file;
-    struct file_version debug_file; /* all zero: the debug info is in the file */
-    char debug_path[PATH_MAX];
-    uint64_t size, packed_size; /* of the store */
+    struct file_version debug_file; /* all zero: the debug info is in the program or library itself */
+    char debug_path[PATH_MAX];      /* empty in that case */
+    uint64_t size, packed_size;     /* of the store, before and after compression */
 };
 
-/* What a file held when it was read. */
+/* The content of a cache file when it was read. */
 struct contents {
-    void *bytes; /* NULL: nothing good */
+    void *bytes; /* NULL: there was no file, or it could not be used */
     struct symbol_store store;
-    ino_t inode;
+    ino_t inode; /* of the file: tells whether another command has replaced it since */
 };
 
 struct symbol_cache {
@@ -49,15 +49,15 @@ struct symbol_cache {
     size_t addition_count;
 };
 
-/* The folder */
+/* ---- the folder ---- */
 
 static bool is_own_folder(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
 }
 
-/* Makes it if it is not there. Only our own folders will do: names that others wrote could be anything, and
- * what root makes in a user's folders is in the user's way. */
+/* Creates the folder if it does not exist. False if it does not belong to the user: cache files of others could
+ * contain any names, and folders that root creates in a user's home could not be used by that user. */
 static bool make_folder(const char *path) {
     return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
 }
@@ -127,14 +127,16 @@ void symbol_cache_trim(const char *folder, uint64_t size_max) {
     free(files);
 }
 
-/* A file */
+/* ---- a cache file ---- */
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t size) {
     for (const uint8_t *byte = bytes; size--; byte++) hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
     return hash;
 }
 
-/* Copies of a program are told apart by the hash in the name, so that they do not take turns. */
+/* The path of the cache file. Its name contains a hash of the versions of the tool and of the file: two copies of
+ * a program with the same build-id have cache files of their own, and do not replace each other's again and
+ * again. */
 static char *path_of(const char *folder, const struct cache_head *head) {
     char id[2 * sizeof head->build_id + 1];
     for (uint32_t i = 0; i < head->build_id_size; i++) sprintf(id + 2 * i, "%02x", head->build_id[i]);
@@ -148,12 +150,13 @@ static bool read_head(int descriptor, struct cache_head *head) {
            memchr(head->debug_path, 0, sizeof head->debug_path) != NULL;
 }
 
-/* Everything but where the debug info was, which is not known before it is read. */
+/* Whether two heads agree in all but the debug file, which is not known before the debug info is read. */
 static bool same_origin(const struct cache_head *a, const struct cache_head *b) {
     return memcmp(a, b, offsetof(struct cache_head, debug_file)) == 0;
 }
 
-/* A debug file that is gone was right; one that has changed may say more now. */
+/* Whether the debug file is as it was. If it does not exist any more, the stored frames are still right. If it
+ * has changed, the new one may tell more. */
 static bool debug_file_is_good(const struct cache_head *head) {
     struct file_version now = file_version_at(head->debug_path), gone = {0};
     return !head->debug_path[0] || file_version_same(now, gone) || file_version_same(now, head->debug_file);
@@ -171,7 +174,7 @@ static void *read_store(int descriptor, const struct cache_head *head) {
     return NULL;
 }
 
-/* Reads what is there, if it is good. */
+/* Reads the cache file, if it can be used. */
 static void read_file(const struct symbol_cache *cache, struct contents *contents) {
     *contents = (struct contents){0};
     int descriptor = open(cache->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -186,7 +189,7 @@ static void read_file(const struct symbol_cache *cache, struct contents *content
         contents->bytes = NULL;
     }
     contents->inode = status.st_ino;
-    if (contents->bytes) futimens(descriptor, NULL); /* used now */
+    if (contents->bytes) futimens(descriptor, NULL); /* symbol_cache_trim goes by the time of the last use */
     close(descriptor);
 }
 
@@ -264,7 +267,7 @@ void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file) {
     struct result_pool *pool = result_pool_new();
     add_all(cache->additions, &cache->contents.store, pool);
     struct stat status;
-    struct contents others = {0}; /* have been added by another process meanwhile */
+    struct contents others = {0}; /* what another command has written meanwhile */
     if (lstat(cache->path, &status) == 0 && status.st_ino != cache->contents.inode) read_file(cache, &others);
     add_all(cache->additions, &others.store, pool);
     void *store = symbol_store_writer_finish(cache->additions, &head.size);

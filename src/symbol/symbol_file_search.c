@@ -121,7 +121,7 @@ static bool report_file(
 enum trust {
     TRUST_IF_OLD, /* if it was not written since it was mapped */
     TRUST_USER,   /* always: the user has named the sysroot that it is in */
-    TRUST_KERNEL, /* always: the kernel's link leads to what is mapped, even if the name belongs to another file by now */
+    TRUST_KERNEL, /* always: the kernel's link leads to what is mapped, whatever has the name by now */
 };
 
 /* A place where the file may be. */
@@ -230,10 +230,8 @@ static size_t list_places(const struct model_module *module, const struct symbol
     places[count++] = (struct place){
         memory_format_text("/proc/%d/root", pid), memory_copy_text(module->path), TRUST_IF_OLD};
     places[count++] = (struct place){NULL, link, TRUST_KERNEL};
-        places[count++] =
-            (struct place){memory_copy_text(roots->sysroot), memory_copy_text(module->path), TRUST_USER};
-    /* With a sysroot the recording comes from another machine: the same path leads to another file here, and only
-     * a build-id can tell. */
+    if (strcmp(module->path, process->executable) == 0) /* unlike map_files, exe needs no privilege */
+        places[count++] = (struct place){NULL, memory_format_text("/proc/%d/exe", pid), TRUST_KERNEL};
     for (size_t i = 0; !module->build_id_size && i < count / 2; i++) {
         struct place place = places[i];
         places[i] = places[count - 1 - i];

@@ -36,8 +36,7 @@ struct found_file {
 /* The roots below which files are searched for. */
 struct symbol_file_roots {
     const struct model_process *process; /* the process that had the file mapped, or NULL */
-    const char
-        *sysroot; /* the folder with the files of the recorded machine, which is searched first; or NULL */
+    const char *sysroot; /* the folder with the files of the recorded machine, searched first; or NULL */
 };
 
 /* Fills `*ret_found` only if it returns SYMBOL_FILE_FINE. For memory that belongs to no file it returns

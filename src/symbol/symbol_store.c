@@ -12,15 +12,16 @@
 struct store_head {
     char magic[8];
     uint32_t version;
-    uint32_t has_differences; /* entries hold the difference to what the one before leads to expect */
+    uint32_t has_differences; /* the entries are stored as differences (take_differences) */
     uint32_t entry_count;
     uint32_t frame_count;
     uint32_t text_size;
     uint32_t reserved;
 };
 
-/* Differences are small numbers that often repeat: packed, entries take a third. What is expected: an address
- * in the same module, and frames that follow those of the entry before. */
+/* Replaces entries by their differences from what the entry before suggests: an address in the same module, and
+ * frames that follow that entry's frames. The differences are small numbers that often repeat: compressed, they
+ * take a third. */
 static void take_differences(struct store_entry *entries, size_t count) {
     for (size_t i = count; i-- > 1;) {
         struct store_entry *entry = &entries[i], *before = &entries[i - 1];
@@ -41,10 +42,10 @@ static void undo_differences(struct store_entry *entries, size_t count) {
     }
 }
 
-/* Reading */
+/* ---- reading ---- */
 
 static bool text_fits(const struct store_head *head, uint32_t offset) {
-    return offset < head->text_size; /* the last byte ends any text */
+    return offset < head->text_size; /* the last byte of the texts is zero, so every text ends */
 }
 
 static bool entries_fit(const struct store_head *head, const struct store_entry *entries) {
@@ -129,12 +130,12 @@ const struct symbol *symbol_store_frames(
     return symbols;
 }
 
-/* Writing */
+/* ---- writing ---- */
 
-/* Something that has been written already, by where it was, or in the case of texts by what it is. */
+/* Frames or a text that have been written already. */
 struct written {
-    const void *what;
-    uint32_t where;
+    const void *what; /* pointer to them */
+    uint32_t where;   /* index of the first frame, or offset of the text; UINT32_MAX: not yet */
 };
 
 /* A buffer that grows. */
@@ -145,18 +146,17 @@ struct bytes {
 
 #define RECENT 1024
 
-/* Something that was added. */
 struct addition {
-    struct store_entry entry; /* but for its frames' place */
+    struct store_entry entry; /* its first_frame is not known yet */
     const struct symbol *frames;
 };
 
 struct symbol_store_writer {
     struct bytes additions; /* struct addition */
     struct bytes entries, frames, texts;
-    htab_t places; /* struct written: texts and frames by where they are */
-    htab_t texts_by_content;
-    struct written recent[RECENT]; /* texts, by where they are: neighbours have the same ones */
+    htab_t places;                 /* struct written: texts and frames by pointer */
+    htab_t texts_by_content;       /* struct written: texts by their characters */
+    struct written recent[RECENT]; /* texts by pointer: neighbours share texts */
     struct result_pool *pool;
     bool too_large;
 };
@@ -207,7 +207,7 @@ void symbol_store_writer_free(struct symbol_store_writer *writer) {
     free(writer);
 }
 
-/* The note about `what` in `table`; a new one says UINT32_MAX. */
+/* The note about `what` in `table`. A new note has UINT32_MAX as its place. */
 static struct written *note(struct symbol_store_writer *writer, htab_t table, const void *what) {
     struct written key = {what, UINT32_MAX};
     void **slot = htab_find_slot(table, &key, INSERT);
@@ -274,7 +274,8 @@ static int compare_additions(const void *left, const void *right) {
     return (a->key > b->key) - (a->key < b->key);
 }
 
-/* In order, so that the frames of neighbours, which resemble each other, are neighbours. */
+/* Writes the additions in the order of their keys, so that the frames of neighbouring addresses, which are
+ * similar, are neighbours in the store and compress well. */
 static void write_additions(struct symbol_store_writer *writer) {
     struct addition *additions = (void *)writer->additions.bytes;
     size_t count = writer->additions.size / sizeof *additions;

@@ -1,10 +1,10 @@
-/* What addresses stand for, as one piece of bytes: for a file, and back.
+/* A symbol store: frames by key, as one block of bytes that can be written to a file and read again.
  *
  *     head │ entries, sorted by space and key │ frames │ texts
  *             └─ first frame, count ───────────►└─ offsets ►
  *
- * A key is an address, or any other number that stands for frames; spaces keep the keys of several processes
- * apart. The bytes may come from anywhere: they are checked once, when the store is opened. */
+ * A key is an address, or another number that stands for frames. Spaces keep the keys of several processes apart.
+ * The bytes may come from an untrusted file: they are checked once, when the store is opened. */
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_STORE_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_STORE_H
 
@@ -20,7 +20,7 @@ struct store_entry {
     uint32_t reserved;
 };
 
-/* Texts are offsets into the store's texts; 0 = none. */
+/* The first three members are offsets into the store's texts; 0: none. */
 struct store_frame {
     uint32_t function, linkage, file;
     int32_t line, function_line;
@@ -34,17 +34,17 @@ struct symbol_store {
     size_t entry_count;
 };
 
-/* `bytes` (aligned to 8) must outlive the store and what is found in it; they are changed into a form that
- * can be opened again, but not packed as well. False if they are not a store, or a damaged one. */
+/* `bytes` must be aligned to 8, and outlive the store and the frames that are found in it. They are changed into
+ * a form that can be opened again but compresses less well. False if they are no store, or a damaged one. */
 bool symbol_store_open(struct symbol_store *store, void *bytes, size_t size);
 
-/* What `key` stands for, or NULL. */
+/* The entry of `key`, or NULL. */
 const struct store_entry *symbol_store_find(const struct symbol_store *store, uint32_t space, uint64_t key);
 
-/* The first entry of the space from `key` on, or NULL. */
+/* The entry of the space with the smallest key that is not less than `key`, or NULL. */
 const struct store_entry *symbol_store_next(const struct symbol_store *store, uint32_t space, uint64_t key);
 
-/* The frames of an entry, made in `pool`; their texts are those of the store. */
+/* The frames of an entry. They live in `pool`, and their texts in the store. */
 const struct symbol *symbol_store_frames(
     const struct symbol_store *store, const struct store_entry *entry, struct result_pool *pool);
 
@@ -53,13 +53,13 @@ struct symbol_store_writer;
 struct symbol_store_writer *symbol_store_writer_new(void);
 void symbol_store_writer_free(struct symbol_store_writer *writer);
 
-/* The frames must stay until the end: they are written then, and those that are the same are recognised by
- * where they are. */
+/* Adds an entry. The frames must not move before symbol_store_writer_finish, which reads them. Entries that are
+ * given the same pointer share their frames. */
 void symbol_store_writer_add(struct symbol_store_writer *writer, uint32_t space, uint64_t key,
     uint64_t module_address, const struct symbol *frames, size_t count);
 
-/* The store of all that was added; of a key that was added twice, one. The caller frees it. NULL if it would
- * be larger than the format allows. */
+/* The store with all that was added. Of a key that was added twice, one entry is written. The caller frees the
+ * bytes. NULL if they would be more than the format allows. */
 void *symbol_store_writer_finish(struct symbol_store_writer *writer, size_t *ret_size);
 
 #endif

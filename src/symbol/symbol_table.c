@@ -11,8 +11,8 @@ const struct table_symbol *symbol_table_find(const struct symbol_table *table, u
     return index == INTERVAL_NONE ? NULL : &table->symbols[index];
 }
 
-/* Whether the symbol may stand for code. Hand-written assembly often leaves the type out; names that start
- * with '$' or '.' are marks for tools. */
+/* Whether the symbol may be that of code. Hand-written assembly often leaves the type out. Names that begin with
+ * '$' or '.' are marks for tools. */
 static bool may_be_code(const GElf_Sym *symbol, const char *name, GElf_Word section) {
     int type = GELF_ST_TYPE(symbol->st_info);
     if (section == SHN_UNDEF || section == SHN_ABS || section == (GElf_Word)-1) return false;
@@ -20,14 +20,14 @@ static bool may_be_code(const GElf_Sym *symbol, const char *name, GElf_Word sect
     return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* The end of a section that holds code, 0 of any other. A file without section headers sets no limit. */
+/* The end of the section if it contains code, 0 if not. UINT64_MAX if the file has no section headers. */
 static uint64_t end_of_code_section(Elf *elf, GElf_Word section, GElf_Addr bias) {
     GElf_Shdr header;
     if (!gelf_getshdr(elf_getscn(elf, section), &header)) return UINT64_MAX;
     return header.sh_flags & SHF_EXECINSTR ? header.sh_addr + bias + header.sh_size : 0;
 }
 
-/* A function before a bare label, a public name before a private one, `malloc` before `__libc_malloc`. */
+/* Prefers functions to bare labels, public names to private ones, and `malloc` to `__libc_malloc`. */
 static int rank_of(const GElf_Sym *symbol, const char *name) {
     size_t underscores = strspn(name, "_");
     return (GELF_ST_TYPE(symbol->st_info) != STT_NOTYPE) * 64 +
@@ -42,9 +42,9 @@ static int compare_symbols(const void *left, const void *right) {
     return strcmp(b->name, a->name);
 }
 
-/* Enters the best symbol of each address. */
+/* Enters the best symbol of each address: the symbols are sorted by address and rank, so it is the last one. */
 static void index_symbols(struct symbol_table *table) {
-    uint64_t covered = 0; /* end of what symbols with a size cover so far */
+    uint64_t covered = 0; /* up to here, symbols with a size cover the code */
     for (size_t i = 0; i < table->count; i++) {
         const struct table_symbol *symbol = &table->symbols[i], *next = symbol + 1;
         bool last = i + 1 == table->count;

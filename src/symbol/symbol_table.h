@@ -1,4 +1,4 @@
-/* The functions of an ELF symbol table by address, for code that has no DWARF. */
+/* The functions of an ELF symbol table by address, for code without debug info. */
 #ifndef MALLOSCOPE_SYMBOL_SYMBOL_TABLE_H
 #define MALLOSCOPE_SYMBOL_SYMBOL_TABLE_H
 
@@ -11,10 +11,10 @@
 
 struct table_symbol {
     uint64_t address;
-    uint64_t end;     /* if it has no size: of its section */
-    const char *name; /* as in the table, owned by the Dwfl_Module */
-    bool sized;
-    int rank; /* of several names for one address the one with the largest is taken */
+    uint64_t end;     /* of the function; if the symbol has no size, of its section */
+    const char *name; /* as in the ELF table, owned by the Dwfl_Module */
+    bool sized;       /* the symbol has a size */
+    int rank;         /* of several symbols at one address, the one with the largest rank is used */
 };
 
 /* All zero is an empty table. */
@@ -24,13 +24,13 @@ struct symbol_table {
     struct interval_map by_address;
 };
 
-/* Reads .symtab of the module or of its debug file, otherwise .dynsym. Leaves an empty table if there is
- * none. */
+/* Reads .symtab of the file or of its debug file; if there is none, .dynsym. The table stays empty if there is
+ * neither. */
 void symbol_table_read(struct symbol_table *table, Dwfl_Module *module);
 void symbol_table_clear(struct symbol_table *table);
 
-/* The function that covers `address`, or NULL. A symbol without a size reaches to the next symbol or to the
- * end of its section. */
+/* The symbol of the function that covers `address`, or NULL. A symbol without a size reaches to the next symbol
+ * or to the end of its section. */
 const struct table_symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The whole file is mapped; its section headers come last. */
+/* The size of the vdso as a file. The whole file is mapped, and its section headers come last. */
 static size_t size_of_image(const Elf64_Ehdr *header) {
     size_t size = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
     const Elf64_Phdr *segments = (const void *)((const char *)header + header->e_phoff);

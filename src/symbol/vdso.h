@@ -1,8 +1,8 @@
-/* The library that the kernel maps into every program, "[vdso]". It is in no file. */
+/* The vdso: the library that the kernel maps into every program. It is in no file. */
 #ifndef MALLOSCOPE_SYMBOL_VDSO_H
 #define MALLOSCOPE_SYMBOL_VDSO_H
 
-/* A descriptor of a copy of this kernel's, or -1. A recording made under another kernel has another one. */
+/* A descriptor of a copy of the running kernel's vdso, or -1. Another kernel has another one. */
 int vdso_open(void);
 
 #endif

@@ -36,8 +36,7 @@ enum event_kind {
 struct event {
     __u32 kind;
     __u32 pid, tid;
-    __u32
-        exec_count; /* how often the process has called exec since it became known: tells its programs apart */
+    __u32 exec_count; /* how often the process has called exec: tells the programs that it ran apart */
     __u64 time;
 };
 

@@ -58,9 +58,8 @@ struct session {
     size_t newcomer_count;
     uint64_t not_followed; /* see struct session_status */
     uint64_t until;        /* the session detached at this time; later events are ignored. 0: not yet */
-    uint64_t last_counters[COUNTERS]; /* the kernel side's counters at that time */
-    struct known_end
-        ends[KNOWN_ENDS]; /* at index thread % KNOWN_ENDS; the thread that was seen last has the place */
+    uint64_t last_counters[COUNTERS];  /* the kernel side's counters at that time */
+    struct known_end ends[KNOWN_ENDS]; /* at index thread % KNOWN_ENDS: of the thread that was seen last */
 };
 
 static struct process *process_of(const struct session *session, uint32_t pid) {

@@ -38,15 +38,14 @@ struct session_status {
     double live_bytes; /* of all processes together, estimated */
     double peak_bytes; /* the largest peak of one process, estimated */
     uint64_t samples, frees;
-    uint64_t processes;  /* that are recorded now, or are about to be */
-    uint64_t recordings; /* written so far */
-    bool target_ended;   /* the program that was attached to has ended */
-    bool target_changed; /* it has become another program by exec */
-    uint64_t
-        not_followed;     /* child processes that were not recorded: no allocator was found in them in time */
-    uint64_t lost;        /* allocations that should have been recorded and were not */
-    uint64_t older_frees; /* frees of blocks that are not tracked: allocated before, or not sampled */
-    double probe_seconds; /* processor time that the probes took in the programs, estimated */
+    uint64_t processes;    /* that are recorded now, or are about to be */
+    uint64_t recordings;   /* written so far */
+    bool target_ended;     /* the program that was attached to has ended */
+    bool target_changed;   /* it has become another program by exec */
+    uint64_t not_followed; /* children without a recording: no allocator was found in them in time */
+    uint64_t lost;         /* allocations that should have been recorded and were not */
+    uint64_t older_frees;  /* frees of blocks that are not tracked: allocated before, or not sampled */
+    double probe_seconds;  /* processor time that the probes took in the programs, estimated */
 };
 struct session_status session_status(struct session *session);
 

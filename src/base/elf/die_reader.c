@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compilers count abbreviations from 1 on. One with a larger code is right too, but taken apart each time. */
+/* Compilers number abbreviations from 1 on. An abbreviation with a larger code than this is decoded each time. */
 #define TABLE_MAX 65536
 
 struct attribute_form {
@@ -17,8 +17,8 @@ struct attribute_form {
 struct abbreviation {
     unsigned tag;
     bool has_children;
-    bool is_wanted;     /* has attributes that struct passed_die shows */
-    int64_t fixed_size; /* of all attributes together, or -1 */
+    bool is_wanted;     /* has attributes that struct passed_die tells */
+    int64_t fixed_size; /* of all attributes together; -1: it depends on their values */
     size_t count;
     struct attribute_form attributes[];
 };
@@ -35,7 +35,7 @@ static bool take_uleb(struct die_reader *reader, uint64_t *ret_number) {
     return false;
 }
 
-/* Values of up to 8 bytes, in the byte order of this machine, which is that of the programs it runs. */
+/* The number in `size` bytes, at most 8, in the byte order of this machine. */
 static uint64_t number_at(const uint8_t *at, size_t size) {
     uint64_t number = 0;
     memcpy(&number, at, size);
@@ -143,8 +143,8 @@ static bool is_wanted(unsigned name) {
     return name == DW_AT_low_pc || name == DW_AT_high_pc || name == DW_AT_ranges || name == DW_AT_sibling;
 }
 
-/* Takes apart what the code in front of `die` stands for. NULL if that is nothing. */
-static struct abbreviation *take_apart(const struct die_reader *reader, Dwarf_Die die) {
+/* Decodes the abbreviation of `die`. NULL if there is none. */
+static struct abbreviation *decode_abbreviation(const struct die_reader *reader, Dwarf_Die die) {
     int tag = dwarf_tag(&die); /* looks up die.abbrev */
     if (tag == DW_TAG_invalid || !die.abbrev) return NULL;
     size_t room = 16;
@@ -152,7 +152,8 @@ static struct abbreviation *take_apart(const struct die_reader *reader, Dwarf_Di
         memory_allocate(sizeof *abbreviation + room * sizeof abbreviation->attributes[0]);
     *abbreviation =
         (struct abbreviation){.tag = (unsigned)tag, .has_children = dwarf_abbrevhaschildren(die.abbrev) > 0};
-    /* dwarf_getattrcnt miscounts where there are implicit constants; the end is found by passing it. */
+    /* dwarf_getattrcnt counts wrong if there are implicit constants. So the attributes are read until there is no
+     * more. */
     struct attribute_form attribute;
     while (
         dwarf_getabbrevattr(die.abbrev, abbreviation->count, &attribute.name, &attribute.form, NULL) == 0) {
@@ -173,7 +174,7 @@ static struct abbreviation *take_apart(const struct die_reader *reader, Dwarf_Di
 static struct abbreviation *find_abbreviation(struct die_reader *reader, uint64_t code, Dwarf_Die die) {
     if (code >= TABLE_MAX) {
         free(reader->rare);
-        return reader->rare = take_apart(reader, die);
+        return reader->rare = decode_abbreviation(reader, die);
     }
     if (code >= reader->abbreviation_count) {
         uint64_t count = code + code / 2 + 64;
@@ -184,7 +185,7 @@ static struct abbreviation *find_abbreviation(struct die_reader *reader, uint64_
         reader->abbreviation_count = count;
     }
     struct abbreviation **slot = &reader->abbreviations[code];
-    if (!*slot) *slot = take_apart(reader, die);
+    if (!*slot) *slot = decode_abbreviation(reader, die);
     return *slot;
 }
 
@@ -228,7 +229,7 @@ bool die_reader_next(struct die_reader *reader, struct passed_die *ret_die) {
     return true;
 }
 
-/* Where the next sibling is, or NULL if the DIE does not say so. */
+/* The address of the next sibling, or NULL if the DIE does not tell it. */
 static const uint8_t *find_sibling(const struct die_reader *reader, const struct passed_die *die) {
     const Dwarf_Attribute *sibling = &die->sibling;
     if (sibling->form != DW_FORM_ref1 && sibling->form != DW_FORM_ref2 && sibling->form != DW_FORM_ref4 &&
@@ -237,7 +238,8 @@ static const uint8_t *find_sibling(const struct die_reader *reader, const struct
     uint64_t offset = number_at(sibling->valp, (size_t)fixed_size_of(reader, sibling->form));
     if (offset >= (uint64_t)(reader->end - reader->start)) return NULL;
     const uint8_t *target = reader->start + offset;
-    return target > reader->at ? target : NULL; /* never backwards: a damaged unit must come to an end */
+    return target > reader->at ? target
+                               : NULL; /* never backwards: reading a damaged unit must come to an end */
 }
 
 bool die_reader_pass_children(struct die_reader *reader, const struct passed_die *die) {
@@ -267,8 +269,8 @@ void die_reader_go_to(struct die_reader *reader, const Dwarf_Die *die) {
     reader->at = die->addr;
 }
 
-/* The end of the section that `address` lies in, or NULL. libdw does not tell, and a damaged unit may claim
- * to reach beyond it. */
+/* The end of the section that contains `address`, or NULL. libdw does not tell it, and a damaged unit may claim
+ * to be longer than its section. */
 static const uint8_t *end_of_section(Dwarf *dwarf, const uint8_t *address) {
     Elf *elf = dwarf_getelf(dwarf);
     size_t names;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deeper than any compiler nests. */
+/* DIEs that are nested deeper are ignored. No compiler nests as deep. */
 #define NESTING_MAX 1000
 
 static void list_functions(struct dwarf_unit *unit, struct interval_map *map, bool nested);
@@ -28,7 +28,7 @@ struct dwarf_unit *dwarf_units_find(struct dwarf_units *units, uint64_t address)
 struct dwarf_scope *dwarf_unit_find_scope(struct dwarf_unit *unit, uint64_t address) {
     uint32_t index = interval_map_find(&unit->by_address, address);
     if (index == INTERVAL_NONE) {
-        /* Rare: it takes a walk through the whole unit to know. */
+        /* Rare, and slow: the whole unit is read. */
         if (!unit->listed_nested && unit->reader.end) list_functions(unit, &unit->nested_by_address, true);
         unit->listed_nested = true;
         index = interval_map_find(&unit->nested_by_address, address);
@@ -50,7 +50,7 @@ bool dwarf_unit_find_line(struct dwarf_unit *unit, uint64_t address, const char 
     return true;
 }
 
-/* Names */
+/* ---- names ---- */
 
 static const char *text_of(Dwarf_Die *die, unsigned attribute) {
     Dwarf_Attribute memory;
@@ -107,14 +107,15 @@ void dwarf_unit_describe(struct dwarf_unit *unit, struct dwarf_scope *scope) {
     scope->call_line = (int)number_of(&die, DW_AT_call_line);
 }
 
-/* Code */
+/* ---- code ---- */
 
 static bool is_address(unsigned form) {
     return form == DW_FORM_addr || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4) ||
            form == DW_FORM_addrx || form == DW_FORM_GNU_addr_index;
 }
 
-/* The most frequent case: code in one piece. */
+/* Whether the code of the DIE is one range, [*ret_low, *ret_high): the most frequent case, which is read without
+ * libdw's general function. */
 static bool is_one_piece(struct passed_die *die, uint64_t *ret_low, uint64_t *ret_high) {
     if (die->has_ranges || !is_address(die->low_pc.form) || dwarf_formaddr(&die->low_pc, ret_low) != 0)
         return false;
@@ -151,7 +152,7 @@ static bool add_ranges(
     return added;
 }
 
-/* Enters the code of `die`, if there is any, under `value`. */
+/* Adds the address ranges of the DIE's code to `map`, with `value`. False if there is no code. */
 static bool add_code(
     const struct dwarf_units *units, struct interval_map *map, struct passed_die *die, uint32_t value) {
     uint64_t low, high;
@@ -169,8 +170,8 @@ static void add_function(struct dwarf_unit *unit, struct interval_map *map, stru
     unit->functions[unit->function_count++] = (struct dwarf_function){.die = die->die.addr};
 }
 
-/* Compilers put functions at the top of a unit or into namespaces. Those that lie deeper (methods of local
- * types, nested functions) are found only if asked for. */
+/* Adds the functions of the unit to `map`. Compilers put most functions at the top of the unit or into
+ * namespaces. Functions that are deeper (methods of local types, nested functions) are added only with `nested`. */
 static void list_functions(struct dwarf_unit *unit, struct interval_map *map, bool nested) {
     struct die_reader *reader = &unit->reader;
     struct passed_die die;
@@ -202,12 +203,13 @@ static uint32_t add_scope(
     return unit->scope_count++;
 }
 
-/* Collects the calls that were inlined into the function, and into each other. */
+/* Lists the scopes of a function: itself, the calls that were inlined into it, and those that were inlined into
+ * these. */
 static void walk_function(struct dwarf_unit *unit, struct dwarf_function *function) {
     struct die_reader *reader = &unit->reader;
     struct passed_die die;
     Dwarf_Die start = {.addr = function->die};
-    uint32_t around[NESTING_MAX]; /* the scope in which the DIEs of each level lie */
+    uint32_t around[NESTING_MAX]; /* for each level of nesting, the scope that its DIEs are in */
     size_t depth = 0;
     die_reader_go_to(reader, &start);
     function->walked = true;
@@ -222,7 +224,8 @@ static void walk_function(struct dwarf_unit *unit, struct dwarf_function *functi
             scope = around[depth - 1];
         if (!die.tag)
             depth--;
-        else if (scope == SCOPE_NONE || depth == NESTING_MAX) { /* nothing, or a call without any code */
+        else if (scope == SCOPE_NONE ||
+                 depth == NESTING_MAX) { /* no scope, or one without code: children are skipped */
             if (!die_reader_pass_children(reader, &die)) break;
         } else if (die.has_children)
             around[depth++] = scope;

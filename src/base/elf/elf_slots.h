@@ -29,8 +29,8 @@ struct elf_slot {
 struct elf_slots {
     struct elf_slot *list; /* sorted by address */
     size_t count, room;
-    uint64_t
-        *lazy; /* the addresses of the slots of .rela.plt in its order: lazy stubs push an index into it */
+    /* The addresses of the slots of .rela.plt, in its order: lazy stubs push an index into it. */
+    uint64_t *lazy;
     size_t lazy_count;
 };
 
