@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 
 static _Atomic size_t used_bytes;
-static char room[16384] __attribute__((aligned(16))); /* the look-up takes a few hundred bytes, if any */
+static char room[16384] __attribute__((aligned(16))); /* the look-up takes some hundred bytes at most */
 
-/* The mark holds the size. A block that begins a page could not be marked, so none is given out. */
+/* The mark holds the size. mark_place sees to it that no block begins a page. */
 void *bootstrap_heap_allocate(size_t alignment, size_t size) {
     size_t needed;
     if (alignment < MARK_ROOM) alignment = MARK_ROOM;
@@ -17,7 +17,7 @@ void *bootstrap_heap_allocate(size_t alignment, size_t size) {
     needed = (needed + 15) & ~(size_t)15;
 
     char *base = room;
-    /* The order of the addition is of no account: each has a stretch of its own. */
+    /* Any memory order will do: each caller gets a part of the array that no other caller has. */
     size_t used = needed > sizeof room ? sizeof room : atomic_fetch_add(&used_bytes, needed);
     if (used + needed <= sizeof room) {
         base += used;

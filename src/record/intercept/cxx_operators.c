@@ -19,15 +19,17 @@ void *cxx_operators_new_failed(size_t size);
 void *cxx_operators_new(
     size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form);
 
-/* What allocates in the first two forms, once the countdown has been charged. */
+/* Where the entry code goes on in the first two forms, when it has charged the countdown and no sample is due. */
 void *(*cxx_operators_next_new[2])(size_t) = {entry_new_by_malloc, entry_new_by_malloc};
 
+/* Where the entry code goes on in each form of operator delete. */
 #define BY_FREE(form, name) entry_delete_by_free,
 void (*cxx_operators_next_delete[DELETE_FORMS])(void *) = {OPERATORS_DELETE(BY_FREE)};
 #undef BY_FREE
 
 typedef void *(*new_function)(size_t, size_t, size_t); /* the forms take one to three of these */
 
+/* BY_PROGRAM: the program's own. */
 new_function cxx_operators_program_new[NEW_FORMS];
 static enum operators whose_they_are;
 
@@ -59,8 +61,8 @@ static ElfW(Sym) * symbol_of(const char *address) {
     return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) ? symbol : NULL;
 }
 
-/* The dynamic linker passes over a symbol whose value is 0. Nobody can have been bound to these: at the start
- * there was no C++ code. */
+/* Sets the values of our operators' symbols to 0: the dynamic linker passes over such symbols. No call can have
+ * been bound to them yet, because no C++ library is loaded. */
 static void withdraw(void) {
     ElfW(Sym) * symbol[NEW_FORMS + DELETE_FORMS];
     uintptr_t low = UINTPTR_MAX, high = 0;
@@ -96,14 +98,13 @@ void cxx_operators_set(enum operators whose) {
     }
 }
 
-/* There is no memory: the C++ library calls the new-handler, and throws or returns NULL. Ours serve only
- * where there is one behind them. */
+/* There is no memory. The operator behind ours calls the new-handler, and throws or returns NULL. */
 static void *fail(unsigned form, size_t size, size_t second, size_t third) {
     new_function next;
     *(void **)&next = dlsym(RTLD_NEXT, new_name[form]);
     if (next) return next(size, second, third);
     if (form & 2) return NULL; /* the nothrow forms */
-    abort();                   /* an older C++ library without this form: there is nobody to throw */
+    abort(); /* an older C++ library does not have this form: no code is there that could throw */
 }
 
 void *cxx_operators_new_failed(size_t size) {

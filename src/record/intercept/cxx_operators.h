@@ -1,22 +1,24 @@
-/* C++'s operator new and delete.
+/* C++'s operator new and operator delete.
  *
- * The C++ library's own go through malloc and free. Standing in front of them costs less than letting them
- * call us: fewer instructions than without the recorder, and stacks that begin at the line that says `new`.
+ * The C++ library's operators call malloc and free. If ours stand in front of them, a call takes fewer
+ * instructions than without the recorder, and stacks begin at the line that says `new`. Whose operators serve the
+ * program is decided at the start:
  *
- *   BY_MALLOC   the C++ library's, or those of an allocator such as jemalloc: served by malloc and free. When
- * memory is short the one behind us is asked, which calls the new-handler and throws BY_PROGRAM  a library of
- * the program has its own: called as they are, and not recorded here (what they get from malloc is)
+ *     BY_MALLOC    The operators behind ours are the C++ library's, or those of an allocator such as jemalloc.
+ *                  Ours serve the program, by malloc and free. When memory runs out, ours call the one behind
+ *                  them, which calls the new-handler and throws.
+ *     BY_PROGRAM   A library of the program has operators of its own. Ours call them, and record nothing. What
+ *                  they get from malloc is recorded there.
+ *     WITHDRAWN    There is no C++ library at the start. A plug-in that is loaded later must find its own
+ *                  operators first, so ours are taken out of our symbol table.
  *
- *   WITHDRAWN   no C++ library is there at the start. What is loaded later shall find its own operators
- * first: ours are taken out of our symbol table
- *
- * A program may define some of the forms and rely on the C++ library's others to call them. So ours serve
- * only if every form that the program would find is ours, and every form behind ours the C++ library's or the
- * allocator's. */
+ * A program may define some of the forms, and rely on the C++ library's other forms to call these. So the case is
+ * BY_MALLOC only if every form that the program finds is ours, and the plain new and delete behind ours are the
+ * C++ library's or the allocator's. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_CXX_OPERATORS_H
 #define MALLOSCOPE_RECORD_INTERCEPT_CXX_OPERATORS_H
 
-/* The forms in the order of the tables; the entry code makes one function of each. */
+/* The forms in the order of the tables. The entry code (entry_*.S) makes one function of each. */
 #define OPERATORS_NEW(X)                                                                                     \
     X(0, _Znwm)               /* (size) */                                                                   \
     X(1, _Znam)               /* arrays */                                                                   \
@@ -51,10 +53,10 @@
 
 enum operators { BY_MALLOC, BY_PROGRAM, WITHDRAWN };
 
-/* Says whose they are. */
+/* Called once, at the start. */
 void cxx_operators_set(enum operators whose);
 
-/* Would the program, by any form's name, find another function than ours? */
+/* Whether the program finds, by the name of any form, another function than ours: one that is defined before us. */
 bool cxx_operators_are_replaced(void);
 
 #endif

@@ -12,7 +12,7 @@
 EXPORT int dlclose(void *handle);
 void dl_hooks_before_dlopen(const char *path, int mode);
 
-/* Where the entry code goes on. */
+/* Where the entry code's dlopen goes on. */
 void *(*dl_hooks_next_dlopen)(const char *, int);
 
 void dl_hooks_before_dlopen(const char *path, int mode) {
@@ -21,7 +21,8 @@ void dl_hooks_before_dlopen(const char *path, int mode) {
     if (!dl_hooks_next_dlopen) *(void **)&dl_hooks_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
 }
 
-/* Not the program's own, if it has one: that may not tell the truth. */
+/* The functions behind us: the program may have a dl_iterate_phdr of its own, which need not report the linker's
+ * counts. */
 static struct {
     int (*dlclose)(void *);
     int (*dl_iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
@@ -30,7 +31,7 @@ static struct {
 static int note_unloads(struct dl_phdr_info *info, size_t size, void *unloads) {
     (void)size;
     *(uint64_t *)unloads = info->dlpi_subs;
-    return 1; /* it is the same for all */
+    return 1; /* stops: the count is in the report of every object */
 }
 
 static uint64_t unloads_so_far(void) {

@@ -4,14 +4,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The parts of an object's dynamic section that a look-up needs. */
+/* The parts of an object's dynamic section that are needed to look up a name. */
 struct symbols {
     const ElfW(Sym) * entry;
     const char *text;
     const uint32_t *gnu_hash, *hash;
 };
 
-/* The linker relocates these pointers in most objects, but not in the kernel's. */
+/* The address that a pointer in the dynamic section stands for. glibc's linker adds the object's base to these
+ * pointers when it loads the object; in the kernel's vDSO they are offsets still. */
 static const void *address_in(const struct link_map *object, ElfW(Addr) pointer) {
     return (const void *)(pointer < object->l_addr ? pointer + object->l_addr : pointer);
 }
@@ -34,8 +35,8 @@ static bool is_definition(const struct symbols *symbols, uint32_t number, const 
            strcmp(symbols->text + symbol->st_name, name) == 0;
 }
 
-/* The table: a header of four words, a Bloom filter, the first symbol of each bucket, and for each symbol its
- * hash with the lowest bit set at a bucket's end. */
+/* DT_GNU_HASH: a header of four words, a Bloom filter, the first symbol of each bucket, and for each symbol its
+ * hash, whose lowest bit is set at the end of a bucket. */
 static const ElfW(Sym) * find_by_gnu_hash(const struct symbols *symbols, const char *name) {
     uint32_t hash = 5381;
     for (const unsigned char *c = (const unsigned char *)name; *c; c++) hash = hash * 33 + *c;
@@ -55,7 +56,7 @@ static const ElfW(Sym) * find_by_gnu_hash(const struct symbols *symbols, const c
     }
 }
 
-/* Without such a table the older one tells at least how many symbols there are. */
+/* For objects without DT_GNU_HASH: the second word of DT_HASH is the number of symbols. */
 static const ElfW(Sym) * find_in_all(const struct symbols *symbols, const char *name) {
     for (uint32_t number = 0; number < symbols->hash[1]; number++)
         if (is_definition(symbols, number, name)) return &symbols->entry[number];

@@ -1,24 +1,26 @@
-/* What the dynamic section of a loaded object says: its symbols and its relocations. */
+/* The dynamic section of a loaded object: its symbols and its relocations.
+ *
+ * Of the struct link_map only `l_addr` (the object's base) and `l_ld` (its dynamic section) are read. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_DYNAMIC_SECTION_H
 #define MALLOSCOPE_RECORD_INTERCEPT_DYNAMIC_SECTION_H
 
 #include <link.h>
 #include <stddef.h>
 
-/* That of one object, or NULL. Of the object only `l_addr` and `l_ld` are looked at. */
+/* The symbol by which the object defines `name`, or NULL. */
 const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name);
 
-/* What an object has the linker fill in: data and calls. */
+/* The words of an object that the linker fills in. */
 struct relocations {
     const ElfW(Sym) * symbols;
-    const char *text;
-    const ElfW(Rela) * tables[2];
+    const char *text;             /* the names of the symbols */
+    const ElfW(Rela) * tables[2]; /* of data, and of calls through the PLT; NULL: there is none */
     size_t counts[2];
 };
 
 struct relocations dynamic_section_relocations(const struct link_map *object);
 
-/* The name that is looked up for it, or "". */
+/* The name of the symbol whose address the linker fills in there; "" if there is no symbol. */
 const char *dynamic_section_relocation_name(
     const struct relocations *relocations, const ElfW(Rela) * relocation);
 

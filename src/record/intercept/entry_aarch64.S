@@ -1,9 +1,10 @@
-/* Where the program's calls arrive, on aarch64. entry_x86_64.S says what the functions do and why they are here; what
- * one of them has, both have.
+/* Where the program's calls arrive, on aarch64. entry_x86_64.S says what the functions do and why they are
+ * written in assembly: a change to one file is a change to both.
  *
- * Other than there, the countdown is read, and written if no sample is due: nothing has to be put back. A signal handler
- * that allocates between the two is not charged for, and the bytes that are counted for its thread come out wrong by what
- * it has allocated. A handler that may do so without harm comes at a call (raise), not there.
+ * The countdown is loaded, and stored only if no sample is due; so the cold paths have nothing to put back. A
+ * signal handler that allocates between the load and the store loses its charge: the store overwrites it. The
+ * bytes that are counted for the thread are then too few by what the handler has allocated. A handler that runs
+ * at a call (raise) does not come there.
  *
  * x9 to x17 may be changed: no caller relies on them across a call. */
 
@@ -19,7 +20,8 @@
 #define CLONE_SETTLS 0x80000
 
 #ifdef MALLOSCOPE_STATIC
-/* Where the linker sends the calls of a program that is linked statically (real_allocator_static.c). */
+/* The names to which the linker binds the calls of a program that is linked statically
+ * (real_allocator_static.c). */
 #define malloc __wrap_malloc
 #define free __wrap_free
 #define calloc __wrap_calloc
@@ -35,7 +37,8 @@
 
 	.text
 
-/* entry_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
+/* A function that the program calls. entry_NAME is the same address under a hidden name: by NAME our own code
+ * might be bound to another library's function. */
 .macro function name
 	.globl	\name, entry_\name
 	.hidden	entry_\name
@@ -45,7 +48,7 @@
 entry_\name:
 	.cfi_startproc
 #if defined(__ARM_FEATURE_BTI_DEFAULT)
-	hint	#34			/* bti c: an indirect call may arrive here */
+	hint	#34			/* bti c: indirect calls may arrive here */
 #endif
 .endm
 
@@ -54,7 +57,7 @@ entry_\name:
 	.size	\name, . - \name
 .endm
 
-/* A function that only our own code calls: entry_NAME. */
+/* A function that only our own code calls or jumps to: entry_NAME. */
 .macro inner name
 	.globl	entry_\name
 	.hidden	entry_\name
@@ -72,7 +75,7 @@ entry_\name:
 	.size	entry_\name, . - entry_\name
 .endm
 
-/* A frame of \size bytes that begins with the frame record. */
+/* Makes a frame of \size bytes, which begins with the frame record (the caller's x29 and x30). */
 .macro enter size
 #if defined(__ARM_FEATURE_PAC_DEFAULT)
 	hint	#25			/* paciasp: signs the return address */
@@ -96,7 +99,8 @@ entry_\name:
 #endif
 .endm
 
-/* Calls \target with a struct unwind_registers (unwind.h) as argument \argument, and returns what it returns. */
+/* The cold path: calls \target, with a pointer to the caller's registers (struct unwind_registers, unwind.h) in
+ * register \argument, and returns what it returns. */
 .macro cold_call target argument
 	mov	x15, x29
 	mov	x16, sp
@@ -110,19 +114,19 @@ entry_\name:
 	ret
 .endm
 
-/* Loads a word of our own data. */
+/* Loads a word of this library's data. */
 .macro load register symbol
 	adrp	\register, \symbol
 	ldr	\register, [\register, #:lo12:\symbol]
 .endm
 
-/* Goes on in the function that the word points to, which returns to our caller. */
+/* Jumps to the function that the word points to, which returns to our caller. */
 .macro jump_through symbol
 	load	x16, \symbol
 	br	x16
 .endm
 
-/* x9 + x10 is the address of the thread's countdown, x11 what it holds. */
+/* Loads the thread's countdown into x11. Its address is x9 + x10. */
 .macro load_countdown
 	mrs	x9, tpidr_el0
 	adrp	x10, :gottprel:recorder_countdown
@@ -130,7 +134,8 @@ entry_\name:
 	ldr	x11, [x9, x10]
 .endm
 
-/* Takes \size off the countdown, unless a sample is due: "lower or same" is what jbe is there. */
+/* Takes \size off the countdown, or goes to \due if a sample is due: the condition "lower or same" is jbe of
+ * x86-64. */
 .macro charge size due
 	load_countdown
 	subs	x11, x11, \size
@@ -144,7 +149,8 @@ entry_\name:
 	str	x11, [x9, x10]
 .endm
 
-/* Blocks whose word in front must not be looked at (mark.h). */
+/* Goes to \target if the word in front of the block must not be read: the block begins a page, or has a tag
+ * (mark.h). */
 .macro branch_if_unmarkable block target
 	tst	\block, #PAGE_MASK
 	b.eq	\target
@@ -152,7 +158,8 @@ entry_\name:
 	cbnz	x9, \target
 .endm
 
-/* The mark's upper half is all ones: the first instruction writes the complement of its operand. */
+/* Goes to \target if the block carries a mark. The mark's upper 32 bits are ones: movn writes the complement of
+ * its operand. */
 .macro branch_if_marked block target
 	ldur	x9, [\block, #-8]
 	movn	x10, #((~MARK_IMMEDIATE) & 0xffff)
@@ -208,8 +215,8 @@ free_here:
 1:	b	hooks_malloc_usable_size
 	end_inner usable_size_marked
 
-/* Behind hooks_next_free, hooks_next_free_page and hooks_next_realloc where blocks are left as they are: what the filter (address_filter.h)
- * does not know was not sampled. */
+/* hooks_next_free, hooks_next_free_page and hooks_next_realloc lead to the next two functions where sampled
+ * blocks carry no mark. A block whose counter in the address filter (address_filter.h) is 0 was not sampled. */
 .macro branch_if_filtered block target
 	mov	w9, #(FILTER_FACTOR & 0xffff)
 	movk	w9, #(FILTER_FACTOR >> 16), lsl #16
@@ -232,7 +239,8 @@ free_here:
 	jump_through real_allocator+REAL_REALLOC
 	end_inner realloc_filtered
 
-/* Behind hooks_next_realloc where every block has to be looked up. The countdown has been charged. */
+/* hooks_next_realloc leads here where every block has to be looked up. The countdown has been charged: the charge
+ * is put back, because hooks_realloc charges it again. */
 	inner realloc_always
 realloc_always_here:
 	refund	x1
@@ -243,7 +251,8 @@ realloc_always_here:
 	cold_call hooks_reallocarray, x3
 	end_function reallocarray
 
-/* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
+/* The aligned ones do as malloc does. \size is the register that holds the size, \at the register of the argument
+ * that is added. */
 .macro aligned name hook real_offset size at
 	function \name
 	charge	\size, 1f
@@ -264,8 +273,11 @@ realloc_always_here:
 	cold_call hooks_pvalloc, x1
 	end_function pvalloc
 
-/* The program's own heaps (own_heaps.c). */
-/* Charges the heap in w0 for x2 bytes; goes on behind it if no sample is due. */
+/* The program's own heaps (own_heaps.c). The countdown of a thread is shared by all of them; a heap's scale says
+ * how many units of it a byte costs. A scale of 0 leaves the decision to the C code. */
+
+/* Charges x2 bytes of the heap in w0, and falls through if no sample is due. Goes to \due if one is, or if the C
+ * code has to decide. */
 .macro heap_charge due
 	cmp	w0, #OWN_HEAPS
 	b.hs	\due
@@ -301,7 +313,7 @@ realloc_always_here:
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
-/* Python's objects, of which one may be due (python_objects.c). */
+/* The cold paths of Python's objects (python_objects.c). */
 	inner object_malloc_due
 	cold_call python_objects_malloc, x2
 	end_inner object_malloc_due
@@ -314,7 +326,7 @@ realloc_always_here:
 	cold_call python_objects_realloc, x3
 	end_inner object_realloc_due
 
-/* libc's other names for some of them (libc_names.c). */
+/* The C library's second names for some functions (libc_names.c). */
 .macro libc_name name
 	function __libc_\name
 	jump_through libc_names_\name
@@ -329,7 +341,8 @@ realloc_always_here:
 	libc_name valloc
 	libc_name pvalloc
 
-/* The two forms of operator new that count. cxx_operators_next_new holds, for each, what allocates. */
+/* The two plain forms of operator new have a fast path, as malloc has. cxx_operators_next_new holds, for each,
+ * what allocates. */
 .macro operator_new form name
 	function \name
 	charge	x0, 1f
@@ -355,7 +368,8 @@ realloc_always_here:
 	b	cxx_operators_new_failed
 	end_inner new_by_malloc
 
-/* The program's own: they charge the countdown themselves when they call malloc. */
+/* Goes on in the program's own operator. The charge is put back, because the operator's call of malloc charges
+ * the countdown. */
 .macro new_by_program form name
 	inner \name
 	refund	x0
@@ -380,7 +394,7 @@ realloc_always_here:
 	operator_new_rare 6 _ZnwmSt11align_val_tRKSt9nothrow_t
 	operator_new_rare 7 _ZnamSt11align_val_tRKSt9nothrow_t
 
-/* Every form of operator delete is free, unless the program has its own. */
+/* Every form of operator delete is free, unless the program has operators of its own. */
 #define OPERATOR_DELETE(form, name) \
 	function name; \
 	jump_through cxx_operators_next_delete + 8 * form; \
@@ -391,8 +405,9 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.hidden	entry_delete_by_free
 	.set	entry_delete_by_free, free
 
-/* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
- * the caller's address, by which dlopen chooses where to search. */
+/* A library that is opened with RTLD_DEEPBIND finds libc's free before ours: dl_hooks_before_dlopen sees to it
+ * that no block is marked from then on. libc's dlopen is jumped to, because it chooses by the return address
+ * where to search. */
 #define RTLD_DEEPBIND_LOG2 3
 
 	function dlopen
@@ -408,7 +423,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jump_through dl_hooks_next_dlopen
 	end_function dlopen
 
-/* For got_takeover.c alone. dlsym, too, chooses by its caller's address. */
+/* got_takeover.c puts its address into GOTs. libc's dlsym, too, chooses by the return address where to search. */
 	inner dlsym
 	enter	32
 	stp	x0, x1, [sp, #16]
@@ -420,6 +435,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 #endif
 
 #ifndef MALLOSCOPE_STATIC
+/* libc's syscall(): see entry_x86_64.S. */
 	function syscall
 	cmp	x0, #SYS_seccomp
 	b.eq	sandbox_system_call
@@ -435,7 +451,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	b.eq	sandbox_system_call
 	cmp	x0, #SYS_clone
 	b.ne	1f
-	cbnz	x2, 1f			/* its stack */
+	cbnz	x2, 1f			/* the child's stack */
 	tst	w1, #CLONE_VM
 	b.ne	1f
 	tst	w1, #CLONE_SETTLS
@@ -456,7 +472,8 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 
 	.section .note.GNU-stack,"",%progbits
 
-/* What the linker has to find in every part of a library that keeps the rules above. */
+/* Says that this file has landing pads (bit 0) and signs return addresses (bit 1). The linker marks a library so
+ * only if all of its parts say so. */
 #if defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT)
 #if !defined(__ARM_FEATURE_PAC_DEFAULT)
 #define FEATURES 1

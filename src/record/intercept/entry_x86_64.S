@@ -1,16 +1,18 @@
-/* Where the program's calls arrive, on x86-64. entry_aarch64.S is the same for the other processor: what one of them
- * has, both have.
+/* Where the program's calls arrive, on x86-64. entry_aarch64.S has the same functions for aarch64: a change to
+ * one file is a change to both.
  *
- * The fast paths are here because every instruction of them counts: four on top of malloc, five on top of free,
- * no store but to the thread's own countdown. They jump to the allocator, so it returns straight to the program.
+ * The fast paths are written in assembly because each of their instructions counts: four on top of malloc, five
+ * on top of free, and no store but to the thread's own countdown (docs/fast-path.md). They end in a jump to the
+ * allocator, which returns straight to the program.
  *
- *   malloc   takes the size off the thread's countdown; a sample is due when that reaches zero or below (jbe: as an
- *            unsigned number it then borrows, so sizes beyond 2^63 are caught too). A thread's countdown starts
- *            at zero, and stays there in exact mode: both take the cold path.
- *   free     asks for the mark of a sampled block (mark.h). Blocks that begin a page, and NULL, take the cold path.
+ *     malloc   takes the size off the thread's countdown. A sample is due when the result is 0 or the subtraction
+ *              borrows (jbe); so sizes beyond 2^63 are caught, too. A thread's countdown starts at 0, and stays
+ *              at 0 in exact mode: both take the cold path.
+ *     free     compares the word in front of the block with the mark of sampled blocks (mark.h). Blocks that
+ *              begin a page, and NULL, leave the fast path.
  *
- * The cold paths call hooks.c with one more argument: the caller's registers, from which its stack is walked. They
- * put the countdown back first, so that the C code decides on its own. */
+ * The cold paths put the size back on the countdown, and call a C function with one more argument: the caller's
+ * registers, from which its stack is walked. The C code decides on its own whether a sample is due. */
 
 #include "record/sample/address_filter.h"
 #include "record/sample/mark.h"
@@ -24,7 +26,8 @@
 #define CLONE_SETTLS 0x80000
 
 #ifdef MALLOSCOPE_STATIC
-/* Where the linker sends the calls of a program that is linked statically (real_allocator_static.c). */
+/* The names to which the linker binds the calls of a program that is linked statically
+ * (real_allocator_static.c). */
 #define malloc __wrap_malloc
 #define free __wrap_free
 #define calloc __wrap_calloc
@@ -40,12 +43,13 @@
 
 	.text
 
-/* entry_NAME is the same place under a name that no other library can have: by NAME the program may mean another function. */
+/* A function that the program calls. entry_NAME is the same address under a hidden name: by NAME our own code
+ * might be bound to another library's function. */
 .macro function name
 	.globl	\name, entry_\name
 	.hidden	entry_\name
 	.type	\name, @function
-	.p2align 6 /* so that the path that is not sampled lies in one line of the cache */
+	.p2align 6 /* so that the fast path lies in one cache line */
 \name:
 entry_\name:
 	.cfi_startproc
@@ -56,7 +60,7 @@ entry_\name:
 	.size	\name, . - \name
 .endm
 
-/* A function that only our own code calls: entry_NAME. */
+/* A function that only our own code calls or jumps to: entry_NAME. */
 .macro inner name
 	.globl	entry_\name
 	.hidden	entry_\name
@@ -71,7 +75,8 @@ entry_\name:
 	.size	entry_\name, . - entry_\name
 .endm
 
-/* Calls \target with a struct unwind_registers (unwind.h) as argument \argument, and returns what it returns. */
+/* The cold path: calls \target, with a pointer to the caller's registers (struct unwind_registers, unwind.h) in
+ * register \argument, and returns what it returns. */
 .macro cold_call target argument
 	push	%r15
 	.cfi_adjust_cfa_offset 8
@@ -85,7 +90,7 @@ entry_\name:
 	.cfi_adjust_cfa_offset 8
 	push	%rbp
 	.cfi_adjust_cfa_offset 8
-	lea	56(%rsp), %rax		/* the stack pointer after our return */
+	lea	56(%rsp), %rax		/* the caller's stack pointer when we have returned */
 	push	%rax
 	.cfi_adjust_cfa_offset 8
 	push	-8(%rax)		/* the return address */
@@ -94,7 +99,7 @@ entry_\name:
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
 	call	\target
-	add	$72, %rsp		/* callee-saved registers are as they were */
+	add	$72, %rsp		/* the callee has preserved the registers that were pushed */
 	.cfi_adjust_cfa_offset -72
 	ret
 .endm
@@ -162,8 +167,8 @@ free_here:
 1:	jmp	hooks_malloc_usable_size
 	end_inner usable_size_marked
 
-/* Behind hooks_next_free, hooks_next_free_page and hooks_next_realloc where blocks are left as they are: what the filter (address_filter.h)
- * does not know was not sampled. */
+/* hooks_next_free, hooks_next_free_page and hooks_next_realloc lead to the next two functions where sampled
+ * blocks carry no mark. A block whose counter in the address filter (address_filter.h) is 0 was not sampled. */
 .macro filter_test
 	imul	$FILTER_FACTOR, %rdi, %rax
 	lea	address_filter_counts(%rip), %rdx
@@ -184,7 +189,8 @@ free_here:
 	jmp	*real_allocator+REAL_REALLOC(%rip)
 	end_inner realloc_filtered
 
-/* Behind hooks_next_realloc where every block has to be looked up. The countdown has been charged. */
+/* hooks_next_realloc leads here where every block has to be looked up. The countdown has been charged: the charge
+ * is put back, because hooks_realloc charges it again. */
 	inner realloc_always
 	mov	recorder_countdown@gottpoff(%rip), %rax
 	add	%rsi, %fs:(%rax)
@@ -195,7 +201,8 @@ free_here:
 	cold_call hooks_reallocarray %rcx
 	end_function reallocarray
 
-/* The aligned ones, as malloc; \size is the register of the size, \at that of the argument which is added. */
+/* The aligned ones do as malloc does. \size is the register that holds the size, \at the register of the argument
+ * that is added. */
 .macro aligned name hook real_offset size at
 	function \name
 	mov	recorder_countdown@gottpoff(%rip), %rax
@@ -219,8 +226,11 @@ free_here:
 	cold_call hooks_pvalloc %rsi
 	end_function pvalloc
 
-/* The program's own heaps (own_heaps.c). */
-/* Charges the heap in edi for rdx bytes; goes on behind it if no sample is due. */
+/* The program's own heaps (own_heaps.c). The countdown of a thread is shared by all of them; a heap's scale says
+ * how many units of it a byte costs. A scale of 0 leaves the decision to the C code. */
+
+/* Charges rdx bytes of the heap in edi, and falls through if no sample is due. Goes to \due if the C code has to
+ * decide; to \refund if a sample is due, with the charge in rax and the offset of the countdown in rcx. */
 .macro heap_charge due refund
 	cmp	$OWN_HEAPS, %edi
 	jae	\due
@@ -253,7 +263,7 @@ free_here:
 	end_function mscope_heap_resize
 
 #ifndef MALLOSCOPE_STATIC
-/* Python's objects, of which one may be due (python_objects.c). */
+/* The cold paths of Python's objects (python_objects.c). */
 	inner object_malloc_due
 	cold_call python_objects_malloc %rdx
 	end_inner object_malloc_due
@@ -266,7 +276,7 @@ free_here:
 	cold_call python_objects_realloc %rcx
 	end_inner object_realloc_due
 
-/* libc's other names for some of them (libc_names.c). */
+/* The C library's second names for some functions (libc_names.c). */
 .macro libc_name name
 	function __libc_\name
 	jmp	*libc_names_\name(%rip)
@@ -281,7 +291,8 @@ free_here:
 	libc_name valloc
 	libc_name pvalloc
 
-/* The two forms of operator new that count. cxx_operators_next_new holds, for each, what allocates. */
+/* The two plain forms of operator new have a fast path, as malloc has. cxx_operators_next_new holds, for each,
+ * what allocates. */
 .macro operator_new form name
 	function \name
 	mov	recorder_countdown@gottpoff(%rip), %rax
@@ -309,7 +320,8 @@ free_here:
 1:	jmp	cxx_operators_new_failed
 	end_inner new_by_malloc
 
-/* The program's own: they charge the countdown themselves when they call malloc. */
+/* Goes on in the program's own operator. The charge is put back, because the operator's call of malloc charges
+ * the countdown. */
 .macro new_by_program form name
 	inner \name
 	mov	recorder_countdown@gottpoff(%rip), %rax
@@ -335,7 +347,7 @@ free_here:
 	operator_new_rare 6 _ZnwmSt11align_val_tRKSt9nothrow_t
 	operator_new_rare 7 _ZnamSt11align_val_tRKSt9nothrow_t
 
-/* Every form of operator delete is free, unless the program has its own. */
+/* Every form of operator delete is free, unless the program has operators of its own. */
 #define OPERATOR_DELETE(form, name) \
 	function name; \
 	jmp	*cxx_operators_next_delete + 8 * form(%rip); \
@@ -346,8 +358,9 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.hidden	entry_delete_by_free
 	.set	entry_delete_by_free, free_here
 
-/* A library opened with RTLD_DEEPBIND finds libc's free before ours: marks cannot be relied on from then on. The jump keeps
- * the caller's address, by which dlopen chooses where to search. */
+/* A library that is opened with RTLD_DEEPBIND finds libc's free before ours: dl_hooks_before_dlopen sees to it
+ * that no block is marked from then on. libc's dlopen is jumped to, because it chooses by the return address
+ * where to search. */
 #define RTLD_DEEPBIND_BIT 8
 
 	function dlopen
@@ -372,7 +385,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jmp	*dl_hooks_next_dlopen(%rip)
 	end_function dlopen
 
-/* For got_takeover.c alone. dlsym, too, chooses by its caller's address. */
+/* got_takeover.c puts its address into GOTs. libc's dlsym, too, chooses by the return address where to search. */
 	inner dlsym
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
@@ -392,8 +405,9 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 #endif
 
 #ifndef MALLOSCOPE_STATIC
-/* As in libc, but that calls which may begin a sandbox go through sandbox.c, and forks whose child has a copy of this stack
- * through bare_forks.c. A child on another stack must find nothing of ours to return to. */
+/* libc's syscall(). Calls that may begin a sandbox go through sandbox.c. Forks whose child continues on a copy of
+ * this stack go through bare_forks.c. A child that is given another stack is made here, because there is no frame
+ * of ours on that stack to return through. */
 	function syscall
 	cmp	$SYS_seccomp, %rdi
 	je	sandbox_system_call
@@ -411,7 +425,7 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	je	bare_forks_system_call
 	cmp	$SYS_clone, %rdi
 	jne	2f
-	test	%rdx, %rdx		/* its stack */
+	test	%rdx, %rdx		/* the child's stack */
 	jne	2f
 	test	$(CLONE_VM | CLONE_SETTLS), %esi
 	je	bare_forks_system_call

@@ -35,13 +35,15 @@ REAL_FUNCTIONS(DECLARE)
 DECLARE(, dlsym, )
 #undef DECLARE
 
+/* A function whose address is exchanged. */
 struct hooked {
     const char *name;
-    void *ours, *theirs;
+    void *ours;
+    void *theirs; /* what the process uses by that name; NULL: it was not found, and nothing is exchanged */
 };
 
 static struct hooked hooked[] = {
-    {"free_sized", entry_free, NULL}, /* what else these two are told is not needed */
+    {"free_sized", entry_free, NULL}, /* the further arguments of these two are not needed */
     {"free_aligned_sized", entry_free, NULL}, {"dlsym", entry_dlsym, NULL},
     {"dlclose", dl_hooks_dlclose, NULL}, {"_exit", exit_hook, NULL}, {"_Exit", exit_hook, NULL},
 #define ENTRY(type, name, parameters) {#name, entry_##name, NULL},
@@ -50,11 +52,11 @@ static struct hooked hooked[] = {
 };
 #define HOOKED_COUNT (sizeof hooked / sizeof *hooked)
 
-/* Where the entry code goes on. */
+/* Where the entry code's dlsym goes on. */
 void *(*got_takeover_next_dlsym)(void *, const char *);
 void got_takeover_before_dlsym(void);
 
-/* ---- pairs: what is remembered of slots and of modules ---- */
+/* ---- pairs: a small map from addresses to words, in pages of its own ---- */
 
 struct pair {
     uintptr_t key, value;
@@ -75,7 +77,8 @@ static struct pair *find_pair(struct page *page, uintptr_t key) {
     return NULL;
 }
 
-/* Libraries that come and go do so at the same addresses, most of them: that takes no more room. */
+/* Sets the value of `key`. False: there is no memory. Pairs are never removed one by one. A library that is
+ * closed and opened again mostly gets the same addresses, and so the same pairs. */
 static bool set_pair(struct page **newest, uintptr_t key, uintptr_t value) {
     struct page *page = *newest;
     struct pair *former = find_pair(page, key);
@@ -101,25 +104,28 @@ static void drop_pairs(struct page **newest) {
     *newest = NULL;
 }
 
-/* Changed within dl_iterate_phdr only, whose lock lets in one thread at a time. */
+/* Read and changed only within dl_iterate_phdr, whose lock lets in one thread at a time. */
 static struct {
-    struct page *slots;   /* address of a slot: what stood there */
-    struct page *modules; /* program headers of a module that is done: 1 */
-    uint64_t unloads;     /* of these modules, none is gone as long as this has not changed */
-    bool is_on, pending;  /* pending: a module was still being loaded */
-    uint64_t loads;       /* what has been seen of the loader's count */
+    struct page *slots;   /* key: address of a GOT slot that was changed; value: what it held before */
+    struct page *modules; /* key: address of the program headers of a module that is taken over; value: 1 */
+    uint64_t loads;       /* the linker's count of loaded objects when the modules were last looked at */
+    uint64_t unloads;     /* its count of unloaded objects; while it stays, the keys of `modules` stay true */
+    bool is_on;           /* between got_takeover_begin and got_takeover_end */
+    bool pending;         /* a module was still being loaded, and is to be looked at again */
 } state;
 
 /* ---- a module's slots ---- */
 
 struct module {
     const struct dl_phdr_info *info;
-    uintptr_t base, relro, relro_end;
+    uintptr_t base;
+    uintptr_t relro, relro_end; /* pages that the linker makes read-only when it has relocated the module */
     struct relocations relocations;
-    bool is_unsettled;
+    bool is_unsettled; /* a slot was found that the linker has not filled in yet */
 };
 
-/* False for a module that has nothing to take over: ourselves, and the kernel's. */
+/* Reads what is needed of a module. False: there is nothing to take over, because it is this library, or the
+ * kernel's vDSO, or has no symbols. */
 static bool read_module(const struct dl_phdr_info *info, struct module *module) {
     ElfW(Dyn) *dynamic = NULL;
     uintptr_t page = getauxval(AT_PAGESZ);
@@ -139,6 +145,7 @@ static bool read_module(const struct dl_phdr_info *info, struct module *module) 
     return module->relocations.symbols && module->relocations.text;
 }
 
+/* Whether the address lies in the module. */
 static bool holds(const struct module *module, const void *address) {
     for (int i = 0; i < module->info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &module->info->dlpi_phdr[i];
@@ -157,6 +164,8 @@ static const struct hooked *find_hooked(const char *name) {
 typedef void visit_slot(
     struct module *module, _Atomic(void *) *slot, uint32_t type, bool is_import, const struct hooked *hooked);
 
+/* Calls `visit` for every slot of the module that is filled with the address of a hooked function. `is_import`:
+ * the module does not define the function itself. */
 static void each_slot(struct module *module, visit_slot *visit) {
     const struct relocations *all = &module->relocations;
     for (int table = 0; table < 2; table++) {
@@ -176,14 +185,15 @@ static void set_slot(const struct module *module, _Atomic(void *) *slot, void *v
     void *page = (void *)((uintptr_t)slot & -page_size);
     bool is_protected = (uintptr_t)slot - module->relro < module->relro_end - module->relro;
     if (is_protected && mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
-    atomic_store(slot, value); /* the slot of a call that others may be making: whole, and this is rare */
+    atomic_store(slot, value); /* atomic: another thread may be making this call */
     if (is_protected) mprotect(page, page_size, PROT_READ);
 }
 
 /* ---- taking over ---- */
 
-/* A call that is bound when it is first made has the address of its own module's code in its slot until then.
- * One that the module answers itself is left alone, and so is one that another library answers. */
+/* Exchanges a slot's address for ours, if the slot leads to the process's function of that name, or is not bound
+ * yet. With lazy binding a slot of the PLT holds, until the first call, the address of code in its own module. A
+ * slot that leads to another function is left alone: the module's own, or another library's. */
 static void take_slot(
     struct module *module, _Atomic(void *) *slot, uint32_t type, bool is_import, const struct hooked *found) {
     void *value = atomic_load(slot);
@@ -192,11 +202,12 @@ static void take_slot(
     if (value == found->theirs || is_unbound) {
         if (set_pair(&state.slots, (uintptr_t)slot, (uintptr_t)value)) set_slot(module, slot, found->ours);
     } else if (is_import && (!value || (type == JUMP_SLOT && (uintptr_t)value < module->base))) {
-        module->is_unsettled = true; /* not relocated yet */
+        module->is_unsettled = true; /* the linker has not relocated it yet */
     }
 }
 
-/* The kernel adds 0 to a word of it, which fails where that cannot be written. */
+/* Whether the page can be written to. FUTEX_WAKE_OP has the kernel add 0 to the word there, which fails if it
+ * cannot. */
 static bool is_writable(uintptr_t address) {
     static uint32_t nobody_waits;
     return syscall(SYS_futex, &nobody_waits, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, NULL, address,
@@ -206,7 +217,7 @@ static bool is_writable(uintptr_t address) {
 static int take_module(struct dl_phdr_info *info, size_t size, void *is_first) {
     struct module module;
     (void)size;
-    if (*(bool *)is_first) state.pending = false; /* of those that follow, each may say otherwise */
+    if (*(bool *)is_first) state.pending = false; /* each module that is visited may set it again */
     *(bool *)is_first = false;
     state.loads = info->dlpi_adds;
     if (info->dlpi_subs != state.unloads) drop_pairs(&state.modules);
@@ -214,7 +225,8 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *is_first) {
     uintptr_t key = (uintptr_t)info->dlpi_phdr;
     if (!state.is_on || find_pair(state.modules, key)) return 0;
     if (read_module(info, &module)) {
-        /* Another thread's dlopen is at work on it, and would be surprised to find the pages protected. */
+        /* If the RELRO pages are writable, another thread's dlopen is relocating the module. set_slot would
+         * protect a page that the linker is about to write to. So the module is left for later. */
         bool is_loading = module.relro < module.relro_end && is_writable(module.relro);
         if (!is_loading) each_slot(&module, take_slot);
         if (is_loading || module.is_unsettled) {
@@ -236,11 +248,14 @@ static int note_beginning(struct dl_phdr_info *info, size_t size, void *wanted) 
     if (!got_takeover_next_dlsym) find_theirs();
     state.is_on = wanted;
     state.pending = false;
-    drop_pairs(&state.modules); /* so that slots which a thread was just binding are seen again */
+    /* All modules are looked at again: a thread may have bound a slot, and so overwritten our address, in
+     * between. */
+    drop_pairs(&state.modules);
     return 1;
 }
 
-/* Nobody comes in between: who finds nothing new afterwards finds everything done. */
+/* One call of dl_iterate_phdr, so that its lock is held throughout: a thread that finds nothing new after that
+ * finds every module taken over. */
 static void take_all(void) {
     bool is_first = true;
     dl_iterate_phdr(take_module, &is_first);
@@ -253,6 +268,7 @@ void got_takeover_begin(void) {
     take_all();
 }
 
+/* 2: modules were loaded since they were last looked at, or some are pending. */
 static int is_news(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     return state.is_on && (state.pending || info->dlpi_adds != state.loads) ? 2 : 1;
@@ -265,7 +281,8 @@ void got_takeover_before_dlsym(void) {
 
 /* ---- giving back ---- */
 
-/* By what is loaded now: a slot of a library that is gone must not be written to. */
+/* Slots are found by way of the modules that are loaded now, because a slot of a module that is gone must not be
+ * written to. */
 static void give_slot(
     struct module *module, _Atomic(void *) *slot, uint32_t type, bool is_import, const struct hooked *found) {
     (void)type, (void)is_import;

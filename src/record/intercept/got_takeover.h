@@ -1,23 +1,27 @@
-/* Recording without preload: the library was opened late, by ctypes or dlopen, and the program's calls go to
- * the C library. They are taken over by changing where they go: in the tables through which every module
- * calls functions of others (its GOT), the addresses of the functions that are hooked are exchanged for ours.
+/* Interposition without preload: the library was opened late, by dlopen or Python's ctypes, and the dynamic
+ * linker has bound the program's calls to the C library.
  *
- * Not every call can be caught (a function's address may be anywhere), so that a block of ours may be freed
- * behind our back: blocks are never marked then (mark.h).
+ * Every module calls functions of other modules through a table of addresses, its global offset table (GOT). In
+ * the GOTs of all modules the addresses of the functions that we hook are exchanged for ours:
  *
- * C++'s operators are left alone: they call malloc and free through their library's table.
+ *     before   program: call malloc ─► GOT[malloc] ─► libc's malloc
+ *     after    program: call malloc ─► GOT[malloc] ─► our malloc ─► libc's malloc
  *
- * dlopen chooses by its caller's address where it searches, so it cannot be called from here to look at what
- * is new when it returns. What comes next instead is dlsym, without which nothing in a new library can be
- * called: it looks first whether there are new modules. */
+ * Not every call is caught: a program may keep a function's address anywhere. So libc's free may get a block that
+ * we sampled, and blocks are never marked (mark.h). C++'s operators are left alone: they call malloc and free
+ * through their library's GOT.
+ *
+ * Modules that are loaded later have to be taken over, too. dlopen chooses by its caller's address where to
+ * search, so it can only be jumped to, and nothing of ours runs when it returns. But before the program can call
+ * a function of the new library, it calls dlsym: our dlsym looks first whether there are new modules. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_GOT_TAKEOVER_H
 #define MALLOSCOPE_RECORD_INTERCEPT_GOT_TAKEOVER_H
 
-/* All modules that are there now. May be repeated: what is taken over already stays so. Nothing happens where
- * calls arrive without that. */
+/* Takes over all modules that are loaded now. May be called again: what is taken over stays so. Does nothing if
+ * this library was not opened late. */
 void got_takeover_begin(void);
 
-/* Every address is put back as it was. */
+/* Puts every address back as it was. */
 void got_takeover_end(void);
 
 #endif

@@ -1,11 +1,11 @@
-/* The hooked functions' cold paths, called by the entry code (entry_*.S) with the caller's registers.
+/* The cold paths of the malloc family. The entry code (entry_*.S) calls them with the caller's registers.
  *
- * An allocation is either left as it is, or sampled. Where sampled blocks are marked (mark.h), a sampled
- * block is a little larger and begins behind its mark; its base is what the allocator knows. Otherwise it
- * stays where the allocator put it.
+ * An allocation is left as it is, or it is sampled. Where sampled blocks are marked (mark.h), the allocator is
+ * asked for a larger block, and the program gets the part behind the mark. Otherwise a sampled block stays as the
+ * allocator returned it.
  *
- * errno stays as the allocator leaves it: the recorder restores it around its own system calls (unnoticed.h).
- */
+ * errno stays as the allocator leaves it: the recorder restores it after its own system calls
+ * (platform/caller_state.h). */
 #include "record/intercept/hooks.h"
 
 #include "record/intercept/bootstrap_heap.h"
@@ -51,14 +51,14 @@ void *entry_realloc_filtered(void *block, size_t size);
 size_t hooks_malloc_usable_size(void *block);
 size_t entry_usable_size_marked(void *block);
 
-/* What the entry code jumps to for blocks that carry no mark, for those that begin a page and for resizing.
- */
+/* Where the entry code goes on: with free of a block without a mark, with free of a block that begins a page,
+ * with realloc of a block without a mark, and with malloc_usable_size. */
 void (*hooks_next_free)(void *) = hooks_free;
 void (*hooks_next_free_page)(void *) = hooks_free;
 void *(*hooks_next_realloc)(void *, size_t) = entry_realloc_always;
 size_t (*hooks_next_usable_size)(void *) = hooks_malloc_usable_size;
 
-/* Which needs no look at the mark where blocks never have one. */
+/* Where blocks are never marked, malloc_usable_size goes straight to the allocator. */
 void hooks_choose_usable_size(bool marks) {
     if (real_allocator.malloc_usable_size)
         hooks_next_usable_size = marks ? entry_usable_size_marked : real_allocator.malloc_usable_size;
@@ -66,7 +66,8 @@ void hooks_choose_usable_size(bool marks) {
 
 static _Atomic(enum unmarked) treatment;
 
-/* Relaxed: written when recording begins; blocks from before it are in no table, however they are treated. */
+/* Relaxed: it changes when recording begins. Blocks from before that are in no table, so either value is right
+ * for them. */
 static inline enum unmarked unmarked(void) {
     return atomic_load_explicit(&treatment, memory_order_relaxed);
 }
@@ -79,23 +80,24 @@ void hooks_treat_unmarked(enum unmarked how) {
     hooks_next_free = hooks_next_free_page = how == UNMARKED_IGNORE ? real_allocator.free : release[how];
 }
 
-/* Blocks that are marked now stay so; free knows them by their mark. */
 void hooks_stop_marking(void) {
     if (recorder_stop_marking() && unmarked() == UNMARKED_IGNORE) hooks_treat_unmarked(UNMARKED_FILTER);
 }
 
 /* ---- allocation ---- */
 
+/* Lets free notice a sampled block that carries no mark. */
 static void note_unmarked(const void *block) {
     if (unmarked() == UNMARKED_LOOK_UP) return;
     address_filter_add(block);
-    /* Relaxed: who frees the block has it from us, or from who has. */
+    /* Relaxed: the thread that frees the block has it from this one, through the program's own synchronization. */
     if (mark_begins_page(block) || mark_is_tagged(block))
         __atomic_store_n(&hooks_next_free_page, entry_free_filtered, __ATOMIC_RELAXED);
 }
 
-/* Records a sampled block that carries no mark. The filter must not count one that is not in the table, nor
- * one twice. */
+/* Records a sampled block that carries no mark. The filter counts it before the live table has it. The count is
+ * taken back if the sample was dropped, or took the place of a former block at this address, which is counted
+ * already. */
 static __attribute__((noinline)) void record_unmarked(const void *block, size_t size, caller *at) {
     note_unmarked(block);
     enum outcome outcome = recorder_sample_unmarked(mark_without_tag(block), size, at);
@@ -107,7 +109,7 @@ static void record_marked(void *block, uint64_t distance, size_t size, caller *a
     mark_set(block, distance, &sample);
 }
 
-/* Takes a block out of the live table if it is there. */
+/* Takes a block out of the live table. False: it is not there. `distance`: that of its mark; 0: it carries none. */
 static bool forget(const void *block, uint64_t distance, struct forgotten *ret_forgotten) {
     if (distance) return recorder_forget(block, ret_forgotten);
     if (unmarked() == UNMARKED_LOOK_UP)
@@ -121,8 +123,8 @@ static bool forget(const void *block, uint64_t distance, struct forgotten *ret_f
 
 enum family { MALLOC, CALLOC, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, VALLOC, PVALLOC };
 
-/* By the function that the program called: an allocator may serve some of them and leave others to the C
- * library. */
+/* Calls the allocator's function of the name that the program called. It may serve some names itself and leave
+ * others to the C library. */
 static inline void *plain(enum family family, size_t alignment, size_t size) {
     switch (family) {
     case MALLOC:
@@ -144,8 +146,8 @@ static inline void *plain(enum family family, size_t alignment, size_t size) {
     return real_allocator.posix_memalign(&block, alignment, size) == 0 ? block : NULL;
 }
 
-/* A block behind room for a mark: `*ret_distance` bytes, or none where there was no memory for that.
- * Alignment 0 is whatever malloc gives. */
+/* A block that begins `*ret_distance` bytes after its base, behind room for a mark. The distance is 0 if there
+ * was memory for the block but not for the mark. NULL: there was no memory at all. Alignment 0: that of malloc. */
 static inline void *behind_room(enum family family, size_t alignment, size_t size, uint64_t *ret_distance) {
     size_t room = alignment > MARK_ROOM ? alignment : MARK_ROOM, total, most;
     if (alignment && alignment < sizeof(void *)) alignment = sizeof(void *);
@@ -157,7 +159,8 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
         errno = error;
         return plain(family, alignment, size);
     }
-    if (mark_begins_page(base + room)) { /* one in 128: take another one that need not */
+    /* About one in 256, if addresses are multiples of 16: take more memory, in which the block can begin later. */
+    if (mark_begins_page(base + room)) {
         char *larger = __builtin_add_overflow(total, room, &most) ? NULL : plain(family, alignment, most);
         if (!larger) {
             errno = error;
@@ -175,7 +178,7 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
     if (!real_allocator_ready()) return bootstrap_heap_allocate(alignment, size);
     if (nested_calls_is_nested(at) || !recorder_take(size)) return plain(family, alignment, size);
 
-    /* What is aligned to pages cannot have a mark in front. */
+    /* A block that is aligned to pages begins a page, and cannot have a mark in front. */
     bool mark = recorder_uses_marks() && alignment <= PAGE_MASK;
     uint64_t distance = 0;
     void *block = mark ? behind_room(family, alignment, size, &distance) : plain(family, alignment, size);
@@ -184,13 +187,13 @@ static inline void *allocate(enum family family, size_t alignment, size_t size, 
     else if (distance)
         record_marked(block, distance, size, at);
     else if (mark && unmarked() == UNMARKED_IGNORE)
-        recorder_drop(DROP_LIVE_TABLE); /* its free would not be noticed */
+        recorder_drop(DROP_LIVE_TABLE); /* there was no memory for its mark: free would not notice it */
     else
         record_unmarked(block, size, at);
     return block;
 }
 
-/* In exact mode every allocation comes through here: all of it in one function. */
+/* Flattened: in exact mode every allocation runs this function. */
 __attribute__((flatten)) void *hooks_malloc(size_t size, caller *at) {
     return allocate(MALLOC, 0, size, at);
 }
@@ -204,7 +207,7 @@ void *hooks_calloc(size_t count, size_t size, caller *at) {
     return allocate(CALLOC, 0, total, at);
 }
 
-/* ---- the aligned ones: what they say about bad alignments is the allocator's business ---- */
+/* ---- the aligned ones: posix_memalign must refuse a bad alignment, the others do what the allocator does ---- */
 
 static bool is_power_of_two(size_t value) {
     return value && (value & (value - 1)) == 0;
@@ -256,7 +259,7 @@ static __attribute__((noinline)) void free_unmarked(void *block) {
     real_allocator.free(block);
 }
 
-/* Like hooks_malloc. */
+/* Flattened, as hooks_malloc is. */
 __attribute__((flatten)) void hooks_free(void *block) {
     if (!block) return;
     uint64_t distance = mark_distance(block);
@@ -267,7 +270,7 @@ __attribute__((flatten)) void hooks_free(void *block) {
     real_allocator.free((char *)block - distance);
 }
 
-/* C23's forms of free carry a size that we do not need. */
+/* C23's forms of free. Size and alignment are not needed: they follow from the block. */
 EXPORT void free_sized(void *block, size_t size);
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
 
@@ -293,21 +296,24 @@ size_t hooks_malloc_usable_size(void *block) {
 
 /* ---- realloc: nothing is decided before the allocator has succeeded ---- */
 
-static void *move_early(void *block, size_t size, caller *at) {
+/* A block of the bootstrap heap moves to the program's allocator. */
+static void *move_from_bootstrap(void *block, size_t size, caller *at) {
     size_t old = bootstrap_heap_size(block);
     void *moved = hooks_malloc(size, at);
     if (moved) memcpy(moved, block, old < size ? old : size);
     return moved;
 }
 
+/* What to ask of realloc, so that `size` bytes fit behind the present distance and behind every distance of
+ * mark_place. */
 static size_t with_room(size_t size, uint64_t distance) {
     size_t room = distance > 2 * MARK_ROOM ? distance : 2 * MARK_ROOM, total;
     return __builtin_add_overflow(size, room, &total) ? SIZE_MAX : total;
 }
 
-/* Resizes a block that is marked, or is to be, and moves its contents so that it neither begins a page nor
- * leaves its piece of memory. The result is yet to be marked, or loses its mark where blocks are not marked
- * any more. */
+/* Resizes a block that is marked (at `distance` from its base) or is to be marked (distance 0). Within the new
+ * memory the contents move to a place where the block does not begin a page. Returns the block, which is to be
+ * marked at `*ret_distance`; that is 0 if blocks are not marked any more. NULL: there is no memory. */
 static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
     size_t usable = real_allocator.malloc_usable_size(base) - distance;
@@ -319,8 +325,8 @@ static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t
     return settled;
 }
 
-/* The same for a block that carries a mark and is neither known nor sampled. A program that makes a text
- * longer piece by piece comes here with most of them, and the block mostly stays where it is. */
+/* Resizes a block that carries a mark, is not live in the recording, and is not sampled now either. Most calls of
+ * a program that makes a text longer piece by piece come here, and mostly the block stays where it is. */
 static void *resize_unknown(void *block, uint64_t distance, size_t size) {
     char *base = (char *)block - distance;
     mark_clear(block);
@@ -336,7 +342,8 @@ static void *resize_unknown(void *block, uint64_t distance, size_t size) {
     return settled;
 }
 
-/* The allocator could not resize: all is as before. */
+/* The allocator could not resize the block: it is marked, and live in the recording, as before. `old`: NULL if it
+ * was not live. */
 static void restore(void *block, uint64_t distance, const struct forgotten *old) {
     if (distance) {
         bool restored = old && recorder_restore(block, old);
@@ -350,9 +357,10 @@ static void restore(void *block, uint64_t distance, const struct forgotten *old)
 void *hooks_realloc(void *block, size_t size, caller *at) {
     if (!block) return hooks_malloc(size, at);
     uint64_t distance = mark_distance(block);
-    if (distance == DISTANCE_BOOTSTRAP) return move_early(block, size, at);
+    if (distance == DISTANCE_BOOTSTRAP) return move_from_bootstrap(block, size, at);
     if (!real_allocator_ready()) return NULL;
-    if (size == 0 && distance) { /* only the C library's blocks are marked, and it frees in this case */
+    /* Only blocks of the C library are marked, and its realloc frees in this case. */
+    if (size == 0 && distance) {
         hooks_free(block);
         return NULL;
     }
@@ -376,7 +384,7 @@ void *hooks_realloc(void *block, size_t size, caller *at) {
             record_marked(resized, settled, size, at);
         else if (sampled && resized)
             record_unmarked(resized, size, at);
-        else if (settled) /* the mark stays on a block that is not sampled any more: it does no harm */
+        else if (settled) /* not sampled any more, but its base lies in front of it: a mark without a slot */
             mark_set(resized, settled, &(struct sample){.slot = LIVE_NONE});
     }
     return resized;

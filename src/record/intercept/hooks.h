@@ -1,28 +1,32 @@
-/* What the recorder tells the hooks. */
+/* The hooks: what the functions of the malloc family do when the entry code's fast path (entry_*.S) does not
+ * apply; and what the rest of the recorder tells them. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_HOOKS_H
 #define MALLOSCOPE_RECORD_INTERCEPT_HOOKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is to be thought of a block that carries no mark. Until this is said, every one is looked up. */
+/* How free and realloc treat a block that carries no mark. Until hooks_treat_unmarked is called, they look every
+ * one up. */
 enum unmarked {
     UNMARKED_LOOK_UP, /* it may have been sampled: exact mode */
-    UNMARKED_FILTER,  /* it may have been sampled if the filter knows it (address_filter.h) */
-    UNMARKED_IGNORE,  /* it was not sampled, unless it begins a page and the filter knows it */
+    UNMARKED_FILTER,  /* it may have been sampled if the address filter says so (address_filter.h) */
+    UNMARKED_IGNORE,  /* it was not sampled; only of a block that begins a page the filter is asked */
 };
 
 void hooks_treat_unmarked(enum unmarked how);
 
-/* From now on sampled blocks carry no marks. */
+/* From now on sampled blocks carry no marks. Blocks that are marked keep their marks, by which free knows them. */
 void hooks_stop_marking(void);
 
-/* What malloc does, and posix_memalign, for the code at `at`. */
+/* The cold path of malloc, and that of posix_memalign for callers that expect a pointer. `at`: the caller's
+ * registers. */
 struct unwind_registers;
 void *hooks_malloc(size_t size, const struct unwind_registers *at);
 void *hooks_allocate_aligned(size_t alignment, size_t size, const struct unwind_registers *at);
 
-/* Said once: may blocks carry marks? */
+/* Called once, when the allocator is known. `marks`: blocks may carry marks, which malloc_usable_size has to look
+ * for. */
 void hooks_choose_usable_size(bool marks);
 
 #endif

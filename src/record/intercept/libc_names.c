@@ -4,7 +4,7 @@
 
 #define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
 
-/* Where the entry code jumps to: our own functions at first. */
+/* Where the entry code's __libc_NAME jumps to: our own function NAME at first. */
 #define POINTER(name)                                                                                        \
     extern const char entry_##name[];                                                                        \
     const void *libc_names_##name = entry_##name;

@@ -1,9 +1,11 @@
-/* The C library's other names for some of its functions: __libc_malloc and so on.
+/* The C library's second names for some of its functions: __libc_malloc and so on.
  *
- * Where the C library serves malloc, a few programs mix both names: blocks of one are freed by the other, and
- * may be marked. They are the same to us then. Another allocator in front of the C library (one that is
- * preloaded to count or to check) reaches the C library by these names: what it asks for is its own business,
- * and would come back to it for ever if it was taken for a call of malloc. */
+ * Where the C library serves malloc, a few programs use both names: they allocate by one and free by the other.
+ * Our __libc_malloc is then our malloc, because a block may carry a mark.
+ *
+ * A preloaded library that stands in front of the C library's malloc, to count or to check, reaches the C library
+ * by these names. Such calls must not be recorded: our malloc would call that library's malloc, which would call
+ * __libc_malloc again, without end. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_LIBC_NAMES_H
 #define MALLOSCOPE_RECORD_INTERCEPT_LIBC_NAMES_H
 

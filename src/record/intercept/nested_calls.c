@@ -11,9 +11,9 @@
 bool nested_calls_are_possible;
 
 static struct code_range allocator, ours;
-static struct real_allocator next;
+static struct real_allocator next; /* the allocator's own functions */
 
-/* The frame of ours from which the thread entered the allocator; 0: it is not inside. */
+/* The frame of the enter_* function by which the thread entered the allocator; 0: the thread is not inside. */
 static __thread uint64_t entered_at;
 
 /* ---- the decision ---- */
@@ -22,22 +22,25 @@ static bool holds(const struct code_range *range, uint64_t address) {
     return address - range->start < range->end - range->start;
 }
 
-/* Ours is the caller where the allocator's function ends in a jump to another. */
+/* The caller's frame must be deeper than the one by which the thread entered. The call comes from the allocator's
+ * code; or from an enter_* function of ours, if the allocator's function ended in a jump to another one. */
 bool nested_calls_is_inside(const struct unwind_registers *caller) {
     if (!entered_at) return false;
     if (caller->sp <= entered_at && (holds(&allocator, caller->pc) || holds(&ours, caller->pc))) return true;
-    entered_at = 0; /* a signal handler is at work here, or has left the allocator by a jump */
+    /* A signal handler has interrupted the allocator and is allocating, or has left the allocator by longjmp. */
+    entered_at = 0;
     return false;
 }
 
-/* ---- the allocator's functions, as they are called from now on ----
+/* ---- the functions that real_allocator holds in place of the allocator's ----
  *
- * But for malloc: it is what the others call, and what most programs call all the time. */
+ * malloc is not replaced. It is the function that the others call, and most of a program's calls go to it. */
 
+/* The state of the thread's sampling when it entered the allocator. */
 struct entrance {
     struct thread_record *thread;
     uint64_t countdown, interval;
-    bool is_outermost;
+    bool is_outermost; /* the thread was not inside */
 };
 
 static uint64_t interval_of(struct thread_record *thread) {
@@ -55,7 +58,8 @@ static inline __attribute__((always_inline)) struct entrance enter(void) {
     return entrance;
 }
 
-/* What a signal handler has drawn in between stays. */
+/* Restores the countdown; not if a signal handler has drawn a new interval in between, to which it would not
+ * belong. */
 static void leave(const struct entrance *entrance) {
     if (!entrance->is_outermost) return;
     entered_at = 0;
@@ -89,7 +93,8 @@ static const struct link_map *file_of_malloc(void) {
     return NULL;
 }
 
-/* An allocator's operator new may call its malloc by name, as jemalloc's does: that alone says nothing. */
+/* Whether a reference to this name may come from the allocator's operator new, as in jemalloc. Such a call has
+ * to be recorded: the operator was not. */
 static bool is_for_operators(const struct link_map *object, const char *name) {
     return (strcmp(name, "malloc") == 0 || strcmp(name, "aligned_alloc") == 0) &&
            dynamic_section_find(object, "_Znwm");
@@ -103,7 +108,8 @@ static bool allocates(const char *name) {
     return false;
 }
 
-/* Names that the linker has bound within the file do not occur there. */
+/* Whether the allocator calls functions of the malloc family by their public names. A call that was bound when
+ * the file was linked has no relocation. */
 static bool refers_to_names(const struct link_map *object) {
     struct relocations relocations = dynamic_section_relocations(object);
     if (!relocations.symbols || !relocations.text) return false;

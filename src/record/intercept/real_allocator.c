@@ -19,10 +19,11 @@ enum { UNRESOLVED, RESOLVING, RESOLVED };
 
 static struct {
     _Atomic int stage;
-    char module[4096];
+    char module[4096]; /* path of the file that serves malloc */
     struct maps_reader maps;
     struct code_range allocator, ours;
-    bool is_libc, is_whole, is_shadowed, is_late, is_versioned;
+    bool is_libc, is_whole, is_shadowed, is_late;
+    bool is_versioned; /* see next_is_versioned */
 } state;
 
 /* Not through stdio, which may allocate. */
@@ -41,7 +42,7 @@ static bool inside(const struct maps_line *line, const void *function) {
     return (uintptr_t)function - line->start < line->end - line->start;
 }
 
-/* Whether all of the family lies in the same code as malloc does. */
+/* Whether all functions of the family lie in this mapping. */
 static bool family_is_whole(const struct maps_line *line) {
     bool whole = true;
 #define REAL_COMPARE(type, name, parameters) whole &= inside(line, (void *)real_allocator.name);
@@ -54,9 +55,11 @@ static bool is_cpp_library(const char *path) {
     return strstr(path, "/libstdc++.") || strstr(path, "/libc++.");
 }
 
-/* Looks through the mapped files for the one that serves malloc; it is the C library if getpid is there too.
- * dladdr would tell, but it searches symbol tables: a hundred thousand instructions for each question. Counts
- * the operators that the allocator or a C++ library serves: such operators' blocks may be given to free. */
+/* Finds the mapped file that serves malloc. It is the C library if getpid lies in it, too. dladdr would find it
+ * as well, but searches symbol tables, which takes a hundred thousand instructions each time.
+ *
+ * Returns how many of `next_new` and `next_delete`, the plain operators behind ours, lie in a C++ library or in
+ * the allocator. Blocks of such operators may be given to free. */
 static int find_module(const void *next_new, const void *next_delete) {
     struct maps_line line;
     void *getpid_here = dlsym(RTLD_NEXT, "getpid");
@@ -78,22 +81,22 @@ static int find_module(const void *next_new, const void *next_delete) {
     return by_library + by_allocator;
 }
 
-/* The program has a malloc of its own that comes before ours: what is behind us is not what it uses. */
+/* Whether a malloc is defined before us. The program uses that one, and not what is behind us. */
 static bool is_shadowed(void) {
     return search_order_is_before("malloc") || search_order_is_before("free") ||
            search_order_is_before("calloc") || search_order_is_before("realloc");
 }
 
-/* dlsym names no version, and so passes by an allocator that has its functions under the C library's versions
- * alone: glibc's libc_malloc_debug.so, for mcheck, mtrace and MALLOC_CHECK_. The program's calls, which do,
- * would reach it. */
+/* Whether the next malloc is defined under old symbol versions only. The program's calls name a version and reach
+ * such an allocator; dlsym names none and passes it by. It is glibc's libc_malloc_debug.so, for mcheck, mtrace
+ * and MALLOC_CHECK_. */
 static bool next_is_versioned(void) {
     void *first = search_order_behind("malloc");
     return first && first != dlsym(RTLD_NEXT, "malloc");
 }
 
-/* RTLD_NEXT is right for those that come before the C library. What is opened late has a search of its own,
- * in which an allocator that the program was linked with or preloaded does not occur. */
+/* RTLD_NEXT finds what is behind us. A library that was opened late has a search order of its own, in which an
+ * allocator that the program was linked with, or that was preloaded, does not occur: it is before us. */
 static void *find_real(const char *name) {
     if (state.is_late) return search_order_before(name);
     void *versioned = state.is_versioned ? search_order_behind(name) : NULL;
@@ -105,12 +108,13 @@ void *real_allocator_next(const char *name) {
 }
 
 void real_allocator_forget_error(void) {
-    dlerror(); /* hands it out */
+    dlerror(); /* returns the text of the error */
     dlerror(); /* frees it */
 }
 
 static void resolve(void) {
-    state.is_late = search_order_is_before("gnu_get_libc_version"); /* which no library stands in for */
+    /* Opened late: the C library is before us. No other library defines this function. */
+    state.is_late = search_order_is_before("gnu_get_libc_version");
     state.is_versioned = !state.is_late && next_is_versioned();
     struct real_allocator found = {0};
 #define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = find_real(#name);
@@ -135,7 +139,8 @@ static void resolve(void) {
                                                                                           : BY_MALLOC);
 }
 
-/* Acquire, in all three: who finds RESOLVED finds `real_allocator` filled, by the release below. */
+/* Acquire, in all three loads of the stage: they pair with the release below. A thread that sees RESOLVED sees
+ * `real_allocator` filled. */
 static __attribute__((noinline, cold)) bool make_ready(int stage) {
     if (stage == RESOLVING || !atomic_compare_exchange_strong_explicit(&state.stage, &stage, RESOLVING,
                                   memory_order_acquire, memory_order_acquire))

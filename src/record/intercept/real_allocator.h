@@ -1,12 +1,12 @@
-/* The allocator behind the hooks: the functions that the program would have called without us.
+/* The real allocator: the functions that the program would have called without us.
  *
- * The table is filled on first use. What the look-up itself allocates comes from the early heap, which takes
- * its memory from the kernel and cannot run dry; its blocks are marked, so that free and realloc know them.
- */
+ * The table of them is filled on first use. What the look-up itself allocates comes from the bootstrap heap
+ * (bootstrap_heap.h). */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_REAL_ALLOCATOR_H
 #define MALLOSCOPE_RECORD_INTERCEPT_REAL_ALLOCATOR_H
 
-/* Where the entry code finds those it jumps to. */
+/* Offsets in struct real_allocator of the functions that the entry code (entry_*.S) jumps to. hooks.c checks
+ * them. */
 #define REAL_MALLOC         0
 #define REAL_FREE           8
 #define REAL_CALLOC         16
@@ -35,37 +35,44 @@
     X(size_t, malloc_usable_size, (void *))                                                                  \
     X(void *, reallocarray, (void *, size_t, size_t))
 
-/* The entry code (entry_*.S) jumps through most of them. */
 struct real_allocator {
 #define REAL_FIELD(type, name, parameters) type(*name) parameters;
     REAL_FUNCTIONS(REAL_FIELD)
 #undef REAL_FIELD
 };
 
+/* May be used once real_allocator_ready has returned true. */
 extern struct real_allocator real_allocator;
 
-/* The next definition behind us, or NULL. dlsym would leave an error then, and to forget it dlerror looks up
- * a translation, under a lock that the program may hold: bindtextdomain allocates, and that may be the first
- * time. */
-void *real_allocator_next(const char *name);
-
-/* After a dlsym that found nothing: the program must not find our error, nor the recorder, after it has
- * begun, an unknown block that is freed at the next dlsym. */
-void real_allocator_forget_error(void);
-
-/* Fills the table on first use. False while the calling thread is itself in the look-up: use the early heap.
- * Ends the program with a message if there is no allocator to be found: it could not run at all. */
+/* Fills the table on first use. False: the look-up is under way, in the calling thread (it allocates) or in
+ * another one. Use the bootstrap heap then. Ends the program with a message if there is no allocator: it could
+ * not run at all. */
 bool real_allocator_ready(void);
 
-/* Path of the file in which malloc lies, and whether that is the C library with the whole family in it. */
+/* The path of the file that malloc lies in. */
 const char *real_allocator_module(void);
+
+/* Whether that file is the C library, and the whole malloc family lies in it. */
 bool real_allocator_is_libc(void);
 
-/* The library was opened after the program's start: calls do not arrive here by themselves (got_takeover.h). */
+/* Whether this library was opened after the program's start, so that calls do not arrive by themselves
+ * (got_takeover.h). */
 bool real_allocator_is_late(void);
 
-/* The executable brings a malloc of its own: nothing of its heap can be recorded. */
+/* Whether the executable, or a library before us, has a malloc of its own: the program's allocations cannot be
+ * recorded. */
 bool real_allocator_is_shadowed(void);
+
+/* The definition of `name` that follows ours in the search order, or NULL. Asks dlsym only if there is one. A
+ * dlsym that finds nothing leaves an error text behind, and dlerror, which would clear it, looks for a
+ * translation under a lock that the program may hold: bindtextdomain allocates, and its allocation may be the one
+ * that brought us here. */
+void *real_allocator_next(const char *name);
+
+/* Clears the error of a dlsym that found nothing. Otherwise the program's dlerror would show it. And the text of
+ * the error, which was allocated before recording began, would be freed by a later dlsym as a block that the
+ * recording does not know. */
+void real_allocator_forget_error(void);
 
 #endif
 #endif

@@ -1,6 +1,6 @@
-/* The allocator behind the hooks in a program that is linked statically. The linker puts the hooks in front
- * of it (--wrap=malloc and so on): calls of malloc arrive at __wrap_malloc, and __real_malloc is the malloc
- * that they meant. Without these options the program does not link: better than to record nothing. */
+/* The real allocator of a program that is linked statically. The linker's options --wrap=malloc and so on put the
+ * hooks in front of it: it binds calls of malloc to __wrap_malloc, and calls of __real_malloc to malloc. Without
+ * these options the program does not link, which its author notices. */
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/real_allocator.h"
 
@@ -15,7 +15,9 @@ extern void *__libc_malloc(size_t) __attribute__((weak));
 #define ADDRESS(type, name, parameters) .name = __real_##name,
 struct real_allocator real_allocator = {REAL_FUNCTIONS(ADDRESS)};
 
-bool nested_calls_are_possible; /* the linker leaves calls alone that an object file answers itself */
+/* False: --wrap does not touch calls within one object file, and an allocator's calls of its own functions are
+ * such calls. */
+bool nested_calls_are_possible;
 
 bool nested_calls_is_inside(const struct unwind_registers *caller) {
     (void)caller;

@@ -1,23 +1,27 @@
-/* What comes before us and behind us in the dynamic linker's search. Before us are the executable, and
- * libraries preloaded ahead of ours: a function that one of them defines is the one that the whole program
- * uses.
+/* Where a symbol is defined, relative to this library, in the dynamic linker's search order.
  *
- * The linker's list is read without its lock. That is for the start, when there is one thread or the linker
- * is at work on this library; later only within dl_iterate_phdr. */
+ *     executable ─ libraries preloaded before us ─ this library ─ the program's libraries ─ the C library
+ *     └──────────────── before us ─────────────┘                └───────────── behind us ──────────────┘
+ *
+ * A function that is defined before us is the one that the whole program uses. If this library was opened late,
+ * by dlopen, all of the program is before us.
+ *
+ * These functions read the linker's list of loaded objects without its lock. They may be called at the start,
+ * when there is one thread or the linker is loading this library; later only within dl_iterate_phdr, which holds
+ * the lock. */
 #ifndef MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
 #define MALLOSCOPE_RECORD_INTERCEPT_SEARCH_ORDER_H
 
 #include <stdbool.h>
 
-/* dlsym would find it too, and then dladdr, which searches whole symbol tables, would have to tell whether it
- * is a definition: an executable at a fixed address also lists the functions whose addresses it takes. */
+/* The first definition of `name` before us, or NULL. dlsym is not used here, because it also finds what is no
+ * definition: an executable at fixed addresses has symbols for the functions of libraries whose addresses it
+ * takes. To tell these apart would take dladdr, which searches whole symbol tables. */
+void *search_order_before(const char *name);
 bool search_order_is_before(const char *name);
 
-/* The first definition, or NULL. */
-void *search_order_before(const char *name);
-
-/* The first definition behind us, of any version. NULL if there is none, or if it must be asked where it is
- * (an indirect function). */
+/* The first definition of `name` behind us, whatever its version. NULL: there is none, or its address is not
+ * known without a call (an indirect function, STT_GNU_IFUNC). */
 void *search_order_behind(const char *name);
 
 #endif
