@@ -1,5 +1,6 @@
 #include "model/archive.h"
 
+#include "base/memory.h"
 #include "base/packer.h"
 #include "model/archive_format.h"
 
@@ -55,13 +56,10 @@ static int check_room(
         archive->path, place->size >> 20, memory >> 20);
 }
 
-static bool add_recording(struct archive *archive, struct archive_place place) {
-    void *grown =
-        reallocarray(archive->recordings, archive->recording_count + 1, sizeof *archive->recordings);
-    if (!grown) return false;
-    archive->recordings = grown;
+static void add_recording(struct archive *archive, struct archive_place place) {
+    archive->recordings = memory_reallocate_array(
+        archive->recordings, archive->recording_count + 1, sizeof *archive->recordings);
     archive->recordings[archive->recording_count++] = place;
-    return true;
 }
 
 int archive_open(int descriptor, const char *path, struct archive *ret_archive, struct problem *problem) {
@@ -88,8 +86,7 @@ int archive_open(int descriptor, const char *path, struct archive *ret_archive, 
         struct archive_place place = {at, part.packed_size, part.size};
         if (!growth_is_sane(&part))
             return damaged(archive, "a part of it claims to be far too large", problem);
-        if (part.kind == PART_RECORDING && !add_recording(archive, place))
-            return out_of_memory(archive, problem);
+        if (part.kind == PART_RECORDING) add_recording(archive, place);
         if (part.kind == PART_NAMES) archive->names = place;
         at += part.packed_size;
     }
@@ -109,10 +106,11 @@ void archive_close(struct archive *archive) {
 int archive_take_names(const struct archive *archive, void **ret_names, struct problem *problem) {
     const struct archive_place *place = &archive->names;
     if (check_room(archive, place, problem) < 0) return -(int)PROBLEM_FAILURE;
-    void *names = malloc(place->size ? place->size : 1);
+    void *names = memory_try_allocate(place->size);
+    if (!names) return out_of_memory(archive, problem);
     struct unpacker *unpacker = unpacker_new(archive->descriptor, place->offset, place->packed_size);
-    int r = names && unpacker ? unpacker_read(unpacker, names, place->size) : -ENOMEM;
-    int end = unpacker ? unpacker_end(unpacker) : 0;
+    int r = unpacker_read(unpacker, names, place->size);
+    int end = unpacker_end(unpacker);
     if (r == 0) r = end;
     if (r == 0)
         *ret_names = names;
@@ -150,8 +148,8 @@ static int write_at(int descriptor, const char *bytes, size_t size, uint64_t off
 
 static int copy_stretches(
     struct unpacker *unpacker, const struct recording_stretch *stretches, uint64_t count, int descriptor) {
-    char *buffer = malloc(BUFFER_SIZE);
-    int r = buffer ? 0 : -ENOMEM;
+    char *buffer = memory_allocate(BUFFER_SIZE);
+    int r = 0;
     for (uint64_t i = 0; r == 0 && i < count; i++)
         for (uint64_t done = 0; r == 0 && done < stretches[i].length;) {
             uint64_t left = stretches[i].length - done;
@@ -173,7 +171,7 @@ static int unpack_recording(
     if (head.size > LLONG_MAX ||
         head.stretch_count > (place->size - sizeof head) / sizeof(struct recording_stretch))
         return -EBADMSG;
-    struct recording_stretch *stretches = calloc(head.stretch_count + 1, sizeof *stretches);
+    struct recording_stretch *stretches = memory_try_allocate(head.stretch_count * sizeof *stretches);
     if (!stretches) return -ENOMEM;
     r = unpacker_read(unpacker, stretches, head.stretch_count * sizeof *stretches);
     if (r == 0 && !stretches_fit(&head, stretches, place)) r = -EBADMSG;
@@ -196,8 +194,8 @@ int archive_take_recording(
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
             "cannot unpack the archive '%s': %s", archive->path, strerror(errno));
     struct unpacker *unpacker = unpacker_new(archive->descriptor, place->offset, place->packed_size);
-    int r = unpacker ? unpack_recording(unpacker, place, &file) : -ENOMEM;
-    int end = unpacker ? unpacker_end(unpacker) : 0;
+    int r = unpack_recording(unpacker, place, &file);
+    int end = unpacker_end(unpacker);
     if (r == 0) r = end;
     if (r == 0) {
         *ret_file = file;

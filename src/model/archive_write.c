@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "base/packer.h"
 #include "model/archive.h"
 #include "model/archive_format.h"
@@ -43,7 +44,6 @@ static struct part part_start(struct archive_writer *writer) {
     if (part.start < 0) note_error(writer, -errno);
     note_error(writer, write_plain(writer->file.descriptor, &head, sizeof head));
     part.packer = packer_new(writer->file.descriptor, PACKED_SMALL);
-    if (!part.packer) note_error(writer, -ENOMEM);
     return part;
 }
 
@@ -54,13 +54,13 @@ static void part_add(struct archive_writer *writer, struct part *part, const voi
 
 static void part_end(struct archive_writer *writer, struct part *part, enum part_kind kind) {
     struct part_head head = {.kind = kind, .size = part->size};
-    if (part->packer) note_error(writer, packer_end(part->packer, &head.packed_size));
+    note_error(writer, packer_end(part->packer, &head.packed_size));
     if (writer->error == 0 &&
         pwrite(writer->file.descriptor, &head, sizeof head, part->start) != (ssize_t)sizeof head)
         note_error(writer, -EIO);
 }
 
-/* The pages that hold anything, neighbours together. NULL if there is no memory. */
+/* The pages that hold anything, neighbours together. */
 static struct recording_stretch *list_stretches(const struct reader_parts *parts, uint64_t *ret_count) {
     struct recording_stretch *list = NULL;
     uint64_t count = 0, room = 0;
@@ -73,12 +73,7 @@ static struct recording_stretch *list_stretches(const struct reader_parts *parts
         }
         if (count == room) {
             room = 2 * room + 64;
-            void *grown = reallocarray(list, room, sizeof *list);
-            if (!grown) {
-                free(list);
-                return NULL;
-            }
-            list = grown;
+            list = memory_reallocate_array(list, room, sizeof *list);
         }
         list[count++] = (struct recording_stretch){at, length};
     }
@@ -89,10 +84,6 @@ static struct recording_stretch *list_stretches(const struct reader_parts *parts
 static void add_parts(
     struct archive_writer *writer, struct recording_head *head, const struct reader_parts *parts) {
     struct recording_stretch *stretches = list_stretches(parts, &head->stretch_count);
-    if (!stretches) {
-        note_error(writer, -ENOMEM);
-        return;
-    }
     struct part part = part_start(writer);
     part_add(writer, &part, head, sizeof *head);
     part_add(writer, &part, stretches, head->stretch_count * sizeof *stretches);

@@ -1,5 +1,6 @@
 #include "model/duplicate_dumps.h"
 
+#include "base/memory.h"
 #include "core/recording.h"
 
 #include <fcntl.h>
@@ -56,8 +57,8 @@ static int by_place(const void *a, const void *b) {
 }
 
 size_t duplicate_dumps_leave_out(char **paths, size_t count) {
-    struct identity *found = count ? malloc(count * sizeof *found) : NULL;
-    if (!found) return count;
+    if (count == 0) return 0;
+    struct identity *found = memory_allocate_array(count, sizeof *found);
     for (size_t i = 0; i < count; i++) found[i] = identity_of(paths[i], i);
     qsort(found, count, sizeof *found, by_process);
     size_t kept = 0;

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "model/model_builder.h"
 
 #include "core/heap_table.h"
@@ -9,13 +10,13 @@
 
 #define NUMBERS_MOST 65536u /* of names and of code; the recorder gives out half as many */
 
-/* A copy of a text of the recording, or of "[unknown]". NULL if there is no memory. */
+/* A copy of a text of the recording, or of "[unknown]". */
 static char *text_of(struct model_builder *builder, const struct snapshot *snapshot, uint64_t offset) {
     const char *text = snapshot_text(snapshot, offset);
     size_t length = text ? strnlen(text, snapshot->size - offset) : 0;
-    if (length == 0 || length > builder->text_left) return strdup("[unknown]");
+    if (length == 0 || length > builder->text_left) return memory_copy_text("[unknown]");
     builder->text_left -= length;
-    return strndup(text, length);
+    return memory_copy_text_part(text, length);
 }
 
 /* A name that the program gave must not play with the terminal. */
@@ -39,8 +40,7 @@ static bool needs_quotes(const char *start, const char *end) {
 static char *shell_words(const char *arguments) {
     char *result = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&result, &size);
-    if (!out) return NULL;
+    FILE *out = memory_stream_open(&result, &size);
     for (const char *start = arguments;;) {
         const char *end = strchrnul(start, ARGUMENT_END);
         bool quotes = needs_quotes(start, end);
@@ -59,22 +59,18 @@ static char *shell_words(const char *arguments) {
         fputc(' ', out);
         start = end + 1;
     }
-    if (fclose(out) != 0) {
-        free(result);
-        return NULL;
-    }
+    memory_stream_close(out);
     return result;
 }
 
-static bool load_process(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
+static void load_process(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
-    if (!model_builder_grow(
-            &model->processes, &builder->process_capacity, model->process_count, 1, sizeof *model->processes))
-        return false;
+    model_builder_grow(
+        &model->processes, &builder->process_capacity, model->process_count, 1, sizeof *model->processes);
     char *arguments = text_of(builder, snapshot, header->command_line);
     struct model_process process = {
-        .source = strdup(path),
+        .source = memory_copy_text(path),
         .pid = header->pid,
         .parent_pid = header->parent_pid,
         .running_pid = snapshot->state == PROCESS_RUNNING ? snapshot->writer : 0,
@@ -85,7 +81,7 @@ static bool load_process(struct model_builder *builder, const struct snapshot *s
         .filter = header->filter,
         .rate = header->rate,
         .executable = text_of(builder, snapshot, header->executable),
-        .command_line = arguments ? shell_words(arguments) : NULL,
+        .command_line = shell_words(arguments),
         .allocator = text_of(builder, snapshot, header->allocator),
         .start_realtime = header->start_realtime,
         .duration = (double)snapshot->elapsed / 1e9,
@@ -95,7 +91,6 @@ static bool load_process(struct model_builder *builder, const struct snapshot *s
     };
     free(arguments);
     model->processes[model->process_count++] = process;
-    return process.source && process.executable && process.command_line && process.allocator;
 }
 
 static void strip_deleted(struct model_module *module) {
@@ -105,7 +100,7 @@ static void strip_deleted(struct model_module *module) {
     if (module->deleted) module->path[length - suffix] = '\0';
 }
 
-static bool load_modules(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
+static void load_modules(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     uint64_t unreadable = 0;
     struct table_cursor cursor = {0};
@@ -118,12 +113,11 @@ static bool load_modules(struct model_builder *builder, const struct snapshot *s
             unreadable++;
             continue;
         }
-        if (!model_builder_grow(
-                &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules) ||
-            !model_builder_grow(&model->numbered, &builder->numbered_capacity, model->module_count, 1,
-                sizeof *model->numbered))
-            return false;
-        struct model_module *module = &model->modules[model->module_count];
+        model_builder_grow(
+            &model->modules, &builder->module_capacity, model->module_count, 1, sizeof *model->modules);
+        model_builder_grow(
+            &model->numbered, &builder->numbered_capacity, model->module_count, 1, sizeof *model->numbered);
+        struct model_module *module = &model->modules[model->module_count++];
         *module = (struct model_module){
             .start = mapped.start,
             .end = mapped.end,
@@ -132,13 +126,11 @@ static bool load_modules(struct model_builder *builder, const struct snapshot *s
             .by_number = mapped.by_number,
             .first_seen = mapped.first_seen,
             .process = (uint32_t)model->process_count - 1,
-            .path = *name ? text_of(builder, snapshot, mapped.path) : strdup(MODULE_ANONYMOUS),
+            .path = *name ? text_of(builder, snapshot, mapped.path) : memory_copy_text(MODULE_ANONYMOUS),
             .inode = mapped.inode,
             .device_major = mapped.device_major,
             .device_minor = mapped.device_minor,
         };
-        if (!module->path) return false;
-        model->module_count++;
         strip_deleted(module);
         if (mapped.build_id_size <= sizeof module->build_id) {
             module->build_id_size = mapped.build_id_size;
@@ -148,11 +140,10 @@ static bool load_modules(struct model_builder *builder, const struct snapshot *s
     if (unreadable)
         model_builder_warn_damage(
             builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
-    return true;
 }
 
 /* By number: what cannot be read is NULL. */
-static bool load_texts(struct model_builder *builder, const struct snapshot *snapshot) {
+static void load_texts(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
     process->first_text = model->text_count;
@@ -160,30 +151,24 @@ static bool load_texts(struct model_builder *builder, const struct snapshot *sna
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
         if (cursor.number >= NUMBERS_MOST) break; /* damaged: a table of all numbers below would be huge */
         size_t last = process->first_text + cursor.number;
-        if (!model_builder_grow(&model->texts, &builder->text_capacity, model->text_count,
-                last + 1 - model->text_count, sizeof *model->texts))
-            return false;
+        model_builder_grow(&model->texts, &builder->text_capacity, model->text_count,
+            last + 1 - model->text_count, sizeof *model->texts);
         while (model->text_count <= last) model->texts[model->text_count++] = NULL;
         if (!snapshot_text(snapshot, record->text)) continue;
         model->texts[last] = text_of(builder, snapshot, record->text);
-        if (!model->texts[last]) return false;
         clean_name(model->texts[last]);
     }
     process->text_count = model->text_count - process->first_text;
-    return true;
 }
 
 static const char malloc_name[] = HEAP_MALLOC;
 
-static bool add_heap(struct model_builder *builder, uint32_t number, const char *name, uint64_t rate) {
+static void add_heap(struct model_builder *builder, uint32_t number, const char *name, uint64_t rate) {
     struct model *model = builder->model;
-    if (!model_builder_grow(
-            &model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps))
-        return false;
+    model_builder_grow(&model->heaps, &builder->heap_capacity, model->heap_count, 1, sizeof *model->heaps);
     model->heaps[model->heap_count++] = (struct model_heap){
         .process = (uint32_t)model->process_count - 1, .number = number, .name = name, .rate = rate};
     if (name == malloc_name) model->malloc_heap_count++;
-    return true;
 }
 
 /* A heap of the program's that it calls malloc is not malloc's. */
@@ -194,10 +179,10 @@ static const char *heap_name(const struct model *model, const struct heap_record
     return strcmp(name, HEAP_MALLOC) == 0 ? HEAP_MALLOC " [registered]" : name;
 }
 
-static bool load_heaps(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
+static void load_heaps(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     model->processes[model->process_count - 1].first_heap = model->heap_count;
-    if (!add_heap(builder, 0, malloc_name, snapshot_header(snapshot)->rate)) return false;
+    add_heap(builder, 0, malloc_name, snapshot_header(snapshot)->rate);
     struct table_cursor cursor = {0};
     for (const struct heap_record *record; (record = snapshot_next(snapshot, &snapshot->heaps, &cursor));) {
         if (cursor.number >= HEAPS_MOST) {
@@ -207,24 +192,21 @@ static bool load_heaps(struct model_builder *builder, const struct snapshot *sna
         }
         uint64_t rate = record->rate;
         if (cursor.number == 0 || record->complete != 1 || rate == 0) continue;
-        if (!add_heap(builder, (uint32_t)cursor.number, heap_name(model, record), rate)) return false;
+        add_heap(builder, (uint32_t)cursor.number, heap_name(model, record), rate);
     }
-    return true;
 }
 
-static bool load_code(struct model_builder *builder, const struct snapshot *snapshot,
+static void load_code(struct model_builder *builder, const struct snapshot *snapshot,
     const struct code_record *record, struct model_code *code) {
-    if (record->complete != 1 || !snapshot_text(snapshot, record->name)) return true;
+    if (record->complete != 1 || !snapshot_text(snapshot, record->name)) return;
     code->name = text_of(builder, snapshot, record->name);
-    if (!code->name) return false;
     clean_name(code->name);
     code->file = model_find_text(builder->model, (uint32_t)builder->model->process_count - 1, record->file);
     code->first_line = record->first_line;
-    return true;
 }
 
 /* By number: what cannot be read has no name. */
-static bool load_codes(struct model_builder *builder, const struct snapshot *snapshot) {
+static void load_codes(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
     process->first_code = model->code_count;
@@ -232,17 +214,15 @@ static bool load_codes(struct model_builder *builder, const struct snapshot *sna
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
         if (cursor.number >= NUMBERS_MOST) break;
         size_t last = process->first_code + cursor.number;
-        if (!model_builder_grow(&model->codes, &builder->code_capacity, model->code_count,
-                last + 1 - model->code_count, sizeof *model->codes))
-            return false;
+        model_builder_grow(&model->codes, &builder->code_capacity, model->code_count,
+            last + 1 - model->code_count, sizeof *model->codes);
         while (model->code_count <= last) model->codes[model->code_count++] = (struct model_code){0};
-        if (!load_code(builder, snapshot, record, &model->codes[last])) return false;
+        load_code(builder, snapshot, record, &model->codes[last]);
     }
     process->code_count = model->code_count - process->first_code;
-    return true;
 }
 
-static bool load_threads(struct model_builder *builder, const struct snapshot *snapshot) {
+static void load_threads(struct model_builder *builder, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
     bool flushed = header->flags & (RECORDING_EXACT | RECORDING_FINISHED);
@@ -250,9 +230,8 @@ static bool load_threads(struct model_builder *builder, const struct snapshot *s
     for (const struct thread_record *record;
          (record = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
         if (record->state == THREAD_FREE || record->state == THREAD_NEW) continue;
-        if (!model_builder_grow(
-                &model->threads, &builder->thread_capacity, model->thread_count, 1, sizeof *model->threads))
-            return false;
+        model_builder_grow(
+            &model->threads, &builder->thread_capacity, model->thread_count, 1, sizeof *model->threads);
         struct model_thread *thread = &model->threads[model->thread_count++];
         *thread = (struct model_thread){
             .process = (uint32_t)model->process_count - 1,
@@ -270,7 +249,6 @@ static bool load_threads(struct model_builder *builder, const struct snapshot *s
         model->totals.exact_is_complete &= thread->exact_is_complete;
     }
     model->totals.exact_total_bytes += (double)header->orphan_bytes;
-    return true;
 }
 
 /* Adds what the threads have counted and not yet noted, and the last level. */
@@ -293,28 +271,27 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
 }
 
 /* Moments in which nothing happened keep the level of the last. */
-static bool load_timeline(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
+static void load_timeline(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
     if (!snapshot_has(snapshot, header->timeline, sizeof(struct timeline)) || header->timeline % 8 != 0)
-        return true;
+        return;
     if (snapshot->timeline_torn) {
         model_builder_warn(builder, "the timeline of '%s' is left out: it was being condensed, and %s", path,
             snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
-        return true;
+        return;
     }
     struct timeline copy, *timeline = &copy; /* the snapshot may go on into an archive as it is */
     memcpy(timeline, snapshot->bytes + header->timeline, sizeof copy);
     if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
         model_builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
-        return true;
+        return;
     }
     complete_timeline(snapshot, timeline);
     size_t count = 0;
     for (size_t i = 0; i < TIMELINE_BUCKETS; i++)
         if (timeline->bucket[i].events || i <= snapshot->elapsed >> timeline->shift) count = i + 1;
-    model->timeline = calloc(count, sizeof *model->timeline);
-    if (!model->timeline) return false;
+    model->timeline = memory_allocate_array(count, sizeof *model->timeline);
     model->moment_count = count;
     double width = (double)(UINT64_C(1) << timeline->shift) / 1e9, level = 0;
     for (size_t i = 0; i < count; i++) {
@@ -327,7 +304,6 @@ static bool load_timeline(struct model_builder *builder, const struct snapshot *
             moment->allocated = (double)bucket->allocated / BYTE_ONE;
         }
     }
-    return true;
 }
 
 static void warn_of_table(
@@ -375,18 +351,16 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     if (r < 0) return r;
 
     builder->text_left = 4 * snapshot->size + (UINT64_C(1) << 20);
-    bool whole = load_process(builder, snapshot, path) && load_texts(builder, snapshot) &&
-                 load_heaps(builder, snapshot, path) && load_codes(builder, snapshot) &&
-                 load_stacks(builder, snapshot, path) && load_modules(builder, snapshot, path) &&
-                 load_threads(builder, snapshot);
+    load_process(builder, snapshot, path);
+    load_texts(builder, snapshot);
+    load_heaps(builder, snapshot, path);
+    load_codes(builder, snapshot);
+    load_stacks(builder, snapshot, path);
+    load_modules(builder, snapshot, path);
+    load_threads(builder, snapshot);
     /* Several processes have no common time: only the first one's timeline is read, and dropped if others
      * come. */
-    if (whole && model->process_count == 1) whole = load_timeline(builder, snapshot, path);
-    if (!whole) {
-        builder->failed = true;
-        return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
-            "out of memory while reading '%s'", path);
-    }
+    if (model->process_count == 1) load_timeline(builder, snapshot, path);
     if (snapshot_lost_pages(snapshot))
         model_builder_warn_damage(
             builder, "'%s' was cut short while it was being read: figures may be missing", path);

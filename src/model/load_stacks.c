@@ -99,7 +99,7 @@ static size_t find_heap(const struct model *model, uint32_t number, uint64_t *st
 }
 
 /* The records that have figures and frames that can be read, sorted by number. */
-static bool collect(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
+static void collect(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     struct loaded **ret_list, size_t *ret_count) {
     struct loaded *list = NULL;
     size_t count = 0, capacity = 0;
@@ -117,10 +117,7 @@ static bool collect(struct model_builder *builder, const struct snapshot *snapsh
             continue;
         }
         frames_left -= frames;
-        if (!model_builder_grow(&list, &capacity, count, 1, sizeof *list)) {
-            free(list);
-            return false;
-        }
+        model_builder_grow(&list, &capacity, count, 1, sizeof *list);
         list[count++] = (struct loaded){.record = record,
             .heap = (uint32_t)find_heap(builder->model, record->heap, &strangers),
             .frame_count = frames,
@@ -138,7 +135,6 @@ static bool collect(struct model_builder *builder, const struct snapshot *snapsh
             (unsigned long long)strangers);
     *ret_list = list;
     *ret_count = count;
-    return true;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -150,13 +146,12 @@ static int by_number(const void *a, const void *b) {
 static struct model_stack *add_stack(struct model_builder *builder, const struct loaded *loaded) {
     struct model *model = builder->model;
     uint32_t frames = loaded->frame_count;
-    if (!model_builder_grow(
-            &model->stacks, &builder->stack_capacity, model->stack_count, 1, sizeof *model->stacks) ||
-        !model_builder_grow(&builder->frame_starts, &builder->frame_start_capacity, model->stack_count, 1,
-            sizeof *builder->frame_starts) ||
-        !model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
-            sizeof *model->frame_store))
-        return NULL;
+    model_builder_grow(
+        &model->stacks, &builder->stack_capacity, model->stack_count, 1, sizeof *model->stacks);
+    model_builder_grow(&builder->frame_starts, &builder->frame_start_capacity, model->stack_count, 1,
+        sizeof *builder->frame_starts);
+    model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
+        sizeof *model->frame_store);
     builder->frame_starts[model->stack_count] = builder->frame_count;
     if (frames)
         memcpy(model->frame_store + builder->frame_count, loaded->frames, frames * sizeof *loaded->frames);
@@ -220,27 +215,24 @@ static void prepare_search(const struct hash_index *index, struct loaded *loaded
 #define AHEAD 16
 
 /* Memory that grew on the way would be copied, page by page, time and again. */
-static bool make_room(struct model_builder *builder, const struct loaded *list, size_t count) {
+static void make_room(struct model_builder *builder, const struct loaded *list, size_t count) {
     struct model *model = builder->model;
     size_t frames = 0;
     for (size_t i = 0; i < count; i++) frames += list[i].frame_count;
-    return model_builder_grow(
-               &model->stacks, &builder->stack_capacity, model->stack_count, count, sizeof *model->stacks) &&
-           model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
-               sizeof *model->frame_store);
+    model_builder_grow(
+        &model->stacks, &builder->stack_capacity, model->stack_count, count, sizeof *model->stacks);
+    model_builder_grow(&model->frame_store, &builder->frame_capacity, builder->frame_count, frames,
+        sizeof *model->frame_store);
 }
 
 /* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
  * share callers are mostly neighbours then. */
-static bool merge(
+static void merge(
     struct model_builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
     struct hash_index index = {0};
     hash_index_reserve(&index, model->stack_count + count);
-    if (!make_room(builder, list, count)) {
-        hash_index_free(&index);
-        return false;
-    }
+    make_room(builder, list, count);
     for (size_t i = 0; i < count && i < AHEAD; i++) prepare_search(&index, &list[i]);
     for (size_t i = 0; i < count; i++) {
         if (count - i > AHEAD) prepare_search(&index, &list[i + AHEAD]);
@@ -249,10 +241,6 @@ static bool merge(
             hash_index_find(&index, list[i].hash, is_equal, &(struct search){builder, &list[i]});
         bool is_new = number == HASH_INDEX_NONE;
         struct model_stack *stack = is_new ? add_stack(builder, &list[i]) : &model->stacks[number];
-        if (!stack) {
-            hash_index_free(&index);
-            return false;
-        }
         if (is_new) {
             number = (uint32_t)model->stack_count - 1;
             hash_index_add(&index, list[i].hash, number);
@@ -270,7 +258,6 @@ static bool merge(
         builder->depth_sum += (double)samples * list[i].frame_count;
     }
     hash_index_free(&index);
-    return true;
 }
 
 /* `now` is the end of what was recorded: the moment that ages are told for. */
@@ -314,18 +301,16 @@ static void add_live_figures(struct figures *figures, const struct live_entry *e
     figures->live_objects.value += objects;
 }
 
-static bool list_sample(
+static void list_sample(
     struct model_builder *builder, const struct live_entry *entry, const struct loaded *of) {
     struct model *model = builder->model;
-    if (!model_builder_grow(
-            &model->samples, &builder->sample_capacity, model->sample_count, 1, sizeof *model->samples))
-        return false;
+    model_builder_grow(
+        &model->samples, &builder->sample_capacity, model->sample_count, 1, sizeof *model->samples);
     model->samples[model->sample_count++] = (struct model_sample){.address = entry->key & LIVE_KEY_MASK,
         .size = entry->size,
         .birth = entry->birth,
         .weight = bytes_of(sampler_weight(entry->size, model->heaps[of->heap].rate)),
         .stack = (uint32_t)of->stack};
-    return true;
 }
 
 /* In a list that is sorted by number. Few numbers are missing, so most are where they would be if none were.
@@ -337,8 +322,8 @@ static const struct loaded *find_record(const struct loaded *list, size_t count,
     return bsearch(&(struct loaded){.number = number}, list, count, sizeof *list, by_number);
 }
 
-/* `list` is sorted by number. False if there is no memory. */
-static bool read_live(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
+/* `list` is sorted by number. */
+static void read_live(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
     uint64_t now = snapshot->elapsed < builder->until ? snapshot->elapsed : builder->until;
     struct model *model = builder->model;
@@ -356,17 +341,14 @@ static bool read_live(struct model_builder *builder, const struct snapshot *snap
         add_live_sample(figures, entry, rate);
         add_live_time(figures, entry->birth, now);
         if (builder->until != UINT64_MAX) add_live_figures(figures, entry, rate);
-        if (!model_builder_grow(
-                &model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live))
-            return false;
+        model_builder_grow(&model->live, &builder->live_capacity, model->live_count, 1, sizeof *model->live);
         model->live[model->live_count++] = (struct model_live){
             (uint32_t)found->stack, (float)((double)entry->birth / 1e9), entry->size, entry->count};
-        if (builder->with_samples && !list_sample(builder, entry, found)) return false;
+        if (builder->with_samples) list_sample(builder, entry, found);
     }
     if (strangers)
         model_builder_warn_damage(builder, "'%s' is damaged: %llu live samples belong to no stack", path,
             (unsigned long long)strangers);
-    return true;
 }
 
 /* Where no live sample was found for what the counters say is live (it came or went during the reading, or
@@ -380,16 +362,15 @@ static void complete_variance(struct figures *figures) {
         figures->total_objects.variance * share(figures->live_objects.value, figures->total_objects.value);
 }
 
-bool load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
+void load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     struct model *model = builder->model;
     size_t first = model->stack_count, count = 0;
     struct loaded *list = NULL;
-    bool whole = collect(builder, snapshot, path, &list, &count) &&
-                 merge(builder, snapshot_header(snapshot), list, count);
-    for (size_t i = first; whole && builder->until != UINT64_MAX && i < model->stack_count; i++)
+    collect(builder, snapshot, path, &list, &count);
+    merge(builder, snapshot_header(snapshot), list, count);
+    for (size_t i = first; builder->until != UINT64_MAX && i < model->stack_count; i++)
         model->stacks[i].figures.live_bytes.value = model->stacks[i].figures.live_objects.value = 0;
-    whole = whole && read_live(builder, snapshot, path, list, count);
+    read_live(builder, snapshot, path, list, count);
     for (size_t i = first; i < model->stack_count; i++) complete_variance(&model->stacks[i].figures);
     free(list);
-    return whole;
 }

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "base/memory.h"
 #include "model/model_builder.h"
 #include "model/module_map.h"
 #include "model/source.h"
@@ -50,20 +51,15 @@ struct model_place model_find_place(const struct model *model, uint32_t process,
     }
 }
 
-/* False if there is no memory. */
-static bool sort_modules(struct model *model) {
-    if (model->module_count == 0) return true;
+static void sort_modules(struct model *model) {
+    if (model->module_count == 0) return;
     qsort(model->modules, model->module_count, sizeof *model->modules, compare_modules);
     for (size_t i = 0; i < model->module_count; i++) model->numbered[i] = &model->modules[i];
     qsort(model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
-    return module_map_make(model);
+    module_map_make(model);
 }
 
-static int out_of_memory(struct problem *problem) {
-    return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
-}
-
-static bool sum_up(struct model_builder *builder) {
+static void sum_up(struct model_builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
     figures_clear(sum);
@@ -87,14 +83,12 @@ static bool sum_up(struct model_builder *builder) {
         model->timeline = NULL;
         model->moment_count = 0;
     }
-    return sort_modules(model);
+    sort_modules(model);
 }
 
-int model_builder_start(struct model_builder *builder, struct problem *problem) {
-    builder->model = calloc(1, sizeof *builder->model);
-    if (!builder->model) return out_of_memory(problem);
+void model_builder_start(struct model_builder *builder) {
+    builder->model = memory_allocate(sizeof *builder->model);
     builder->model->exact = builder->model->totals.exact_is_complete = true;
-    return 0;
 }
 
 void model_builder_discard(struct model_builder *builder) {
@@ -102,23 +96,18 @@ void model_builder_discard(struct model_builder *builder) {
     model_free(builder->model);
 }
 
-int model_builder_finish(struct model_builder *builder, struct model **ret_model, struct problem *problem) {
-    if (!sum_up(builder)) {
-        model_builder_discard(builder);
-        return out_of_memory(problem);
-    }
+struct model *model_builder_finish(struct model_builder *builder) {
+    sum_up(builder);
     free(builder->frame_starts);
-    *ret_model = builder->model;
-    return 0;
+    return builder->model;
 }
 
 int model_load_recording(const char *path, struct model **ret_model, struct problem *problem) {
     struct model_builder builder = {.until = UINT64_MAX};
     struct recording_file file;
     struct snapshot snapshot;
-    int r = model_builder_start(&builder, problem);
-    if (r < 0) return r;
-    r = recording_file_open(path, 0, &file, problem);
+    model_builder_start(&builder);
+    int r = recording_file_open(path, 0, &file, problem);
     if (r == 0) {
         r = snapshot_take(&file, &snapshot, problem);
         recording_file_close(&file);
@@ -127,8 +116,10 @@ int model_load_recording(const char *path, struct model **ret_model, struct prob
         r = load_recording(&builder, &snapshot, path, problem);
         snapshot_free(&snapshot);
     }
-    if (r == 0) return model_builder_finish(&builder, ret_model, problem);
-    model_builder_discard(&builder);
+    if (r == 0)
+        *ret_model = model_builder_finish(&builder);
+    else
+        model_builder_discard(&builder);
     return r;
 }
 

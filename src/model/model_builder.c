@@ -1,5 +1,7 @@
 #include "model/model_builder.h"
 
+#include "base/memory.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +18,10 @@ void model_builder_warn(struct model_builder *builder, const char *format, ...) 
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
 
-    char *former = builder->model->warning, *both;
+    char *former = builder->model->warning;
     if (builder->warning_count > WARNINGS_SHOWN) snprintf(line, sizeof line, "there is more of this kind");
-    if (asprintf(&both, "%s%s%s", former ? former : "", former ? "\n" : "", line) < 0) return;
+    builder->model->warning = memory_format_text("%s%s%s", former ? former : "", former ? "\n" : "", line);
     free(former);
-    builder->model->warning = both;
 }
 
 /* A recording of a million stacks would touch hundreds of thousands of small pages for the first time, and
@@ -32,14 +33,11 @@ static void use_large_pages(void *array, size_t size) {
     if (size >= least) madvise((void *)start, end - start + page, MADV_HUGEPAGE);
 }
 
-bool model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
+void model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size) {
     void **pointer = array;
-    if (*pointer && *capacity - used >= count) return true;
+    if (*pointer && *capacity - used >= count) return;
     size_t wanted = used + count + used / 2 + 16;
-    void *grown = reallocarray(*pointer, wanted, element_size);
-    if (!grown) return false;
-    use_large_pages(grown, wanted * element_size);
-    *pointer = grown;
+    *pointer = memory_reallocate_array(*pointer, wanted, element_size);
+    use_large_pages(*pointer, wanted * element_size);
     *capacity = wanted;
-    return true;
 }

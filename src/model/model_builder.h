@@ -21,13 +21,12 @@ struct model_builder {
     uint64_t
         text_left; /* bytes that this recording's paths may still take: text can be shared, copies are not */
     size_t warning_count;
-    bool failed; /* out of memory: the model is not whole and only good to be freed */
 };
 
 /* Begins with an empty model. */
-int model_builder_start(struct model_builder *builder, struct problem *problem);
-/* Adds up what is there. Gives the model, or frees it. */
-int model_builder_finish(struct model_builder *builder, struct model **ret_model, struct problem *problem);
+void model_builder_start(struct model_builder *builder);
+/* Adds up what is there, and gives the model. */
+struct model *model_builder_finish(struct model_builder *builder);
 void model_builder_discard(struct model_builder *builder);
 
 /* Adds a sentence to the model's warning. */
@@ -38,14 +37,14 @@ void model_builder_warn(struct model_builder *builder, const char *format, ...)
 #define model_builder_warn_damage(builder, ...)                                                              \
     ((builder)->model->damaged = true, model_builder_warn(builder, __VA_ARGS__))
 
-/* Room for `count` more elements in an array of `*capacity`. False if there is no memory. */
-bool model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
+/* Room for `count` more elements in an array of `*capacity`. */
+void model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
 
-/* Adds a recording. Where it fails the model is as before, unless `failed` says otherwise. */
+/* Adds a recording. Where it fails the model is as before. */
 int load_recording(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     struct problem *problem);
 
-/* Adds the stacks of the last process with all their figures. False if there is no memory. */
-bool load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path);
+/* Adds the stacks of the last process with all their figures. */
+void load_stacks(struct model_builder *builder, const struct snapshot *snapshot, const char *path);
 
 #endif

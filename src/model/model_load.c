@@ -1,4 +1,5 @@
 /* Models of what the user names: recordings, archives, folders, processes, and several of these. */
+#include "base/memory.h"
 #include "model/archive.h"
 #include "model/model_builder.h"
 
@@ -31,13 +32,8 @@ static bool add_names(struct model_builder *builder, const struct archive *archi
         model_builder_warn_damage(builder, "%s", problem.what);
         return false;
     }
-    names.path = strdup(archive->path);
-    if (!names.path || !model_builder_grow(&model->names, &builder->names_capacity, model->names_count, 1,
-                           sizeof *model->names)) {
-        free(names.path);
-        free(names.bytes);
-        return false;
-    }
+    names.path = memory_copy_text(archive->path);
+    model_builder_grow(&model->names, &builder->names_capacity, model->names_count, 1, sizeof *model->names);
     model->names[model->names_count++] = names;
     return true;
 }
@@ -49,7 +45,7 @@ static int add_archive(
     size_t before = model->process_count;
     struct problem first = {0};
     bool has_names = add_names(builder, archive);
-    for (size_t i = 0; i < archive->recording_count && !builder->failed; i++) {
+    for (size_t i = 0; i < archive->recording_count; i++) {
         struct recording_file file;
         struct problem own;
         int r = archive_take_recording(archive, i, &file, &own);
@@ -64,10 +60,10 @@ static int add_archive(
             process->names_space = (uint32_t)i;
             continue;
         }
-        if (first.kind == 0 || builder->failed) first = own;
+        if (first.kind == 0) first = own;
         if (archive->recording_count > 1) model_builder_warn_damage(builder, "%s: left out", own.what);
     }
-    if (model->process_count > before && !builder->failed) return 0;
+    if (model->process_count > before) return 0;
     return problem_set(problem, first.kind, first.remedy, "%s", first.what);
 }
 
@@ -105,11 +101,11 @@ static int add_source(struct model_builder *builder, const char *name, bool is_o
     struct problem *first_problem, struct problem *problem) {
     struct source source = {0};
     int r = source_find(name, &source, problem);
-    for (size_t i = 0; r == 0 && i < source.count && !builder->failed; i++) {
+    for (size_t i = 0; r == 0 && i < source.count; i++) {
         if (!is_only && is_known(builder->model, source.paths[i])) continue;
         struct problem own;
         if (add_file(builder, source.paths[i], source.pid, &own) == 0) continue;
-        if (first_problem->kind == 0 || builder->failed) *first_problem = own;
+        if (first_problem->kind == 0) *first_problem = own;
         if (!source.is_folder && own.kind == PROBLEM_MISSING) {
             *problem = own;
             r = -own.kind;
@@ -135,13 +131,15 @@ static int load(const char *const *names, size_t count, struct reading reading, 
         .is_glance = reading.is_glance,
         .with_samples = reading.with_samples};
     struct problem first_problem = {0}, mistake = {0};
-    int r = model_builder_start(&builder, problem);
-    if (r < 0) return r;
-    for (size_t i = 0; r == 0 && i < count && !builder.failed; i++)
+    int r = 0;
+    model_builder_start(&builder);
+    for (size_t i = 0; r == 0 && i < count; i++)
         r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
     if (r < 0) first_problem = mistake;
-    if (r == 0 && builder.model->process_count && !builder.failed)
-        return model_builder_finish(&builder, ret_model, problem);
+    if (r == 0 && builder.model->process_count) {
+        *ret_model = model_builder_finish(&builder);
+        return 0;
+    }
     model_builder_discard(&builder);
     return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
 }

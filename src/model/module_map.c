@@ -2,6 +2,8 @@
  * in a heap, the one that was seen last on top; those that have ended are thrown out when they get there. */
 #include "model/module_map.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 
 /* Where a module begins or ends. */
@@ -78,27 +80,24 @@ static void sweep_process(struct sweep *sweep, uint32_t process) {
     sweep->edge_count = 0;
 }
 
-bool module_map_make(struct model *model) {
+void module_map_make(struct model *model) {
     size_t count = model->module_count;
     struct sweep sweep = {.model = model,
-        .edges = calloc(2 * count + 1, sizeof *sweep.edges),
-        .heap = calloc(count + 1, sizeof *sweep.heap),
-        .ranges = calloc(2 * count + 1, sizeof *sweep.ranges)};
-    bool fine = sweep.edges && sweep.heap && sweep.ranges;
-    for (size_t i = 0; i < count && fine; i++) {
+        .edges = memory_allocate_array(2 * count + 1, sizeof *sweep.edges),
+        .heap = memory_allocate_array(count + 1, sizeof *sweep.heap),
+        .ranges = memory_allocate_array(2 * count + 1, sizeof *sweep.ranges)};
+    for (size_t i = 0; i < count; i++) {
         const struct model_module *module = &model->modules[i];
         if (i && module[-1].process != module->process) sweep_process(&sweep, module[-1].process);
         if (module->by_number) continue;
         sweep.edges[sweep.edge_count++] = (struct edge){module->start, (uint32_t)i, true};
         sweep.edges[sweep.edge_count++] = (struct edge){module->end, (uint32_t)i, false};
     }
-    if (fine && count) sweep_process(&sweep, model->modules[count - 1].process);
+    if (count) sweep_process(&sweep, model->modules[count - 1].process);
     free(sweep.edges);
     free(sweep.heap);
-    if (!fine) free(sweep.ranges);
-    model->module_ranges = fine ? sweep.ranges : NULL;
-    model->module_range_count = fine ? sweep.range_count : 0;
-    return fine;
+    model->module_ranges = sweep.ranges;
+    model->module_range_count = sweep.range_count;
 }
 
 const struct model_module *module_map_find(const struct model *model, uint32_t process, uint64_t address) {

@@ -13,8 +13,8 @@ struct module_range {
 };
 #define MODULE_RANGE_NONE UINT32_MAX
 
-/* Fills the model's ranges in. False if there is no memory. */
-bool module_map_make(struct model *model);
+/* Fills the model's ranges in. */
+void module_map_make(struct model *model);
 
 /* NULL if it lies in none. */
 const struct model_module *module_map_find(const struct model *model, uint32_t process, uint64_t address);

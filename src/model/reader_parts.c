@@ -1,5 +1,7 @@
 #include "model/reader_parts.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +109,7 @@ int reader_parts_make(const struct snapshot *snapshot, struct reader_parts *ret_
         mmap(NULL, parts.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED) return -ENOMEM;
     parts.bytes = bytes;
-    parts.pages = calloc(parts.span / READER_PARTS_PAGE / 64 + 1, sizeof *parts.pages);
+    parts.pages = memory_try_allocate((parts.span / READER_PARTS_PAGE / 64 + 1) * sizeof *parts.pages);
     if (!parts.pages) {
         munmap(bytes, parts.span);
         return -ENOMEM;

@@ -1,5 +1,6 @@
 #include "model/running_processes.h"
 
+#include "base/memory.h"
 #include "model/model.h"
 
 #include <ctype.h>
@@ -49,24 +50,20 @@ static void look(struct running_process *process, double now) {
 }
 
 /* Adds it behind those that are sorted: `known` of them. */
-static bool note(struct running_processes *running, size_t known, int pid, int parent, uint64_t start) {
+static void note(struct running_processes *running, size_t known, int pid, int parent, uint64_t start) {
     struct running_processes sorted = {.list = running->list, .count = known};
     struct running_process *process = running_processes_find(&sorted, pid);
     if (process && process->start_time == start) {
         process->parent = parent;
         process->is_there = true;
-        return true;
+        return;
     }
     if (running->count == running->capacity) {
-        size_t capacity = running->capacity ? 2 * running->capacity : 256;
-        void *list = realloc(running->list, capacity * sizeof *running->list);
-        if (!list) return false;
-        running->list = list;
-        running->capacity = capacity;
+        running->capacity = running->capacity ? 2 * running->capacity : 256;
+        running->list = memory_reallocate_array(running->list, running->capacity, sizeof *running->list);
     }
     running->list[running->count++] = (struct running_process){
         .pid = pid, .parent = parent, .start_time = start, .wait = 1, .is_there = true};
-    return true;
 }
 
 static void remove_ended(struct running_processes *running) {
@@ -80,24 +77,22 @@ static void remove_ended(struct running_processes *running) {
     running->count = kept;
 }
 
-bool running_processes_update(struct running_processes *running, double now) {
+void running_processes_update(struct running_processes *running, double now) {
     DIR *folder = opendir("/proc");
-    if (!folder) return true; /* nothing is known of processes, recordings are read all the same */
+    if (!folder) return; /* nothing is known of processes, recordings are read all the same */
     size_t known = running->count;
-    bool fine = true;
     for (size_t i = 0; i < known; i++) running->list[i].is_there = false;
-    for (struct dirent *entry; fine && (entry = readdir(folder));) {
+    for (struct dirent *entry; (entry = readdir(folder));) {
         int parent, pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
         uint64_t start;
         if (pid > 0 && pid != getpid() && read_stat(dirfd(folder), entry->d_name, &parent, &start))
-            fine = note(running, known, pid, parent, start);
+            note(running, known, pid, parent, start);
     }
     closedir(folder);
     remove_ended(running);
     if (running->count) qsort(running->list, running->count, sizeof *running->list, compare_pids);
     for (size_t i = 0; i < running->count; i++)
         if (running->list[i].next_look <= now) look(&running->list[i], now);
-    return fine;
 }
 
 void running_processes_free(struct running_processes *running) {

@@ -23,8 +23,8 @@ struct running_processes {
     size_t count, capacity;
 };
 
-/* `now`: seconds of a clock that does not jump. False: out of memory. */
-bool running_processes_update(struct running_processes *running, double now);
+/* `now`: seconds of a clock that does not jump. */
+void running_processes_update(struct running_processes *running, double now);
 void running_processes_free(struct running_processes *running);
 
 /* The process, or NULL. Good until the next update. */

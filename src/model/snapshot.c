@@ -13,6 +13,7 @@
  * mapped_file.c. */
 #include "model/snapshot.h"
 
+#include "base/memory.h"
 #include "core/live_table.h"
 #include "model/header.h"
 #include "model/mapped_file.h"
@@ -292,7 +293,8 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span, bool 
     int r = mapped_file_open(descriptor, span, in_place, &taking->file);
     if (r < 0) return r;
     snapshot->span = taking->file.span;
-    snapshot->parts = calloc(snapshot->span / SNAPSHOT_PART_SIZE / 64 + 1, sizeof *snapshot->parts);
+    snapshot->parts =
+        memory_try_allocate((snapshot->span / SNAPSHOT_PART_SIZE / 64 + 1) * sizeof *snapshot->parts);
     snapshot->bytes = in_place ? taking->file.bytes : copy_memory(taking);
     if (in_place) snapshot->in_place = taking->file;
     if (snapshot->bytes && snapshot->parts) return 0;

@@ -1,4 +1,5 @@
 #include "model/source.h"
+#include "base/memory.h"
 #include "model/duplicate_dumps.h"
 
 #include "model/model.h"
@@ -28,10 +29,6 @@ static const char *become_owner(void) {
 static bool has_suffix(const char *name) {
     size_t length = strlen(name);
     return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
-}
-
-static int out_of_memory(struct problem *problem) {
-    return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again", "out of memory");
 }
 
 int recording_file_open(
@@ -173,31 +170,24 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
             "cannot open '%s', the recording of process %d: %s", search.refused, pid,
             strerror(search.refusal));
     if (search.best == NOT_A_RECORDING) return no_recording(pid, problem);
-    char *copy = strdup(search.found);
-    if (!copy) return out_of_memory(problem);
-    *ret_path = copy;
+    *ret_path = memory_copy_text(search.found);
     return 0;
 }
 
 char *model_find_recording_held_by(int pid) {
     struct search search = {0};
     bool found = search_mappings(pid, pid, &search) == 0 && search.best != NOT_A_RECORDING;
-    return found ? strdup(search.found) : NULL;
+    return found ? memory_copy_text(search.found) : NULL;
 }
 
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int add_path(struct source *source, char *path) {
-    char **paths = path ? realloc(source->paths, (source->count + 1) * sizeof *paths) : NULL;
-    if (!paths) {
-        free(path);
-        return -ENOMEM;
-    }
-    source->paths = paths;
-    paths[source->count++] = path;
-    return 0;
+/* `path` is the source's from then on. */
+static void add_path(struct source *source, char *path) {
+    source->paths = memory_reallocate_array(source->paths, source->count + 1, sizeof *source->paths);
+    source->paths[source->count++] = path;
 }
 
 static int find_in_folder(const char *name, struct source *source, struct problem *problem) {
@@ -207,15 +197,9 @@ static int find_in_folder(const char *name, struct source *source, struct proble
         return problem_set(problem, problem_kind_of_errno(error), become_owner(),
             "cannot read the folder '%s': %s", name, strerror(error));
     }
-    int r = 0;
-    for (struct dirent *entry; r == 0 && (entry = readdir(folder));) {
-        if (!has_suffix(entry->d_name)) continue;
-        char *path = NULL;
-        if (asprintf(&path, "%s/%s", name, entry->d_name) < 0) path = NULL;
-        r = add_path(source, path);
-    }
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (has_suffix(entry->d_name)) add_path(source, memory_format_text("%s/%s", name, entry->d_name));
     closedir(folder);
-    if (r < 0) return out_of_memory(problem);
     if (source->count == 0)
         return problem_set(problem, PROBLEM_MISSING,
             "name a folder that holds *.mscope files, or a single recording",
@@ -242,7 +226,7 @@ int source_find(const char *name, struct source *ret_source, struct problem *pro
     if (source.pid) {
         char *path = NULL;
         r = model_find_recording_of(source.pid, &path, problem);
-        if (r == 0 && add_path(&source, path) < 0) r = out_of_memory(problem);
+        if (r == 0) add_path(&source, path);
         /* A file may have such a name too, but a process comes first: "./123" is always the file. */
         if (r == -PROBLEM_MISSING && stat(name, &status) == 0) source.pid = 0;
         if (source.pid) {
@@ -250,10 +234,11 @@ int source_find(const char *name, struct source *ret_source, struct problem *pro
             return r;
         }
     }
+    r = 0;
     if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
         r = find_in_folder(name, &source, problem);
     else
-        r = add_path(&source, strdup(name)) < 0 ? out_of_memory(problem) : 0;
+        add_path(&source, memory_copy_text(name));
     if (r < 0)
         source_free(&source);
     else

@@ -1,5 +1,7 @@
 #include "model/stack_labels.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,15 +33,14 @@ static size_t count_distinct(const char **texts, size_t count) {
 }
 
 /* Every scope counts, not only the innermost ones. */
-bool stack_labels_count(const struct model *model, struct label_counts *ret_counts) {
+void stack_labels_count(const struct model *model, struct label_counts *ret_counts) {
     size_t frames = 0;
     for (size_t i = 0; i < model->stack_count; i++) frames += model->stacks[i].frame_count;
-    const char **types = calloc(model->stack_count + 1, sizeof *types);
-    const char **scopes = calloc(frames + 1, sizeof *scopes);
-    const char **threads = calloc(frames + 1, sizeof *threads);
-    bool fine = types && scopes && threads;
+    const char **types = memory_allocate_array(model->stack_count + 1, sizeof *types);
+    const char **scopes = memory_allocate_array(frames + 1, sizeof *scopes);
+    const char **threads = memory_allocate_array(frames + 1, sizeof *threads);
     size_t type_count = 0, scope_count = 0, thread_count = 0;
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_stack *stack = &model->stacks[i];
         if (stack->type) types[type_count++] = stack->type;
         for (uint32_t k = 0; k < stack->frame_count; k++) {
@@ -48,13 +49,11 @@ bool stack_labels_count(const struct model *model, struct label_counts *ret_coun
             if (kind == FRAME_THREAD) threads[thread_count++] = name_of(model, stack, k);
         }
     }
-    if (fine)
-        *ret_counts = (struct label_counts){count_distinct(types, type_count),
-            count_distinct(scopes, scope_count), count_distinct(threads, thread_count)};
+    *ret_counts = (struct label_counts){count_distinct(types, type_count),
+        count_distinct(scopes, scope_count), count_distinct(threads, thread_count)};
     free(types);
     free(scopes);
     free(threads);
-    return fine;
 }
 
 static int compare_heaps(const void *left, const void *right) {
@@ -64,8 +63,7 @@ static int compare_heaps(const void *left, const void *right) {
 }
 
 struct heap_totals *model_heap_totals(const struct model *model, size_t *ret_count) {
-    struct heap_totals *heaps = calloc(model->heap_count + 1, sizeof *heaps);
-    if (!heaps) return NULL;
+    struct heap_totals *heaps = memory_allocate_array(model->heap_count + 1, sizeof *heaps);
     for (size_t i = 0; i < model->heap_count; i++) {
         heaps[i] = (struct heap_totals){.name = model->heaps[i].name, .rate = model->heaps[i].rate};
         figures_clear(&heaps[i].figures);

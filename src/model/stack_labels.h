@@ -25,8 +25,7 @@ struct label_counts {
     size_t types, scopes, threads;
 };
 
-/* False: out of memory. */
-bool stack_labels_count(const struct model *model, struct label_counts *ret_counts);
+void stack_labels_count(const struct model *model, struct label_counts *ret_counts);
 
 /* The figures of a heap; those of several processes that have one name are added up. */
 struct heap_totals {
@@ -35,7 +34,7 @@ struct heap_totals {
     struct figures figures;
 };
 
-/* malloc's first, then by name. The caller frees them. NULL: out of memory. */
+/* malloc's first, then by name. The caller frees them. */
 struct heap_totals *model_heap_totals(const struct model *model, size_t *ret_count);
 
 #endif

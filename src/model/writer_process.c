@@ -1,5 +1,7 @@
 #include "model/writer_process.h"
 
+#include "base/memory.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -63,23 +65,16 @@ int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_ma
     struct writer_process_mappings mappings = {0};
     char *line = NULL;
     size_t line_size = 0;
-    int r = 0;
     errno = 0;
-    while (r == 0 && getline(&line, &line_size, file) >= 0) {
+    while (getline(&line, &line_size, file) >= 0) {
         struct writer_process_mapping mapping;
         if (!parse_mapping(line, &mapping)) continue;
-        struct writer_process_mapping *list = realloc(mappings.list, (mappings.count + 1) * sizeof *list);
-        if (list) mappings.list = list;
-        mapping.path = strdup(mapping.path);
-        if (list && mapping.path) {
-            list[mappings.count++] = mapping;
-        } else {
-            free(mapping.path);
-            r = -ENOMEM;
-        }
+        mapping.path = memory_copy_text(mapping.path);
+        mappings.list = memory_reallocate_array(mappings.list, mappings.count + 1, sizeof *mappings.list);
+        mappings.list[mappings.count++] = mapping;
     }
     /* Opening succeeds for anyone; the right to look is checked at the read. */
-    if (r == 0 && ferror(file)) r = errno ? -errno : -EIO;
+    int r = ferror(file) ? errno ? -errno : -EIO : 0;
     free(line);
     fclose(file);
     if (r < 0)

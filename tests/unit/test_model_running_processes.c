@@ -36,7 +36,7 @@ static void end(pid_t pid) {
 static void children_descend_from_their_ancestors(void) {
     struct running_processes running = {0};
     pid_t grandchild, child = start_family(&grandchild);
-    CHECK(running_processes_update(&running, 1));
+    running_processes_update(&running, 1);
     CHECK(running_processes_find(&running, child) &&
           running_processes_find(&running, child)->parent == getpid());
     CHECK(running_processes_find(&running, grandchild) &&
@@ -49,7 +49,7 @@ static void children_descend_from_their_ancestors(void) {
     end(grandchild);
     end(child);
     waitpid(grandchild, NULL, 0);
-    CHECK(running_processes_update(&running, 2));
+    running_processes_update(&running, 2);
     CHECK(!running_processes_find(&running, child));
     CHECK(!running_processes_descends(&running, grandchild, child));
     running_processes_free(&running);
@@ -79,19 +79,19 @@ static pid_t start_recorder(void) {
 static void a_process_is_asked_again_ever_less_often(void) {
     struct running_processes running = {0};
     pid_t child = start_recorder();
-    CHECK(running_processes_update(&running, 100));
+    running_processes_update(&running, 100);
     struct running_process *process = running_processes_find(&running, child);
     CHECK(process && process->recording);
     CHECK_EQUAL(process->next_look, 101);
     double looks[] = {101, 103, 107, 115, 131, 147};
     for (size_t i = 0; i + 1 < sizeof looks / sizeof *looks; i++) {
-        CHECK(running_processes_update(&running, looks[i]));
+        running_processes_update(&running, looks[i]);
         CHECK_EQUAL(running_processes_find(&running, child)->next_look, looks[i + 1]);
-        CHECK(running_processes_update(&running, looks[i] + 0.5));
+        running_processes_update(&running, looks[i] + 0.5);
         CHECK_EQUAL(running_processes_find(&running, child)->next_look, looks[i + 1]);
     }
     running_processes_look_again(&running, child);
-    CHECK(running_processes_update(&running, 132));
+    running_processes_update(&running, 132);
     CHECK_EQUAL(running_processes_find(&running, child)->next_look, 133);
     CHECK(running_processes_find(&running, child)->recording);
     end(child);

@@ -47,7 +47,7 @@ static void print_process(int pid) {
 
 static int print_processes(void) {
     struct running_processes running = {0};
-    if (!running_processes_update(&running, 0)) memory_is_short();
+    running_processes_update(&running, 0);
     for (size_t i = 0; i < running.count; i++)
         if (running.list[i].recording) print_process(recorded_pid(&running.list[i]));
     running_processes_free(&running);

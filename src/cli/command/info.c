@@ -127,7 +127,7 @@ static void print_modules(const struct loaded *loaded, uint32_t process) {
 /* How many types, scopes and threads the program has named, if it has named any. */
 static void print_names(const struct model *model) {
     struct label_counts counts;
-    if (!stack_labels_count(model, &counts)) memory_is_short();
+    stack_labels_count(model, &counts);
     if (model->text_count <= model->process_count)
         return; /* the first text of each process stands for "no name" */
     print_field("names", "%s in use as types, %s as scopes, %s as threads",

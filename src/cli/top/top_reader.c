@@ -86,7 +86,7 @@ static void note_start(struct top_reader *reader, struct top_watch *watch) {
 int top_reader_find(struct top_reader *reader, double now, struct problem *problem) {
     int r = find_targets(reader, reader->state->reading == 0, problem);
     if (r < 0) return r;
-    if (!running_processes_update(&reader->running, now)) memory_is_short();
+    running_processes_update(&reader->running, now);
     for (size_t i = 0; i < reader->watch_count; i++) note_start(reader, &reader->watches[i]);
     for (size_t i = 0; i < reader->running.count; i++) {
         const struct running_process *process = &reader->running.list[i];
