@@ -27,7 +27,7 @@ static struct arena arena_make(const char *name, size_t size) {
     }
     struct arena arena = {.start = block, .next = block, .end = block + size};
     arena.heap = mscope_heap_register(name, NULL); /* malloscope */
-    mscope_heap_backing(arena.heap, block, size);  /* malloscope: its objects count, not the block */
+    mscope_heap_backing(arena.heap, block, size);  /* malloscope: count the objects, not this block */
     return arena;
 }
 
@@ -44,7 +44,7 @@ static void *arena_alloc(struct arena *arena, size_t size, const char *type) {
     return memset(object, 0, size);
 }
 
-/* Everything that was allocated since `mark` was arena->next is gone. */
+/* Frees everything that was allocated since arena->next was `mark`. */
 static void arena_release(struct arena *arena, char *mark) {
     mscope_heap_reset_range(arena->heap, mark, arena->next); /* malloscope */
     arena->next = mark;
@@ -58,7 +58,7 @@ static void arena_free(struct arena *arena) {
 /* ---- what it is used for ---- */
 
 struct token {
-    char kind; /* of an operator or parenthesis, itself; '0' a number, '\0' the end */
+    char kind; /* the operator or parenthesis itself; '0' for a number, '\0' for the end of the line */
     double value;
     struct token *next;
 };
@@ -104,8 +104,8 @@ static struct node *parse_operand(struct arena *arena, struct token **token) {
     return node;
 }
 
-static int strength(char operator) {
-    return operator== '+' || operator== '-' ? 1 : operator== '*' || operator== '/' ? 2 : 0;
+static int strength(char sign) {
+    return sign == '+' || sign == '-' ? 1 : sign == '*' || sign == '/' ? 2 : 0;
 }
 
 static struct node *parse(struct arena *arena, struct token **token, int binds) {
@@ -144,9 +144,9 @@ int main(void) {
         char *mark = scratch.next;
         struct token *tokens = read_tokens(&scratch, line);
         printf("%g\n", compute(parse(&trees, &tokens, 0)));
-        arena_release(&scratch, mark); /* the tokens of a line are not needed any more, its tree is kept */
+        arena_release(&scratch, mark); /* the tokens of the line; its tree is kept */
     }
     arena_free(&scratch);
-    (void)trees; /* kept to the end, like what a compiler knows of its program */
+    (void)trees; /* not freed: a real program would use the trees until its end */
     return 0;
 }

@@ -5,8 +5,8 @@
  *     slab_server        prints its port on the loopback interface, and serves until a client says `stop`
  *     malloscope run -- slab_server
  *
- * The slab has classes of 32 to 4,096 bytes; each is a heap of its own to the profiler, because each can
- * waste memory of its own. Every request is a scope: figures by what was asked for. */
+ * The slab has classes of 32 to 4,096 bytes; each is reported as a heap of its own, because each
+ * can waste memory. Every request is a scope, so that figures can be shown by kind of request. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,65 +29,65 @@
 #define CHUNK_BYTES (64u << 10)
 
 struct item {
-    struct item *next; /* in its bucket, or among the free ones of its class */
-    int class;
+    struct item *next; /* in its bucket, or in the free list of its class */
+    int size_class;
     char text[]; /* KEY\0VALUE\0 */
 };
 
-static struct class {
+static struct size_class {
     pthread_mutex_t lock;
     struct item *free;
     mscope_heap heap;
 } classes[CLASSES];
 
-static size_t class_bytes(int class) {
-    return (size_t)SMALLEST << class;
+static size_t class_bytes(int size_class) {
+    return (size_t)SMALLEST << size_class;
 }
 
 static void slab_make(void) {
-    for (int class = 0; class < CLASSES; class ++) {
+    for (int size_class = 0; size_class < CLASSES; size_class++) {
         char name[32];
-        snprintf(name, sizeof name, "slab %zu", class_bytes(class));
-        pthread_mutex_init(&classes[class].lock, NULL);
-        classes[class].heap = mscope_heap_register(name, NULL); /* the name is copied */
+        snprintf(name, sizeof name, "slab %zu", class_bytes(size_class));
+        pthread_mutex_init(&classes[size_class].lock, NULL);
+        classes[size_class].heap = mscope_heap_register(name, NULL); /* the name is copied */
     }
 }
 
 /* The memory comes from mmap, which is not recorded: there is nothing to mark as backing. */
-static bool class_grow(int class) {
+static bool class_grow(int size_class) {
     char *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk == MAP_FAILED) return false;
-    for (size_t at = 0; at < CHUNK_BYTES; at += class_bytes(class)) {
+    for (size_t at = 0; at < CHUNK_BYTES; at += class_bytes(size_class)) {
         struct item *item = (struct item *)(chunk + at);
-        item->next = classes[class].free;
-        classes[class].free = item;
+        item->next = classes[size_class].free;
+        classes[size_class].free = item;
     }
     return true;
 }
 
 static struct item *slab_alloc(size_t size) {
-    int class = 0;
-    while (class < CLASSES && class_bytes(class) < size) class ++;
-    if (class == CLASSES) return NULL;
-    pthread_mutex_lock(&classes[class].lock);
+    int size_class = 0;
+    while (size_class < CLASSES && class_bytes(size_class) < size) size_class++;
+    if (size_class == CLASSES) return NULL;
+    pthread_mutex_lock(&classes[size_class].lock);
     struct item *item = NULL;
-    if (classes[class].free || class_grow(class)) {
-        item = classes[class].free;
-        classes[class].free = item->next;
-        item->class = class;
+    if (classes[size_class].free || class_grow(size_class)) {
+        item = classes[size_class].free;
+        classes[size_class].free = item->next;
+        item->size_class = size_class;
     }
-    pthread_mutex_unlock(&classes[class].lock);
-    if (item) mscope_heap_alloc(classes[class].heap, item, size); /* what was asked for, as for malloc */
+    pthread_mutex_unlock(&classes[size_class].lock);
+    if (item) mscope_heap_alloc(classes[size_class].heap, item, size); /* the size asked for */
     return item;
 }
 
 static void slab_free(struct item *item) {
-    struct class *class = &classes[item->class];
-    mscope_heap_free(class->heap, item); /* first: as soon as it is in the list another thread may get it */
-    pthread_mutex_lock(&class->lock);
-    item->next = class->free;
-    class->free = item;
-    pthread_mutex_unlock(&class->lock);
+    struct size_class *size_class = &classes[item->size_class];
+    mscope_heap_free(size_class->heap, item); /* before another thread can get it */
+    pthread_mutex_lock(&size_class->lock);
+    item->next = size_class->free;
+    size_class->free = item;
+    pthread_mutex_unlock(&size_class->lock);
 }
 
 /* ---- the store ---- */
@@ -109,7 +109,7 @@ static const char *format_value_of(const struct item *item) {
     return item->text + strlen(item->text) + 1;
 }
 
-/* Takes the item of that key out of its bucket, which is locked. */
+/* Takes the item of that key out of its bucket; NULL if there is none. The caller holds the lock. */
 static struct item *take_out(unsigned bucket, const char *key) {
     for (struct item **link = &buckets[bucket].first; *link; link = &(*link)->next)
         if (strcmp((*link)->text, key) == 0) {
@@ -167,7 +167,7 @@ static const char *store_delete(const char *key) {
 static int listener;
 static _Atomic bool stopped;
 
-/* False: the client has finished. */
+/* Returns false if the client has finished. */
 static bool answer_line(char *line, FILE *stream) {
     char *rest, *word = strtok_r(line, " \r\n", &rest), *key = strtok_r(NULL, " \r\n", &rest);
     char *value = strtok_r(NULL, "\r\n", &rest);
@@ -175,7 +175,7 @@ static bool answer_line(char *line, FILE *stream) {
     if (word && strcmp(word, "quit") == 0) return false;
     if (word && strcmp(word, "stop") == 0) {
         stopped = true;
-        shutdown(listener, SHUT_RDWR); /* wakes those that wait for clients */
+        shutdown(listener, SHUT_RDWR); /* wakes the threads that wait for clients */
         return false;
     }
     if (word && key && value && strcmp(word, "set") == 0)
