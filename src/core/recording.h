@@ -84,6 +84,8 @@ enum recording_flag {
     RECORDING_PARTIAL = 1 << 6, /* attached: some allocators of the program, or part of one, have no probes */
 };
 
+#define HEADER_SPAN 4096u /* bytes kept for the header: the arena begins behind them */
+
 /* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */
 struct recording_header {
     char magic[8];
@@ -343,7 +345,7 @@ struct timeline {
     struct timeline_bucket bucket[TIMELINE_BUCKETS];
 };
 
-static_assert(sizeof(struct recording_header) <= 4096, "the header fits its page");
+static_assert(sizeof(struct recording_header) <= HEADER_SPAN, "the header fits its page");
 static_assert(sizeof(struct live_entry) == 32, "two entries fill a cache line");
 static_assert(sizeof(struct stack_record) % 64 == 0, "stacks do not share cache lines");
 static_assert(sizeof(struct thread_record) % 64 == 0, "threads do not share cache lines");

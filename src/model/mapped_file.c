@@ -67,14 +67,3 @@ uint64_t mapped_file_size(const struct mapped_file *file) {
     if (fstat(file->descriptor, &status) < 0 || status.st_size < 0) return 0;
     return (uint64_t)status.st_size < file->span ? (uint64_t)status.st_size : file->span;
 }
-
-bool mapped_file_copy(const struct mapped_file *file, uint64_t offset, uint64_t length, void *to) {
-    const uint64_t *from = (const uint64_t *)(file->bytes + offset);
-    uint64_t *words = to, any = 0;
-    for (uint64_t i = 0; i < length / sizeof *from; i++) {
-        uint64_t word = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
-        if (words[i] != word) words[i] = word;
-        any |= word;
-    }
-    return any != 0;
-}

@@ -28,10 +28,4 @@ bool mapped_file_close(struct mapped_file *file);
 /* How much of the mapping is in the file now. */
 uint64_t mapped_file_size(const struct mapped_file *file);
 
-/* Copies `length` bytes, a multiple of 8 like `offset`, word by word in rising order with acquire loads, so
- * each word is whole and none is read before its predecessor. `to` must already equal zero or an earlier
- * copy: words that do not differ are not written, which leaves untouched memory untouched. Returns whether
- * any word is not zero. */
-bool mapped_file_copy(const struct mapped_file *file, uint64_t offset, uint64_t length, void *to);
-
 #endif

@@ -1,20 +1,14 @@
-/* How a consistent copy is taken of tables that a program goes on writing.
+/* How a consistent copy is taken of tables that a program goes on writing: core/recording_copy.h says why the
+ * order of the loads makes it sound, and in which order the parts are copied.
  *
- * The file is mapped shared and copied word by word; a copy by read() would not do: nothing is known about
- * the order in which the kernel moves bytes, so finding the same key before and after an entry would prove
- * nothing. In the mapping it does, since the loads are ours and ordered:
- *
- *     recorder   key := 0       │ entry := ...          │ key := address, new generation
- *     here                 read key ── copy the entry ── read key again: the same? then the entry is whole
- *
- * The order of the parts is the reverse of the recorder's. It makes frames and text, then the record that
- * points to them, then the live sample that names the record; so here the live table comes first and the
- * plain rest of the arena last. The price of the mapping, that the file may be cut under it, is dealt with in
- * mapped_file.c. */
+ * The file is mapped shared and copied word by word; a copy by read() would not do, because nothing is known
+ * about the order in which the kernel moves bytes. The price of the mapping, that the file may be cut under
+ * it, is dealt with in mapped_file.c. */
 #include "model/snapshot.h"
 
 #include "base/memory.h"
 #include "core/live_table.h"
+#include "core/recording_copy.h"
 #include "model/header.h"
 #include "model/mapped_file.h"
 #include "model/writer_process.h"
@@ -27,9 +21,6 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-
-#define TRIES                                                                                                \
-    32 /* how often something that is being written is looked at again, if anybody is there to write it */
 
 struct taking {
     struct snapshot *snapshot;
@@ -47,7 +38,7 @@ static void mark_used(struct snapshot *snapshot, uint64_t offset, uint64_t lengt
 }
 
 static void copy_words(struct taking *taking, uint64_t offset, uint64_t length) {
-    if (mapped_file_copy(&taking->file, offset, length, taking->snapshot->bytes + offset))
+    if (recording_copy_words(taking->snapshot->bytes + offset, taking->file.bytes + offset, length))
         mark_used(taking->snapshot, offset, length);
 }
 
@@ -90,8 +81,9 @@ static void copy_table(struct taking *taking, const struct checked_table *table,
     }
 }
 
+/* What nobody writes holds still. */
 static int tries(const struct taking *taking) {
-    return taking->snapshot->writer ? TRIES : 1;
+    return taking->snapshot->writer ? RECORDING_COPY_TRIES : 1;
 }
 
 /* One that is free, or never held still, stays zero. */
@@ -103,22 +95,10 @@ static void copy_live_entry(struct taking *taking, uint64_t offset) {
     mark_used(taking->snapshot, offset, sizeof copy);
 }
 
-/* tests/models/live_table.pml has every step of this: change both.
- *
- * All words, then once more those that count allocations: they are newer than the frees. The saved figures of
- * the peak belong to their epoch: if it changed meanwhile, again. */
 static void copy_stack(struct taking *taking, uint64_t offset) {
-    const size_t counts = offsetof(struct stack_record, alloc_objects);
-    const size_t counts_size = offsetof(struct stack_record, peak_bytes) - counts;
     const struct stack_record *from = (const struct stack_record *)(taking->file.bytes + offset);
-    const struct stack_record *to = (const struct stack_record *)(taking->snapshot->bytes + offset);
-    for (int attempt = 0; attempt < tries(taking); attempt++) {
-        uint64_t epoch = atomic_load_explicit(&from->peak_epoch, memory_order_acquire);
-        copy_words(taking, offset, sizeof *from);
-        copy_words(taking, offset + counts, counts_size);
-        if (to->peak_epoch == epoch && atomic_load_explicit(&from->peak_epoch, memory_order_relaxed) == epoch)
-            return;
-    }
+    struct stack_record *to = (struct stack_record *)(taking->snapshot->bytes + offset);
+    if (recording_copy_stack(to, from, tries(taking))) mark_used(taking->snapshot, offset, sizeof *to);
 }
 
 static void copy_module(struct taking *taking, uint64_t offset) {
@@ -150,12 +130,7 @@ static void copy_thread(struct taking *taking, uint64_t offset) {
             return;
         struct thread_record before = *to;
         copy_words(taking, offset, sizeof *to);
-        bool still = to->state == before.state && to->tid == before.tid && to->bytes == before.bytes &&
-                     to->interval == before.interval && to->countdown_address == before.countdown_address;
-        if (!still || countdown > to->interval) continue;
-        to->bytes += to->interval - countdown;
-        to->interval = 0;
-        return;
+        if (recording_copy_add_countdown(to, &before, countdown)) return;
     }
 }
 
@@ -165,11 +140,10 @@ static void copy_timeline(struct taking *taking) {
     uint64_t size = mapped_file_size(&taking->file);
     if (offset < HEADER_SPAN || offset % 8 != 0 || offset > size || size - offset < sizeof(struct timeline))
         return;
-    const struct timeline *from = (const struct timeline *)(taking->file.bytes + offset);
+    mark_used(snapshot, offset, sizeof(struct timeline));
     for (int attempt = 0; attempt < tries(taking); attempt++) {
-        uint64_t sequence = atomic_load_explicit(&from->sequence, memory_order_acquire);
-        copy_words(taking, offset, sizeof *from);
-        if (sequence % 2 == 0 && atomic_load_explicit(&from->sequence, memory_order_relaxed) == sequence)
+        if (recording_copy_timeline((struct timeline *)(snapshot->bytes + offset),
+                (const struct timeline *)(taking->file.bytes + offset)))
             return;
         sched_yield();
     }

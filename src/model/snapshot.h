@@ -19,8 +19,6 @@
 #include "model/model.h"
 #include "model/source.h"
 
-#define HEADER_SPAN 4096u /* the arena begins here */
-
 /* Part of a table's segment that is in the file. */
 struct checked_segment {
     uint64_t offset;

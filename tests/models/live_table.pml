@@ -1,5 +1,6 @@
-/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c and its reader, live_table_copy
- * and copy_stack in src/model/snapshot.c: what several threads may do to it, every interleaving of it.
+/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c, and its readers,
+ * live_table_copy (core/live_table.h) and recording_copy_stack (core/recording_copy.h): what several threads may do to
+ * it, every interleaving of it.
  *
  * Inline names are those of the functions in C; a step here is one access to memory that others change there.
  * The memory is sequentially consistent: live_entry.pml has the weak orders of an entry.
@@ -350,7 +351,7 @@ proctype handler(byte me) {
 }
 #endif
 
-/* live_table_copy (copy_live_entry in snapshot.c) of every slot, then the counters of the stack. */
+/* live_table_copy (core/live_table.h) of every slot, then the counters of the stack. */
 proctype reader() {
     byte at, word, freed, allocated, attempts;
     bool torn;
@@ -385,7 +386,7 @@ proctype reader() {
     :: else -> break
     od;
     at = 0; attempts = 0;
-    /* copy_stack: what was freed is read before what was allocated. */
+    /* recording_copy_stack: what was freed is read before what was allocated. */
 #ifdef BUG_READS_ALLOCATED_FIRST
     allocated = alloc_objects;
     freed = freed_objects;

@@ -1,9 +1,13 @@
-/* A copy of the recording, made while all threads may be writing it: what model/snapshot.c does from outside,
- * with the same order and the same promises. The live table comes first and the plain rest last, so that
- * whatever one part refers to is in a part that is copied later. The copy goes through a small buffer to its
- * own place in the file; long stretches of zeros are left out. */
+/* A copy of the recording, made by the program itself while its threads go on writing it. The order of the
+ * parts, and why an entry that changes is copied whole, are told in core/recording_copy.h; model/snapshot.c
+ * makes such a copy from outside.
+ *
+ * Everything goes through one small buffer to the offset in the file that it has in the recording. Buffers
+ * that hold nothing but zeros are not written: the file has holes there. */
 #include "core/live_table.h"
+#include "core/recording_copy.h"
 #include "core/table.h"
+#include "platform/pages.h"
 #include "platform/safe_read.h"
 #include "platform/system.h"
 #include "record/dump/dump.h"
@@ -11,37 +15,29 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEADER_SPAN 4096u
-#define TRIES       32 /* how often something that is being written is looked at again */
-#define TABLES      4  /* that are copied entry by entry: live, stacks, modules, threads */
+#define TABLES 4 /* that are copied entry by entry: live, stacks, modules, threads */
 
 struct stretch {
     uint64_t start, end;
 };
 
-/* Lies in memory of its own: a signal handler's stack may be small. */
+/* Too large for the stack of a signal handler: it has memory of its own. */
 struct copying {
     struct dump_file *file;
     struct recording *recording;
-    bool threads_complete;
+    bool threads_complete; /* every running thread's countdown could be read */
+    /* What is copied already, by offset: the segments of the tables, and the timeline. */
     struct stretch taken[TABLES * SEGMENTS_MAX + 1];
     size_t taken_count;
-    struct table live; /* as it was when it was copied */
+    struct table live; /* header.live as it was when the live table was copied */
     union {
         struct recording_header header;
         uint64_t header_words[HEADER_SPAN / sizeof(uint64_t)];
     };
 };
 
+/* Copies the entry at `from` to `to`, which is zero. */
 typedef void copy_entry(struct copying *copying, const void *from, void *to);
-
-/* Relaxed: words that may be written just now. What is copied in which order is said by acquires and fences
- * around it, which go with the releases of who publishes: those of each table in core/. */
-static void copy_words(void *to, const void *from, size_t size) {
-    uint64_t *target = to;
-    for (size_t i = 0; i < size / sizeof *target; i++)
-        target[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
-}
 
 static bool is_zero(const void *bytes, size_t size) {
     const uint64_t *words = bytes;
@@ -50,11 +46,13 @@ static bool is_zero(const void *bytes, size_t size) {
     return true;
 }
 
+/* Writes the first `size` bytes of the buffer. */
 static int put(struct copying *copying, uint64_t offset, size_t size) {
     if (is_zero(copying->file->buffer, size)) return 0;
     return dump_file_put(copying->file, offset, copying->file->buffer, size);
 }
 
+/* Keeps `taken` in order. */
 static void note_taken(struct copying *copying, uint64_t start, uint64_t end) {
     size_t at = copying->taken_count++;
     for (; at > 0 && copying->taken[at - 1].start > start; at--) copying->taken[at] = copying->taken[at - 1];
@@ -63,57 +61,37 @@ static void note_taken(struct copying *copying, uint64_t start, uint64_t end) {
 
 /* ---- entries ---- */
 
-/* One that is free, or never held still, stays zero. */
+/* An entry stays zero if its slot is free, or if it changed during each of the tries. */
 static void copy_live(struct copying *copying, const void *from, void *to) {
     (void)copying;
-    live_table_copy(from, TRIES, to);
+    live_table_copy(from, RECORDING_COPY_TRIES, to);
 }
 
-/* All words, then once more those that count allocations: they are newer than the frees. The saved figures of
- * the peak belong to their epoch: if it changed meanwhile, again. */
 static void copy_stack(struct copying *copying, const void *from, void *to) {
     (void)copying;
-    const struct stack_record *stack = from;
-    struct stack_record *copy = to;
-    const size_t counts = offsetof(struct stack_record, alloc_objects);
-    const size_t counts_size = offsetof(struct stack_record, peak_bytes) - counts;
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        uint64_t epoch = atomic_load_explicit(&stack->peak_epoch, memory_order_acquire);
-        copy_words(to, from, sizeof *stack);
-        atomic_thread_fence(memory_order_acquire);
-        copy_words((char *)to + counts, (const char *)from + counts, counts_size);
-        if (copy->peak_epoch == epoch &&
-            atomic_load_explicit(&stack->peak_epoch, memory_order_relaxed) == epoch)
-            return;
-    }
+    recording_copy_stack(to, from, RECORDING_COPY_TRIES);
 }
 
 static void copy_module(struct copying *copying, const void *from, void *to) {
     (void)copying;
     const struct module_record *module = from;
     if (atomic_load_explicit(&module->complete, memory_order_acquire) == 1)
-        copy_words(to, from, sizeof *module);
+        recording_copy_words(to, from, sizeof *module);
 }
 
-/* A running thread has allocated, since its last draw, what its countdown has come down. It may be ending:
- * its memory is read in a way that cannot fault. */
+/* The thread may be ending, and its memory be unmapped: the countdown is read in a way that cannot fault. */
 static void copy_thread(struct copying *copying, const void *from, void *to) {
     struct thread_record *copy = to, before;
     uint64_t countdown;
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        copy_words(to, from, sizeof *copy);
+    for (int attempt = 0; attempt < RECORDING_COPY_TRIES; attempt++) {
+        recording_copy_words(to, from, sizeof *copy);
         bool draws = !(copying->header.flags & RECORDING_EXACT);
         if (!draws || copy->state != THREAD_RUNNING || copy->interval == 0) return;
         if (!safe_read(&countdown, copy->countdown_address, sizeof countdown)) break;
-        atomic_thread_fence(memory_order_acquire); /* what is read of the thread next is read later */
+        atomic_thread_fence(memory_order_acquire); /* the second copy is read after the countdown */
         before = *copy;
-        copy_words(to, from, sizeof *copy);
-        bool still = copy->state == before.state && copy->tid == before.tid && copy->bytes == before.bytes &&
-                     copy->interval == before.interval && copy->countdown_address == before.countdown_address;
-        if (!still || countdown > copy->interval) continue;
-        copy->bytes += copy->interval - countdown;
-        copy->interval = 0;
-        return;
+        recording_copy_words(to, from, sizeof *copy);
+        if (recording_copy_add_countdown(copy, &before, countdown)) return;
     }
     copying->threads_complete = false;
 }
@@ -145,21 +123,18 @@ static int copy_table(
 
 static int copy_timeline(struct copying *copying) {
     uint64_t offset = copying->header.timeline;
-    const struct timeline *from = arena_at(copying->recording, offset);
-    static_assert(sizeof *from <= DUMP_BUFFER, "it fits");
-    note_taken(copying, offset, offset + sizeof *from);
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        uint64_t sequence = atomic_load_explicit(&from->sequence, memory_order_acquire);
-        copy_words(copying->file->buffer, from, sizeof *from);
-        atomic_thread_fence(memory_order_acquire);
-        if (sequence % 2 == 0 && atomic_load_explicit(&from->sequence, memory_order_relaxed) == sequence)
-            break;
+    struct timeline *to = (struct timeline *)copying->file->buffer;
+    static_assert(sizeof *to <= DUMP_BUFFER, "it fits");
+    note_taken(copying, offset, offset + sizeof *to);
+    for (int attempt = 0; attempt < RECORDING_COPY_TRIES; attempt++) {
+        if (recording_copy_timeline(to, arena_at(copying->recording, offset))) break;
         system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     }
-    return put(copying, offset, sizeof *from);
+    return put(copying, offset, sizeof *to);
 }
 
-/* Frames, text, the index of the stacks: nothing of it changes once it is there. */
+/* Frames and text do not change once something refers to them. The index of the stacks does; no reader of a
+ * recording uses it. */
 static int copy_plain(struct copying *copying, uint64_t start, uint64_t end) {
     const struct recording *recording = copying->recording;
     int r = 0;
@@ -167,19 +142,21 @@ static int copy_plain(struct copying *copying, uint64_t start, uint64_t end) {
         uint32_t piece = arena_piece(recording, at);
         uint64_t piece_end = UINT64_C(1) << (recording->first_shift + piece);
         if (!atomic_load_explicit(&recording->piece[piece], memory_order_acquire)) {
-            at = piece_end; /* something large lies behind it, and nothing in it */
+            /* A request that did not fit into this piece was served from a later one: this one is empty. */
+            at = piece_end;
             continue;
         }
         uint64_t size = DUMP_BUFFER - at % DUMP_BUFFER;
         if (size > end - at) size = (end - at + 7) & ~UINT64_C(7);
         if (size > piece_end - at) size = piece_end - at;
-        copy_words(copying->file->buffer, arena_at(recording, at), size);
+        recording_copy_words(copying->file->buffer, arena_at(recording, at), size);
         r = put(copying, at, size);
         at += size;
     }
     return r;
 }
 
+/* All that lies between the stretches that were taken. */
 static int copy_rest(struct copying *copying, uint64_t end) {
     uint64_t at = HEADER_SPAN;
     int r = 0;
@@ -190,13 +167,14 @@ static int copy_rest(struct copying *copying, uint64_t end) {
     return r == 0 ? copy_plain(copying, at, end) : r;
 }
 
+/* Its acquire loads come before those of the entries that it counts. */
 static void read_header(struct copying *copying) {
-    copy_words(copying->header_words, copying->recording->header, HEADER_SPAN);
-    atomic_thread_fence(memory_order_acquire); /* entries that it counts are read later */
+    recording_copy_words(copying->header_words, copying->recording->header, HEADER_SPAN);
 }
 
-/* That of a recording which nobody writes and which ended now. If a thread's bytes could not be completed it
- * reads as killed, which says that up to one interval a thread is missing. */
+/* Turns the copied header into that of a recording that ended now. If the bytes of some thread could not be
+ * completed, the copy is not marked as finished. It then reads as the recording of a killed program, for which
+ * readers know that up to one sampling interval per thread is missing. */
 static void make_stand_alone(struct copying *copying, uint64_t size, uint64_t now) {
     struct recording_header *header = &copying->header;
     header->live = copying->live;
@@ -207,6 +185,8 @@ static void make_stand_alone(struct copying *copying, uint64_t size, uint64_t no
     header->arena_used = header->arena_reserved = header->size_max = size;
 }
 
+/* The header is read twice: the live table may have grown by the time its entries are copied, and the stacks
+ * that these entries name must be counted by the header that the stacks are copied with. */
 static int copy_all(struct copying *copying, uint64_t now) {
     struct recording_header *header = &copying->header;
     read_header(copying);
@@ -227,12 +207,12 @@ static int copy_all(struct copying *copying, uint64_t now) {
 }
 
 int dump_recording_write(struct dump_file *file, struct recording *recording, uint64_t now) {
-    struct copying *copying = dump_map(sizeof *copying);
+    struct copying *copying = pages_take(sizeof *copying);
     if (!copying) return -ENOMEM;
     copying->file = file;
     copying->recording = recording;
     copying->threads_complete = true;
     int r = copy_all(copying, now);
-    dump_unmap(copying, sizeof *copying);
+    pages_give(copying, sizeof *copying);
     return r;
 }
