@@ -1,16 +1,9 @@
 /* pprof's text formats for heaps: `heap` (the estimates as they are) and `heap_v2` (readers rescale).
- *
- *     heap profile: LIVE OBJECTS: LIVE BYTES [OBJECTS: BYTES] @ heapprofile
- *     1: 2 [3: 4] @ 0xleaf 0xcaller …
- *
- *     MAPPED_LIBRARIES:
- *     start-end r-xp offset device inode path
- *
- * Readers look callers up one byte before the address, the leaf at the address or one byte before it: callers
- * are written as they are (return addresses), the leaf one less.
+ * base/heap_text_format.h shows the format.
  *
  * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
  * Stacks that differ in nothing else are one line. */
+#include "base/heap_text_format.h"
 #include "format/heap_v2_numbers.h"
 #include "format/intern_table.h"
 #include "format/utf8.h"
@@ -19,12 +12,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* Stacks must have an address, and names come from mappings: what is not native gets a page of its own, where
- * no program is, neither in memory nor as linked (google-pprof looks unknown addresses up in the program's
- * file). */
-static const uint64_t cut_page = 0x800000001000, dropped_page = 0x800000002000, scopes_page = 0x800000003000,
-                      page_size = 0x1000;
 
 /* Processes may have different files at one address: each is moved into a range of its own. */
 #define PROCESS_SHIFT 48
@@ -52,7 +39,7 @@ static uint64_t move(uint32_t process, uint64_t address) {
  * all but the first are moved to where no program is. The result says where each module begins; the caller
  * frees it. */
 static uint64_t *part_modules(const struct model *model) {
-    const uint64_t free_start = 0x810000000000, free_end = UINT64_C(1) << PROCESS_SHIFT;
+    const uint64_t free_start = HEAP_TEXT_MOVED, free_end = UINT64_C(1) << PROCESS_SHIFT;
     uint64_t *starts = calloc(model->module_count + 1, sizeof *starts), end = 0, next = free_start;
     for (size_t i = 0; starts && i < model->module_count; i++) {
         const struct model_module *module = &model->modules[i];
@@ -61,10 +48,10 @@ static uint64_t *part_modules(const struct model *model) {
             next = free_start;
         }
         starts[i] = module->start;
-        uint64_t pages = (module->end - module->start + page_size - 1) / page_size + 1;
-        if (module->start < end && pages <= (free_end - next) / page_size) {
+        uint64_t pages = (module->end - module->start + HEAP_TEXT_PAGE - 1) / HEAP_TEXT_PAGE + 1;
+        if (module->start < end && pages <= (free_end - next) / HEAP_TEXT_PAGE) {
             starts[i] = next;
-            next += pages * page_size;
+            next += pages * HEAP_TEXT_PAGE;
         } else if (module->end > end) {
             end = module->end;
         }
@@ -112,11 +99,13 @@ static size_t list_addresses(
         struct model_place place = model_find_place(model, stack->process, stack->frames[i]);
         uint64_t address = place.address;
         if (place.module) address += starts[place.module - model->modules] - place.module->start;
-        address = address ? move(stack->process, address) : cut_page + page_size / 2;
+        address = address ? move(stack->process, address) : heap_text_format_address(HEAP_TEXT_CUT);
         addresses[count] = count == 0 ? address - 1 : address;
         count++;
     }
-    if (count == 0) addresses[count++] = (stack->frame_count ? scopes_page : dropped_page) + page_size / 2;
+    if (count == 0)
+        addresses[count++] =
+            heap_text_format_address(stack->frame_count ? HEAP_TEXT_SCOPES : HEAP_TEXT_DROPPED);
     return count;
 }
 
@@ -161,12 +150,12 @@ static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
             sum.total.bytes += lines[k].total.bytes;
         }
     }
-    fputs("heap profile: ", out);
+    fputs(HEAP_TEXT_START, out);
     write_numbers(out, &sum);
     if (rate) {
         fprintf(out, " heap_v2/%" PRIu64 "\n", rate);
     } else {
-        fputs(" heapprofile\n", out);
+        fputs(HEAP_TEXT_KIND, out);
     }
     for (uint32_t i = 0; i < places->addresses.count; i++) {
         size_t count = make_lines(&places->amounts[i], rate, lines);
@@ -196,7 +185,7 @@ static void write_mapping(FILE *out, const struct model_module *module, uint64_t
 }
 
 static void write_page(FILE *out, uint64_t page, const char *name) {
-    fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp 00000000 00:00 0 %s\n", page, page + page_size, name);
+    fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp 00000000 00:00 0 %s\n", page, page + HEAP_TEXT_PAGE, name);
 }
 
 /* `rate` is what readers are to rescale with, or 0. */
@@ -212,11 +201,11 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
     bool fine = starts && gather(input, starts, &places);
     if (fine) {
         write_lines(out, &places, rate);
-        fputs("\nMAPPED_LIBRARIES:\n", out);
+        fputs(HEAP_TEXT_MODULES, out);
         for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
-        write_page(out, cut_page, "[cut]");
-        write_page(out, dropped_page, "[dropped]");
-        write_page(out, scopes_page, "[scopes]");
+        write_page(out, HEAP_TEXT_CUT, HEAP_TEXT_CUT_NAME);
+        write_page(out, HEAP_TEXT_DROPPED, HEAP_TEXT_DROPPED_NAME);
+        write_page(out, HEAP_TEXT_SCOPES, HEAP_TEXT_SCOPES_NAME);
     }
     free(starts);
     free(places.amounts);
