@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ATTEMPTS 100000u
+#define ATTEMPTS 100000u /* names that are tried */
 
 static int write_file(struct dump_file *file, enum dump_format format) {
     struct recording *recording = &recorder.recording;
@@ -22,7 +22,8 @@ static int write_file(struct dump_file *file, enum dump_format format) {
     return dump_file_end(file, r);
 }
 
-/* Not in a child that shares its parent's memory (vfork), nor in one that has no recording of its own. */
+/* False in a child that shares its parent's memory (vfork), and in a forked child that has no recording of its
+ * own: the recording is its parent's. */
 static bool may_dump(int pid) {
     return recorder_is_recording() && recorder.recording.header->pid == pid;
 }
@@ -37,7 +38,7 @@ int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *c
     int r;
     unsigned tried = 0;
     do {
-        /* Relaxed: numbers that differ are all that is wanted; the file system says which are free. */
+        /* Relaxed: two dumps at once need different numbers, and nothing else. */
         unsigned attempt = counted ? atomic_fetch_add_explicit(counted, 1, memory_order_relaxed) : 0;
         bool fits = options_path(pattern, pid, attempt, file->path, sizeof file->path);
         r = fits ? write_file(file, format) : -ENAMETOOLONG;
@@ -49,7 +50,7 @@ int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *c
 EXPORT mscope_result mscope_dump(const char *path, mscope_format format) {
     if (!path || !*path || (unsigned)format > MSCOPE_FORMAT_HEAP) return MSCOPE_BAD_ARGUMENT;
     own_heaps_enumerate();
-    int error = errno; /* options_path asks libc for the current folder */
+    int error = errno;
     int r = dump_write(path, format == MSCOPE_FORMAT_HEAP ? DUMP_HEAP : DUMP_RECORDING, NULL);
     errno = error;
     if (r == 0) return MSCOPE_OK;

@@ -1,5 +1,6 @@
 #include "record/dump/dump_file.h"
 
+#include "platform/pages.h"
 #include "platform/system.h"
 
 #include <errno.h>
@@ -7,33 +8,20 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #define PRIVATE_FILE 0600
 #define HERE         ((uint64_t)AT_FDCWD)
 
-/* ---- memory ---- */
-
-void *dump_map(size_t size) {
-    long memory =
-        system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
-    return memory < 0 && memory > -4096 ? NULL : (void *)memory;
-}
-
-void dump_unmap(void *memory, size_t size) {
-    system_call(SYS_munmap, (uint64_t)memory, size, 0, 0, 0, 0);
-}
-
 struct dump_file *dump_file_new(void) {
-    return dump_map(sizeof(struct dump_file));
+    return pages_take(sizeof(struct dump_file));
 }
 
 void dump_file_free(struct dump_file *file) {
-    dump_unmap(file, sizeof *file);
+    pages_give(file, sizeof *file);
 }
 
-/* ---- the file ---- */
+/* ---- the name ---- */
 
 static void append_number(char *text, uint64_t number) {
     char digits[20];
@@ -44,9 +32,10 @@ static void append_number(char *text, uint64_t number) {
     text[end] = '\0';
 }
 
-/* Not the name's own ending: who reads a folder of recordings must not take it for one. */
+/* PATH.PID.NUMBER.part. It does not end as PATH does: a command that reads all recordings of a folder must not
+ * take an unfinished dump for one. */
 static void name_temporary(struct dump_file *file) {
-    static _Atomic uint64_t made; /* relaxed: numbers that differ are all that is wanted */
+    static _Atomic uint64_t made; /* relaxed: each dump needs another number, and nothing else */
     size_t length = strlen(file->path);
     memcpy(file->temporary, file->path, length + 1);
     strcpy(file->temporary + length, ".");
@@ -56,8 +45,10 @@ static void name_temporary(struct dump_file *file) {
     strcat(file->temporary, ".part");
 }
 
+/* ---- the file ---- */
+
 int dump_file_start(struct dump_file *file) {
-    /* Not the last word, but before any work is done. */
+    /* Asked first so that no work is done in vain; the rename at the end is what decides. */
     long there = system_call(SYS_faccessat2, HERE, (uint64_t)file->path, F_OK, AT_SYMLINK_NOFOLLOW, 0, 0);
     if (there == 0) return -EEXIST;
     struct rlimit limit;
@@ -73,12 +64,12 @@ int dump_file_start(struct dump_file *file) {
     return 0;
 }
 
-/* Fails where the name is taken, which a plain rename would not. */
+/* Fails where the name is taken. A plain rename would replace that file. */
 static int publish(const struct dump_file *file) {
     uint64_t from = (uint64_t)file->temporary, to = (uint64_t)file->path;
     long r = system_call(SYS_renameat2, HERE, from, HERE, to, RENAME_NOREPLACE, 0);
     if (r != -EINVAL && r != -ENOSYS) return (int)r;
-    /* A file system that cannot do this. */
+    /* The file system has no RENAME_NOREPLACE. A link fails likewise where the name is taken. */
     r = system_call(SYS_linkat, HERE, from, HERE, to, 0, 0);
     if (r == 0) system_call(SYS_unlinkat, HERE, from, 0, 0, 0, 0);
     return (int)r;
@@ -86,7 +77,7 @@ static int publish(const struct dump_file *file) {
 
 int dump_file_end(struct dump_file *file, int error) {
     long r = system_call(SYS_close, (uint64_t)file->descriptor, 0, 0, 0, 0, 0);
-    if (error == 0 && r != -EINTR) error = (int)r; /* an interrupted close has closed it */
+    if (error == 0 && r != -EINTR) error = (int)r; /* -EINTR: Linux has closed it nevertheless */
     if (error == 0) error = publish(file);
     if (error < 0) system_call(SYS_unlinkat, HERE, (uint64_t)file->temporary, 0, 0, 0, 0);
     return error;
@@ -106,47 +97,4 @@ int dump_file_put(struct dump_file *file, uint64_t offset, const void *bytes, si
 int dump_file_set_size(struct dump_file *file, uint64_t size) {
     if (size > file->size_limit) return -EFBIG;
     return (int)system_call(SYS_ftruncate, (uint64_t)file->descriptor, size, 0, 0, 0, 0);
-}
-
-/* ---- text ---- */
-
-static void flush(struct dump_file *file) {
-    if (file->error == 0) file->error = dump_file_put(file, file->written, file->buffer, file->filled);
-    file->written += file->filled;
-    file->filled = 0;
-}
-
-void dump_text_bytes(struct dump_file *file, const void *bytes, size_t size) {
-    while (size) {
-        if (file->filled == sizeof file->buffer) flush(file);
-        size_t part = sizeof file->buffer - file->filled;
-        if (part > size) part = size;
-        memcpy(file->buffer + file->filled, bytes, part);
-        file->filled += part;
-        bytes = (const char *)bytes + part;
-        size -= part;
-    }
-}
-
-void dump_text(struct dump_file *file, const char *text) {
-    dump_text_bytes(file, text, strlen(text));
-}
-
-void dump_text_decimal(struct dump_file *file, uint64_t number) {
-    char digits[21] = "";
-    append_number(digits, number);
-    dump_text(file, digits);
-}
-
-void dump_text_hex(struct dump_file *file, uint64_t number, int digits_least) {
-    char digits[16];
-    int length = 0;
-    do digits[sizeof digits - (size_t)++length] = "0123456789abcdef"[number % 16];
-    while ((number /= 16) || length < digits_least);
-    dump_text_bytes(file, digits + sizeof digits - length, (size_t)length);
-}
-
-int dump_text_end(struct dump_file *file) {
-    flush(file);
-    return file->error;
 }

@@ -1,31 +1,25 @@
-/* pprof's text format, with the addresses of the stacks and the whole memory map of the process:
+/* pprof's text format (base/heap_text_format.h), with the addresses of the stacks and the whole memory map of
+ * the process. The values are estimates that readers take as they are. format/heap_text.c writes this format
+ * from a recording.
  *
- *     heap profile: LIVE OBJECTS: LIVE BYTES [OBJECTS: BYTES] @ heapprofile
- *     1: 2 [3: 4] @ 0xleaf 0xcaller …
- *
- *     MAPPED_LIBRARIES:
- *     start-end r-xp offset device inode path
- *
- * format/heap_text.c writes the same from a recording, by the same rules. Readers look callers up one byte
- * before the address, the leaf at the address or one byte before it: callers are written as they are (return
- * addresses), the leaf one less. The values are estimates, for readers to take as they are. */
+ * The format has no place for names of scopes and threads, nor for heaps and types. Stacks that differ in
+ * nothing else become one line. */
+#include "base/heap_text_format.h"
 #include "core/stack_table.h"
 #include "core/table.h"
+#include "platform/pages.h"
 #include "platform/system.h"
 #include "record/dump/dump.h"
+#include "record/dump/dump_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-/* What has no address gets a page of its own, where no program is. So do libraries that may be closed and
- * have others in their place by now: each lies where its number says, and not where it was. */
-#define CUT_PAGE     UINT64_C(0x800000001000)
-#define DROPPED_PAGE UINT64_C(0x800000002000)
-#define SCOPES_PAGE  UINT64_C(0x800000003000)
-#define PAGE         UINT64_C(0x1000)
-#define CLOSED_START UINT64_C(0x810000000000)
-#define CLOSED_SHIFT 32 /* offsets in files are below */
-#define MIDDLE(page) ((page) + PAGE / 2)
+/* A frame in a library that can be closed names the library by its number, because another library may have
+ * its addresses by now. Such a library is listed at an address that follows from its number:
+ *
+ *     HEAP_TEXT_MOVED + (number << MOVED_SHIFT) + offset in its file */
+#define MOVED_SHIFT 32
 
 struct line {
     uint64_t live_objects, live_bytes, total_objects, total_bytes;
@@ -39,9 +33,10 @@ static uint64_t difference(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* In fixed point as yet. What was freed is read first, so that the difference is not negative. */
+/* The figures of a stack, still in fixed point. */
 static struct line read_line(const struct stack_record *stack) {
-    /* Acquire: allocations are read after frees, so that no more was freed than allocated (events.c). */
+    /* Acquire: allocations are read after frees, so that freed ≤ allocated (core/events.c says what the
+     * recorder does for that). */
     uint64_t freed_bytes = stack_freed_bytes(stack);
     uint64_t freed_objects = atomic_load_explicit(&stack->freed_objects, memory_order_acquire);
     uint64_t bytes = atomic_load_explicit(&stack->alloc_bytes, memory_order_relaxed);
@@ -59,7 +54,6 @@ static void round_line(struct line *line) {
     line->live_bytes = rounded(line->live_bytes, BYTE_ONE);
     line->total_objects = rounded(line->total_objects, OBJECT_ONE);
     line->total_bytes = rounded(line->total_bytes, BYTE_ONE);
-    /* pprof refuses bytes without objects. */
     if (line->live_bytes && !line->live_objects) line->live_objects = 1;
     if (line->total_bytes && !line->total_objects) line->total_objects = 1;
 }
@@ -80,35 +74,38 @@ static void put_address(struct dump_file *file, uint64_t address) {
     dump_text_hex(file, address, 1);
 }
 
+/* 0: the frame has no address. */
 static uint64_t address_of(uint64_t frame) {
     switch (frame >> FRAME_KIND_SHIFT) {
     case FRAME_NATIVE:
-        return frame & FRAME_VALUE_MASK ? frame & FRAME_VALUE_MASK : MIDDLE(CUT_PAGE);
+        return frame & FRAME_VALUE_MASK ? frame & FRAME_VALUE_MASK : heap_text_format_address(HEAP_TEXT_CUT);
     case FRAME_MODULE:
-        return CLOSED_START + ((frame >> FRAME_MODULE_SHIFT & FRAME_MODULE_MASK) << CLOSED_SHIFT) +
+        return HEAP_TEXT_MOVED + ((frame >> FRAME_MODULE_SHIFT & FRAME_MODULE_MASK) << MOVED_SHIFT) +
                (frame & FRAME_OFFSET_MASK);
     case FRAME_CUT:
-        return MIDDLE(CUT_PAGE);
+        return heap_text_format_address(HEAP_TEXT_CUT);
     default:
-        return 0; /* a scope or a thread: this format has no place for names */
+        return 0;
     }
 }
 
-/* ---- merging: stacks that differ only in what this format leaves out are one ---- */
+/* ---- merging of stacks that become one line ---- */
 
-/* Goes through the addresses of a stack. 0 at the end. */
+/* An iterator over the addresses of a stack, leaf first. */
 struct addresses {
     const uint64_t *frame, *end;
 };
 
 static struct addresses addresses_of(const struct recording *recording, const struct stack_record *stack) {
-    /* Acquire: goes with the release of add_stack; the frames are seen. */
+    /* Acquire: pairs with the release in add_stack (stack_table.c). A count that is not 0 is read after the
+     * frames it counts were written. */
     uint32_t count = __atomic_load_n(&stack->frame_count, __ATOMIC_ACQUIRE);
     if (!count) return (struct addresses){NULL, NULL};
     const uint64_t *frames = arena_at(recording, stack->frames);
     return (struct addresses){frames, frames + count};
 }
 
+/* 0 at the end. */
 static uint64_t next_address(struct addresses *addresses) {
     uint64_t address = 0;
     while (!address && addresses->frame < addresses->end) address = address_of(*addresses->frame++);
@@ -116,7 +113,8 @@ static uint64_t next_address(struct addresses *addresses) {
 }
 
 static bool are_equal(struct addresses a, struct addresses b) {
-    if ((a.frame == a.end) != (b.frame == b.end)) return false; /* nothing is known of one of them */
+    /* A stack of which nothing is known is not one that consists of scopes alone. */
+    if ((a.frame == a.end) != (b.frame == b.end)) return false;
     uint64_t address;
     do
         if ((address = next_address(&a)) != next_address(&b)) return false;
@@ -144,8 +142,8 @@ static bool is_empty(const struct line *line) {
     return !line->live_objects && !line->total_objects;
 }
 
-/* Moves the figures of each stack to the first that is equal to it. `places` has room for twice as many
- * numbers as there are stacks, and is zero. */
+/* Adds the figures of each stack to those of the first stack with equal addresses, and empties its own line.
+ * `places` is a hash table of 2 × `count` numbers of stacks, each plus one, and zero at first. */
 static void merge(struct recording *recording, struct line *lines, uint64_t count, uint32_t *places) {
     for (uint64_t i = 0; i < count; i++) {
         if (is_empty(&lines[i])) continue;
@@ -162,7 +160,20 @@ static void merge(struct recording *recording, struct line *lines, uint64_t coun
     }
 }
 
-/* ---- the map ---- */
+/* Fills `lines`, one for each stack; those that were merged into another are empty. Returns the sum. */
+static struct line make_lines(
+    struct recording *recording, struct line *lines, uint64_t count, uint32_t *places) {
+    struct line sum = {0};
+    for (uint64_t i = 0; i < count; i++) lines[i] = read_line(stack_table_get(recording, (uint32_t)i));
+    merge(recording, lines, count, places);
+    for (uint64_t i = 0; i < count; i++) {
+        round_line(&lines[i]);
+        add_line(&sum, &lines[i]);
+    }
+    return sum;
+}
+
+/* ---- the memory map ---- */
 
 static void put_mapping(struct dump_file *file, uint64_t start, uint64_t end, uint64_t offset) {
     dump_text_hex(file, start, 8);
@@ -172,14 +183,16 @@ static void put_mapping(struct dump_file *file, uint64_t start, uint64_t end, ui
     dump_text_hex(file, offset, 8);
 }
 
+/* The libraries that frames name by number. */
 static void put_modules(struct dump_file *file, struct recording *recording) {
-    /* Acquire, here, for a record's mark and for the stacks below: what is counted or marked is seen. */
+    /* Acquire: pairs with the release in table_append_many (the segments of so many records are there) and,
+     * below, with that of `complete` (all fields of the record are written). */
     uint64_t count = atomic_load_explicit(&recording->header->modules.count, memory_order_acquire);
     for (uint64_t i = 0; i < count; i++) {
         const struct module_record *module = table_entry(recording, &recording->header->modules, i);
         if (atomic_load_explicit(&module->complete, memory_order_acquire) != 1 || !module->by_number)
             continue;
-        uint64_t start = CLOSED_START + (i << CLOSED_SHIFT) + module->file_offset;
+        uint64_t start = HEAP_TEXT_MOVED + (i << MOVED_SHIFT) + module->file_offset;
         put_mapping(file, start, start + (module->end - module->start), module->file_offset);
         dump_text(file, " ");
         dump_text_hex(file, module->device_major, 2);
@@ -193,6 +206,7 @@ static void put_modules(struct dump_file *file, struct recording *recording) {
     }
 }
 
+/* What is mapped now. */
 static int put_maps(struct dump_file *file) {
     char part[512];
     long size, maps = system_call(SYS_openat, (uint64_t)AT_FDCWD, (uint64_t) "/proc/self/maps",
@@ -204,6 +218,13 @@ static int put_maps(struct dump_file *file) {
     return (int)size;
 }
 
+static void put_page(struct dump_file *file, uint64_t page, const char *name) {
+    put_mapping(file, page, page + HEAP_TEXT_PAGE, 0);
+    dump_text(file, " 00:00 0 ");
+    dump_text(file, name);
+    dump_text(file, "\n");
+}
+
 /* ---- the whole ---- */
 
 static void put_stack(
@@ -211,54 +232,41 @@ static void put_stack(
     struct addresses addresses = addresses_of(recording, stack);
     bool is_known = addresses.frame < addresses.end;
     uint64_t leaf = next_address(&addresses), caller;
-    put_address(file, leaf ? leaf - 1 : MIDDLE(is_known ? SCOPES_PAGE : DROPPED_PAGE));
+    uint64_t instead = heap_text_format_address(is_known ? HEAP_TEXT_SCOPES : HEAP_TEXT_DROPPED);
+    put_address(file, leaf ? leaf - 1 : instead);
     while ((caller = next_address(&addresses))) put_address(file, caller);
     dump_text(file, "\n");
 }
 
-/* One line for each stack that has none before it, and zeros for the others. Returns their sum. */
-static struct line make_lines(
-    struct recording *recording, struct line *lines, uint64_t count, uint32_t *places) {
-    struct line sum = {0};
-    for (uint64_t i = 0; i < count; i++) lines[i] = read_line(stack_table_get(recording, (uint32_t)i));
-    merge(recording, lines, count, places);
-    for (uint64_t i = 0; i < count; i++) {
-        round_line(&lines[i]);
-        add_line(&sum, &lines[i]);
-    }
-    return sum;
-}
-
 int dump_heap_write(struct dump_file *file, struct recording *recording) {
     struct recording_header *header = recording->header;
-    /* The sums stand first and the figures go on changing: they are read once, for both. */
+    /* Acquire: pairs with the release in table_append_many: the segments of so many records are there. */
     uint64_t count = atomic_load_explicit(&header->stacks.count, memory_order_acquire);
+    /* The first line holds the sum of the others, and the program goes on changing the figures: all are read
+     * once, before anything is written. */
     size_t room = count * (sizeof(struct line) + 2 * sizeof(uint32_t));
-    struct line *lines = dump_map(room);
+    struct line *lines = pages_take(room);
     if (!lines) return -ENOMEM;
     struct line sum = make_lines(recording, lines, count, (uint32_t *)(lines + count));
 
-    dump_text(file, "heap profile: ");
+    dump_text(file, HEAP_TEXT_START);
     put_numbers(file, &sum);
-    dump_text(file, " heapprofile\n");
+    dump_text(file, HEAP_TEXT_KIND);
     for (uint64_t i = 0; i < count; i++) {
         if (is_empty(&lines[i])) continue;
         put_numbers(file, &lines[i]);
         put_stack(file, recording, stack_table_get(recording, (uint32_t)i));
     }
-    dump_unmap(lines, room);
+    pages_give(lines, room);
     dump_text(file, "# bytes that the recorder takes itself: ");
     dump_text_decimal(file, atomic_load_explicit(&header->arena_used, memory_order_relaxed) +
                                 atomic_load_explicit(&header->private_bytes, memory_order_relaxed));
-    dump_text(file, "\n\nMAPPED_LIBRARIES:\n");
+    dump_text(file, "\n" HEAP_TEXT_MODULES);
     int r = put_maps(file);
     put_modules(file, recording);
-    put_mapping(file, CUT_PAGE, CUT_PAGE + PAGE, 0);
-    dump_text(file, " 00:00 0 [cut]\n");
-    put_mapping(file, DROPPED_PAGE, DROPPED_PAGE + PAGE, 0);
-    dump_text(file, " 00:00 0 [dropped]\n");
-    put_mapping(file, SCOPES_PAGE, SCOPES_PAGE + PAGE, 0);
-    dump_text(file, " 00:00 0 [scopes]\n");
+    put_page(file, HEAP_TEXT_CUT, HEAP_TEXT_CUT_NAME);
+    put_page(file, HEAP_TEXT_DROPPED, HEAP_TEXT_DROPPED_NAME);
+    put_page(file, HEAP_TEXT_SCOPES, HEAP_TEXT_SCOPES_NAME);
     int written = dump_text_end(file);
     return r < 0 ? r : written;
 }

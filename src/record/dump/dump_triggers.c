@@ -25,35 +25,45 @@ static struct {
     char pattern[RECORDING_PATH_MAX]; /* absolute; empty while no dumps are wanted */
     enum dump_format format;
     struct dump_schedule when;
-    _Atomic unsigned made;
-    _Atomic uint64_t allocated, next_bytes, next_time;
-    _Atomic uint64_t peak; /* 0 while nobody has asked for it */
-    /* The process in which a dump is being written; a forked child is another one. */
+    _Atomic unsigned made;       /* dumps, for their names */
+    _Atomic uint64_t allocated;  /* bytes that samples stand for, since the start */
+    _Atomic uint64_t next_bytes; /* a dump is due when `allocated` reaches this */
+    _Atomic uint64_t next_time;  /* likewise for the time */
+    _Atomic uint64_t peak;       /* 0 while nobody has asked for it */
+    /* Process ids, because a forked child inherits this memory: the process that is writing a dump (0: none),
+     * and the one that has written its dump at exit. */
     _Atomic int writer, ended;
-    _Atomic bool complained;
+    _Atomic bool complained; /* about a dump that could not be written */
 } state;
 
 static int process_number(void) {
     return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* One line on standard error, in one piece and without a buffer. */
-static void say(const char *before, const char *what, size_t what_length, const char *after) {
-    struct iovec parts[] = {{(void *)before, strlen(before)}, {(void *)what, what_length},
-        {(void *)after, strlen(after)}, {"\n", 1}};
-    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, sizeof parts / sizeof *parts, 0, 0, 0);
+static struct iovec part(const char *text) {
+    return (struct iovec){(void *)text, strlen(text)};
 }
 
-/* Once: who has no room for one dump has none for the next. */
+/* Parts of one line, written to standard error at once: no other output comes in between. */
+static void say(const struct iovec *parts, size_t count) {
+    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, count, 0, 0, 0);
+}
+
+/* "BEFORE WHAT AFTER", where `what` need not end with a zero. */
+static void say_of(const char *before, const char *what, size_t what_length, const char *after) {
+    struct iovec parts[] = {part(before), {(void *)what, what_length}, part(after), part("\n")};
+    say(parts, sizeof parts / sizeof *parts);
+}
+
+/* Says once that a dump could not be written: the next one will most likely fail for the same reason. */
 static void complain(int error) {
-    /* Relaxed: one is to speak, the exchange says which. So at exit. */
+    /* Relaxed: the exchange alone decides which of several threads speaks. */
     if (atomic_exchange_explicit(&state.complained, true, memory_order_relaxed)) return;
     const char *reason = strerrordesc_np(-error);
-    struct iovec parts[] = {{"malloscope: cannot write a dump to '", 36},
-        {state.pattern, strlen(state.pattern)}, {"': ", 3},
-        {(void *)(reason ? reason : "?"), strlen(reason ? reason : "?")},
-        {". Recording goes on. Choose another place with MALLOSCOPE_DUMP or --dump.\n", 74}};
-    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, sizeof parts / sizeof *parts, 0, 0, 0);
+    struct iovec parts[] = {part("malloscope: cannot write a dump to '"), part(state.pattern), part("': "),
+        part(reason ? reason : "?"),
+        part(". Recording goes on. Choose another place with MALLOSCOPE_DUMP or --dump.\n")};
+    say(parts, sizeof parts / sizeof *parts);
 }
 
 static void write_dump(void) {
@@ -63,10 +73,11 @@ static void write_dump(void) {
     errno = error;
 }
 
+/* Writes a dump, unless this process is writing one. */
 static void write_unless_busy(void) {
-    /* Acquire, and release at the end: what a dump works with is seen as the last one left it. A writer of
-     * another number is the parent's, which is not here. */
     int self = process_number(), writer = atomic_load_explicit(&state.writer, memory_order_relaxed);
+    /* Acquire, and release at the end: a dump sees `state` as the dump before it left it. If `writer` is
+     * another process, this is a forked child, and the thread that was writing is not in it. */
     if (writer == self || !atomic_compare_exchange_strong_explicit(
                               &state.writer, &writer, self, memory_order_acquire, memory_order_relaxed))
         return;
@@ -74,10 +85,11 @@ static void write_unless_busy(void) {
     atomic_store_explicit(&state.writer, 0, memory_order_release);
 }
 
-/* ---- every so often ---- */
+/* ---- every so many bytes or seconds ---- */
 
-/* Of the threads that find `*next` reached, one is to do something about it. Relaxed: the exchange says
- * which, and nothing is read on the strength of it. */
+/* Whether `now` has reached `*next`. Several threads may find it reached; one of them gets true, and moves
+ * `*next` to the first multiple of `step` beyond `now`. Relaxed: the exchange alone decides which one, and no
+ * other memory depends on it. */
 static bool is_due(_Atomic uint64_t *next, uint64_t now, uint64_t step) {
     uint64_t due = atomic_load_explicit(next, memory_order_relaxed);
     return step && now >= due &&
@@ -94,18 +106,18 @@ void dump_triggers_note(struct sample sample) {
     note_peak();
     uint64_t rate = heap_table_rate(&recorder.recording, sample.heap);
     uint64_t bytes = sampler_weight(sample.size, rate) / BYTE_ONE;
-    /* Relaxed: a sum. */
+    /* Relaxed: a sum, by which nothing else is ordered. */
     uint64_t allocated = atomic_fetch_add_explicit(&state.allocated, bytes, memory_order_relaxed) + bytes;
     bool enough = is_due(&state.next_bytes, allocated, state.when.every_bytes);
     bool late = is_due(&state.next_time, sample.birth, state.when.every_nanoseconds);
     if (enough || late) write_unless_busy();
 }
 
-/* ---- a peak within the peak ---- */
+/* ---- the peak since some moment, for mscope_watch_peak ---- */
 
 void dump_triggers_watch_peak(void) {
     uint64_t live = heap_size(&recorder.recording);
-    counter_store(&state.peak, live ? live : 1);
+    counter_store(&state.peak, live ? live : 1); /* 0 would say that nobody asked */
     dump_triggers_want_samples = true;
 }
 
@@ -113,10 +125,12 @@ uint64_t dump_triggers_peak(void) {
     return counter_load(&state.peak);
 }
 
-/* ---- at exit: also while another dump is being written, since there will be no other time ---- */
+/* ---- at exit ---- */
 
+/* Also while another thread is writing a dump: there is no later moment for this one. */
 void dump_triggers_at_exit(void) {
     int self = process_number();
+    /* Relaxed: as in complain. */
     if (!state.when.at_exit || atomic_exchange_explicit(&state.ended, self, memory_order_relaxed) == self)
         return;
     write_dump();
@@ -129,17 +143,22 @@ static void on_signal(int signal) {
     write_unless_busy();
 }
 
+static bool is_of_program(const struct sigaction *action) {
+    if (action->sa_flags & SA_SIGINFO) return true;
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN && action->sa_handler != on_signal;
+}
+
 static void take_signal(const char *name) {
     int number = dump_schedule_read_signal(name);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK}, former;
-    if (number <= 0)
-        say("malloscope: MALLOSCOPE_SIGNAL=", name, strlen(name),
+    if (number <= 0) {
+        say_of("malloscope: MALLOSCOPE_SIGNAL=", name, strlen(name),
             number ? " cannot be taken for dumps: no program can go on after it. Use USR1 or USR2."
                    : " is no signal. Use a name such as USR2, or a number.");
-    else if (sigaction(number, NULL, &former) == 0 &&
-             (former.sa_flags & SA_SIGINFO || (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN &&
-                                                  former.sa_handler != on_signal)))
-        say("malloscope: the program has a handler for MALLOSCOPE_SIGNAL=", name, strlen(name),
+        return;
+    }
+    if (sigaction(number, NULL, &former) == 0 && is_of_program(&former))
+        say_of("malloscope: the program has a handler for MALLOSCOPE_SIGNAL=", name, strlen(name),
             ", which stays. Choose another signal for dumps.");
     else
         sigaction(number, &action, NULL);
@@ -147,7 +166,8 @@ static void take_signal(const char *name) {
 
 /* ---- the start ---- */
 
-/* The program may change its folder: a relative name is one in the folder where it was started. */
+/* Makes the pattern absolute: the program may change its folder later, and a relative name means the folder in
+ * which it was started. False: it is too long. */
 static bool keep_pattern(const char *pattern) {
     char *at = state.pattern, *end = at + sizeof state.pattern;
     if (*pattern != '/') {
@@ -155,7 +175,7 @@ static bool keep_pattern(const char *pattern) {
         if (!getcwd(folder, sizeof folder)) return false;
         for (const char *from = folder; *from; from++) {
             if (end - at < 3) return false;
-            if (*from == '%') *at++ = '%'; /* which stands for itself there */
+            if (*from == '%') *at++ = '%'; /* %% in a pattern is a percent sign */
             *at++ = *from;
         }
         *at++ = '/';
@@ -166,6 +186,7 @@ static bool keep_pattern(const char *pattern) {
     return true;
 }
 
+/* What the user says, or else what the ending of the name says. */
 static enum dump_format format_of(const char *format, const char *pattern) {
     static const char ending[] = ".mscope";
     size_t length = strlen(pattern);
@@ -180,14 +201,14 @@ void dump_triggers_start(const struct options *options) {
     const char *bad, *pattern = options->dump ? options->dump : DEFAULT_PATTERN;
     size_t bad_length;
     if (!keep_pattern(pattern)) {
-        say("malloscope: the name of the dumps is too long: '", pattern, strlen(pattern),
+        say_of("malloscope: the name of the dumps is too long: '", pattern, strlen(pattern),
             "'. There will be none.");
         return;
     }
     state.format = format_of(options->dump_format, pattern);
-    state.when.at_exit = !options->dump_signal; /* if nobody says otherwise */
+    state.when.at_exit = !options->dump_signal; /* unless dump_at says otherwise */
     if (options->dump_at && !dump_schedule_read(options->dump_at, &state.when, &bad, &bad_length))
-        say("malloscope: MALLOSCOPE_DUMP_AT does not know '", bad, bad_length,
+        say_of("malloscope: MALLOSCOPE_DUMP_AT does not know '", bad, bad_length,
             "'. Use exit, a size such as 100M, or a time such as 10s.");
     state.next_bytes = state.when.every_bytes;
     state.next_time = state.when.every_nanoseconds;

@@ -1,8 +1,9 @@
-/* Dumps that the user has asked for at the start: at exit, on a signal, every so many bytes or seconds.
+/* Dumps that the user asks for when the program is started: at exit, on a signal, every so many bytes or
+ * seconds.
  *
- * There is no thread for that. What is due by bytes or time is written by the thread whose sample finds it
- * due, so a program that does not allocate does not dump; what a signal asks for, by the thread that gets
- * the signal. Of those never two at once: the second is left out. */
+ * No thread waits for these moments. A dump that is due by bytes or by time is written by the thread whose
+ * sample finds it due; a program that does not allocate does not dump. A dump that a signal asks for is written
+ * by the thread that gets the signal. While a dump is being written, others that become due are left out. */
 #ifndef MALLOSCOPE_RECORD_DUMP_DUMP_TRIGGERS_H
 #define MALLOSCOPE_RECORD_DUMP_DUMP_TRIGGERS_H
 
@@ -13,19 +14,20 @@
 
 struct options;
 
-/* The recording has begun. No signal is taken unless the options name one, and none that the program has a
- * handler for already; one that it installs later takes our place. */
+/* To be called when the recording has begun. Takes no signal unless the options name one, and none that the
+ * program has a handler for. If the program installs a handler later, that one replaces ours. */
 void dump_triggers_start(const struct options *options);
 
-/* Whether samples are to be told: something is to be written every so often. */
+/* Whether dump_triggers_note is to be called for every sample: a dump every so often, or the peak, is wanted. */
 extern bool dump_triggers_want_samples;
 __attribute__((noinline)) void dump_triggers_note(struct sample sample);
 
-/* The most that is live at once from now on, weighted; 0 while nobody has asked. */
+/* For mscope_watch_peak: the largest number of live bytes since the last call of dump_triggers_watch_peak, in
+ * units of 1 / BYTE_ONE; 0 if it was never called. */
 void dump_triggers_watch_peak(void);
 uint64_t dump_triggers_peak(void);
 
-/* The process, or its recording, ends. */
+/* To be called when the process, or its recording, ends. */
 void dump_triggers_at_exit(void);
 
 #endif
