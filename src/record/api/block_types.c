@@ -7,10 +7,8 @@
 #include "core/stack_table.h"
 #include "malloscope.h"
 #include "platform/caller_state.h"
-#include "record/api/own_heaps.h"
+#include "record/api/malloc_blocks.h"
 #include "record/intercept/export.h"
-#include "record/intercept/real_allocator.h"
-#include "record/sample/address_filter.h"
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -23,7 +21,8 @@ bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t t
     const struct stack_record *stack = stack_table_get(recording, sample.stack);
     struct stack_key key = {.frames = arena_at(recording, stack->frames),
         .frame_count = stack->frame_count,
-        .heap = heap ? heap : stack->heap, /* which tells malloc's rate */
+        /* Of malloc's blocks: 0, or a heap that stands for another rate (rate.c). */
+        .heap = heap ? heap : stack->heap,
         .type = type,
         .flags = stack->flags};
     *ret_stack = sample.stack;
@@ -31,7 +30,8 @@ bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t t
     uint32_t typed = stack_table_intern(recording, &key);
     if (typed == STACK_DROPPED || typed == sample.stack) return true;
     events_move(recording, &sample, typed);
-    /* Relaxed: a stack that stack_table_intern has published. A reader has the former or this one. */
+    /* Relaxed: stack_table_intern has published the record. A reader finds the former stack or the new one, and
+     * either is a valid number. */
     __atomic_store_n(&entry->stack, typed, __ATOMIC_RELAXED);
     *ret_stack = typed;
     return true;
@@ -39,19 +39,9 @@ bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t t
 
 /* ---- malloc's blocks ---- */
 
-static bool may_be_sampled(const void *block, uint64_t distance) {
-    return distance || recorder.exact ||
-           atomic_load_explicit(address_filter_place(block), memory_order_relaxed);
-}
-
-/* MSCOPE_UNKNOWN where all blocks are recorded; elsewhere it was merely not sampled. */
-static mscope_result not_found(void) {
-    return recorder.exact ? MSCOPE_UNKNOWN : MSCOPE_OK;
-}
-
 static mscope_result type_block(void *block, uint32_t type) {
     uint64_t distance = mark_distance(block);
-    if (!may_be_sampled(block, distance)) return MSCOPE_OK;
+    if (!malloc_blocks_may_be_sampled(block, distance)) return MSCOPE_OK;
     struct sample sample = {.slot = LIVE_NONE};
     if (distance > DISTANCE_BOOTSTRAP)
         sample = mark_sample(block, clock_now());
@@ -59,7 +49,7 @@ static mscope_result type_block(void *block, uint32_t type) {
         sample.slot = address_index_find(&recorder.index, (uintptr_t)mark_without_tag(block));
     if (sample.slot == LIVE_NONE ||
         !block_types_set(mark_without_tag(block), sample.slot, 0, type, &sample.stack))
-        return not_found();
+        return malloc_blocks_not_found();
     if (distance > DISTANCE_BOOTSTRAP) mark_set(block, distance, &sample);
     return MSCOPE_OK;
 }
@@ -67,7 +57,8 @@ static mscope_result type_block(void *block, uint32_t type) {
 EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
     if (!type || !type->name) return MSCOPE_BAD_ARGUMENT;
     if (!block || !recorder_is_recording()) return MSCOPE_OK;
-    /* Relaxed, as in scopes.c. */
+    /* Relaxed, here and in the store: name_table_note has published the name, and gives all threads one number
+     * for it. */
     uint32_t number = __atomic_load_n(&type->number, __ATOMIC_RELAXED);
     if (number == NAME_NONE) {
         KEEP_CALLER_STATE;
@@ -80,27 +71,4 @@ EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
 EXPORT mscope_result mscope_type_named(const void *block, const char *type) {
     struct mscope_name name = {type, NAME_NONE};
     return mscope_type(block, &name);
-}
-
-EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, size_t size) {
-    (void)size;
-    if (!own_heaps_has(heap)) return MSCOPE_NO_HEAP;
-    if (!block) return MSCOPE_BAD_ARGUMENT;
-    if (!recorder_is_recording()) return MSCOPE_OK;
-    uint64_t distance = mark_distance(block);
-    struct forgotten forgotten;
-    if (distance == DISTANCE_BOOTSTRAP || !may_be_sampled(block, distance)) return MSCOPE_OK;
-    /* To be asked first: what is forgotten without being known counts as a free of something unknown. */
-    if (!distance && address_index_find(&recorder.index, (uintptr_t)mark_without_tag(block)) == INDEX_NONE)
-        return not_found();
-    bool known = distance ? recorder_forget(block, &forgotten)
-                          : recorder_forget_unmarked(mark_without_tag(block), &forgotten);
-    if (!known) return not_found();
-    events_withdraw(&recorder.recording, &forgotten.sample);
-    live_table_give(&recorder.recording, recorder_thread, forgotten.sample.slot);
-    if (distance)
-        mark_set((void *)block, distance, &(struct sample){.slot = LIVE_NONE});
-    else if (!recorder.exact)
-        address_filter_remove(block);
-    return MSCOPE_OK;
 }
