@@ -1,4 +1,5 @@
 /* Collapsed stacks: `root;…;leaf VALUE`, equal lines merged, lines of value zero left out. */
+#include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/utf8.h"
 #include "format/writers.h"
@@ -25,39 +26,38 @@ static void print_name(FILE *out, const char *name) {
 }
 
 /* The line of a stack without its value, into `*text`, which grows as needed. */
-static bool make_line(const struct source_frames *frames, char **text, size_t *size) {
-    FILE *line = open_memstream(text, size);
-    if (!line) return false;
+static void make_line(const struct source_frames *frames, char **text, size_t *size) {
+    FILE *line = memory_stream_open(text, size);
     for (size_t i = frames->count; i-- > 0;) {
         print_name(line, frames->frames[i].symbol->function);
         if (i > 0) fputc(';', line);
     }
-    return fclose(line) == 0;
+    memory_stream_close(line);
 }
 
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem) {
     const struct model *model = input->model;
     struct source_frames frames = {0};
     struct intern_table lines = {0};
-    double *values = calloc(model->stack_count + 1, sizeof *values); /* at most one line a stack */
-    bool fine = values != NULL;
+    double *values =
+        memory_allocate_array(model->stack_count + 1, sizeof *values); /* at most one line a stack */
 
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         double value = format_value_of(&model->stacks[i].figures, input->value);
         char *text = NULL;
         size_t size;
         if (value == 0) continue;
         source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
-        fine = make_line(&frames, &text, &size);
-        if (fine) values[intern_table_add(&lines, text, size)] += value;
+        make_line(&frames, &text, &size);
+        values[intern_table_add(&lines, text, size)] += value;
         free(text);
     }
 
-    for (uint32_t i = 0; i < lines.count && fine; i++)
+    for (uint32_t i = 0; i < lines.count; i++)
         if (values[i] >= 0.5) fprintf(out, "%s %lld\n", lines.entries[i].key, llround(values[i]));
 
     free(values);
     intern_table_free(&lines);
     source_frames_free(&frames);
-    return fine ? 0 : format_out_of_memory(problem);
+    return 0;
 }

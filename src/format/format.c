@@ -51,11 +51,6 @@ int format_write(
     return 0;
 }
 
-int format_out_of_memory(struct problem *problem) {
-    return problem_set(problem, PROBLEM_FAILURE, "export on a machine with more memory",
-        "not enough memory to put the output together");
-}
-
 double format_value_of(const struct figures *figures, enum value_kind value) {
     switch (value) {
     case VALUE_LIVE:

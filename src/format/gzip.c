@@ -1,17 +1,19 @@
 #include "format/gzip.h"
 
+#include "base/memory.h"
+
 #include <limits.h>
 #include <zlib.h>
 
 static const int gzip_window = 15 + 16; /* the largest window, in gzip's wrapping */
 
-bool gzip_write(FILE *out, const void *bytes, size_t size) {
+void gzip_write(FILE *out, const void *bytes, size_t size) {
     unsigned char buffer[16384];
     z_stream stream = {.next_in = (unsigned char *)bytes};
     int state = Z_OK;
 
     if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return false;
+        memory_is_short();
     while (state != Z_STREAM_END) {
         if (stream.avail_in == 0) { /* zlib counts in unsigned ints */
             stream.avail_in = size < UINT_MAX ? (unsigned)size : UINT_MAX;
@@ -24,5 +26,4 @@ bool gzip_write(FILE *out, const void *bytes, size_t size) {
         fwrite(buffer, 1, sizeof buffer - stream.avail_out, out);
     }
     deflateEnd(&stream);
-    return true;
 }

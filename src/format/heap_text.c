@@ -4,6 +4,7 @@
  * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
  * Stacks that differ in nothing else are one line. */
 #include "base/heap_text_format.h"
+#include "base/memory.h"
 #include "format/heap_v2_numbers.h"
 #include "format/intern_table.h"
 #include "format/utf8.h"
@@ -40,8 +41,9 @@ static uint64_t move(uint32_t process, uint64_t address) {
  * frees it. */
 static uint64_t *part_modules(const struct model *model) {
     const uint64_t free_start = HEAP_TEXT_MOVED, free_end = UINT64_C(1) << PROCESS_SHIFT;
-    uint64_t *starts = calloc(model->module_count + 1, sizeof *starts), end = 0, next = free_start;
-    for (size_t i = 0; starts && i < model->module_count; i++) {
+    uint64_t *starts = memory_allocate_array(model->module_count + 1, sizeof *starts), end = 0,
+             next = free_start;
+    for (size_t i = 0; i < model->module_count; i++) {
         const struct model_module *module = &model->modules[i];
         if (i && module[-1].process != module->process) {
             end = 0;
@@ -116,21 +118,19 @@ static void add_amounts(struct amounts *amounts, const struct figures *figures, 
     amounts->total_bytes += figures->total_bytes.value;
 }
 
-static bool gather(const struct format_input *input, const uint64_t *starts, struct places *places) {
+static void gather(const struct format_input *input, const uint64_t *starts, struct places *places) {
     const struct model *model = input->model;
     uint32_t longest = 0;
     for (size_t i = 0; i < model->stack_count; i++)
         if (model->stacks[i].frame_count > longest) longest = model->stacks[i].frame_count;
-    uint64_t *addresses = calloc((size_t)longest + 1, sizeof *addresses);
-    places->amounts = calloc(model->stack_count + 1, sizeof *places->amounts);
-    bool fine = addresses && places->amounts;
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    uint64_t *addresses = memory_allocate_array((size_t)longest + 1, sizeof *addresses);
+    places->amounts = memory_allocate_array(model->stack_count + 1, sizeof *places->amounts);
+    for (size_t i = 0; i < model->stack_count; i++) {
         size_t count = list_addresses(model, starts, &model->stacks[i], addresses);
         uint32_t place = intern_table_add(&places->addresses, addresses, count * sizeof *addresses);
         add_amounts(&places->amounts[place], &model->stacks[i].figures, input->value == VALUE_PEAK);
     }
     free(addresses);
-    return fine;
 }
 
 static void write_addresses(FILE *out, const struct intern_table_entry *entry) {
@@ -198,19 +198,17 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
             model->process_count);
     struct places places = {0};
     uint64_t *starts = part_modules(model);
-    bool fine = starts && gather(input, starts, &places);
-    if (fine) {
-        write_lines(out, &places, rate);
-        fputs(HEAP_TEXT_MODULES, out);
-        for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
-        write_page(out, HEAP_TEXT_CUT, HEAP_TEXT_CUT_NAME);
-        write_page(out, HEAP_TEXT_DROPPED, HEAP_TEXT_DROPPED_NAME);
-        write_page(out, HEAP_TEXT_SCOPES, HEAP_TEXT_SCOPES_NAME);
-    }
+    gather(input, starts, &places);
+    write_lines(out, &places, rate);
+    fputs(HEAP_TEXT_MODULES, out);
+    for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
+    write_page(out, HEAP_TEXT_CUT, HEAP_TEXT_CUT_NAME);
+    write_page(out, HEAP_TEXT_DROPPED, HEAP_TEXT_DROPPED_NAME);
+    write_page(out, HEAP_TEXT_SCOPES, HEAP_TEXT_SCOPES_NAME);
     free(starts);
     free(places.amounts);
     intern_table_free(&places.addresses);
-    return fine ? 0 : format_out_of_memory(problem);
+    return 0;
 }
 
 int heap_text_write(const struct format_input *input, FILE *out, struct problem *problem) {

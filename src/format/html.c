@@ -1,6 +1,7 @@
 /* The page is web/ as it is, with the data in its middle: JSON, gzipped, in base 64. Nothing that comes from
  * a recording is ever part of the HTML: the alphabet of base 64 holds no character that means something
  * there. */
+#include "base/memory.h"
 #include "format/gzip.h"
 #include "format/page_data.h"
 #include "format/page_diff.h"
@@ -28,26 +29,23 @@ static void write_base64(FILE *out, const unsigned char *bytes, size_t size) {
     }
 }
 
-/* False: out of memory. */
-static bool pack(const char *json, size_t size, char **ret_bytes, size_t *ret_size) {
-    FILE *memory = open_memstream(ret_bytes, ret_size);
-    if (!memory) return false;
-    bool fine = gzip_write(memory, json, size);
-    return fclose(memory) == 0 && fine;
+static void pack(const char *json, size_t size, char **ret_bytes, size_t *ret_size) {
+    FILE *memory = memory_stream_open(ret_bytes, ret_size);
+    gzip_write(memory, json, size);
+    memory_stream_close(memory);
 }
 
 int html_write(const struct format_input *input, FILE *out, struct problem *problem) {
     static const struct page_options defaults = {.nodes_max = PAGE_NODES};
     char *json = NULL, *packed = NULL;
     size_t json_size = 0, packed_size = 0;
-    FILE *memory = open_memstream(&json, &json_size);
-    if (!memory) return format_out_of_memory(problem);
+    FILE *memory = memory_stream_open(&json, &json_size);
     const struct page_options *options = input->page ? input->page : &defaults;
     int r = options->comparison ? page_diff_write(options, memory, problem)
                                 : page_data_write(input, options, memory, problem);
-    if (fclose(memory) != 0 && r == 0) r = format_out_of_memory(problem);
-    if (r == 0 && !pack(json, json_size, &packed, &packed_size)) r = format_out_of_memory(problem);
+    memory_stream_close(memory);
     if (r == 0) {
+        pack(json, json_size, &packed, &packed_size);
         fwrite(page_before_data, 1, page_before_data_size, out);
         write_base64(out, (const unsigned char *)packed, packed_size);
         fwrite(page_after_data, 1, page_after_data_size, out);

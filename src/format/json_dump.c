@@ -4,6 +4,7 @@
  * ("0x7f…"), since they do not fit the numbers of most JSON readers. Python's frames have the `kind`
  * "python"; those that are no code but a scope or a thread have that as `kind`, and as `name` what the
  * program calls it. `samples`, if asked for, are the live blocks; `stack` is an index into `stacks`. */
+#include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/json.h"
 #include "format/machine_output.h"
@@ -124,17 +125,14 @@ static uint32_t location_number(struct frame_table *table, uint32_t process, uin
 
 static struct frame_range *new_range(struct frame_table *table, uint32_t location) {
     if (location >= table->capacity) {
-        uint32_t capacity = table->capacity ? table->capacity * 2 : 256;
-        struct frame_range *ranges = reallocarray(table->ranges, capacity, sizeof *ranges);
-        if (!ranges) return NULL;
-        table->ranges = ranges;
-        table->capacity = capacity;
+        table->capacity = table->capacity ? table->capacity * 2 : 256;
+        table->ranges = memory_reallocate_array(table->ranges, table->capacity, sizeof *table->ranges);
     }
     return &table->ranges[location];
 }
 
 /* Writes the frames of every location of the model once. Frame 0 stands for stacks without frames. */
-static bool write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
+static void write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
     const struct model *model = input->model;
 
     write_frame(json, &source_frames_dropped, NULL, FRAME_CUT, 0);
@@ -147,7 +145,6 @@ static bool write_frames(struct json *json, const struct format_input *input, st
             if (table->locations.count == before) continue;
 
             struct frame_range *range = new_range(table, location);
-            if (!range) return false;
             struct symbol_list symbols = resolver_look_up(input->resolver, stack, k);
             *range = (struct frame_range){table->frame_count, (uint32_t)symbols.count};
             table->frame_count += range->count;
@@ -157,7 +154,6 @@ static bool write_frames(struct json *json, const struct format_input *input, st
                     json, &symbols.frames[n], symbols.module, stack->frames[k] >> FRAME_KIND_SHIFT, address);
         }
     }
-    return true;
 }
 
 static void write_stack(struct json *json, const struct model *model, const struct model_stack *stack,
@@ -215,7 +211,7 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     json_key(&json, "health");
     machine_output_write_health(&json, model);
     json_key(&json, "heaps");
-    bool fine = machine_output_write_heaps(&json, model);
+    machine_output_write_heaps(&json, model);
     WRITE_LIST(&json, "processes", model->processes, model->process_count, write_process);
     WRITE_LIST(&json, "modules", model->modules, model->module_count, write_module);
     WRITE_LIST(&json, "threads", model->threads, model->thread_count, write_thread);
@@ -223,17 +219,16 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
 
     json_key(&json, "frames");
     json_array(&json);
-    fine = fine && write_frames(&json, input, &table);
+    write_frames(&json, input, &table);
     json_array_end(&json);
     json_key(&json, "stacks");
     json_array(&json);
-    for (size_t i = 0; i < model->stack_count && fine; i++)
-        write_stack(&json, model, &model->stacks[i], &table);
+    for (size_t i = 0; i < model->stack_count; i++) write_stack(&json, model, &model->stacks[i], &table);
     json_array_end(&json);
     if (model->samples) WRITE_LIST(&json, "samples", model->samples, model->sample_count, write_sample);
     json_object_end(&json);
 
     intern_table_free(&table.locations);
     free(table.ranges);
-    return fine ? 0 : format_out_of_memory(problem);
+    return 0;
 }

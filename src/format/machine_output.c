@@ -142,7 +142,7 @@ void machine_output_write_row(struct json *json, const struct view_row *row) {
     json_object_end(json);
 }
 
-bool machine_output_write_heaps(struct json *json, const struct model *model) {
+void machine_output_write_heaps(struct json *json, const struct model *model) {
     size_t count = 0;
     struct heap_totals *heaps = model_heap_totals(model, &count);
     json_array(json);
@@ -155,7 +155,6 @@ bool machine_output_write_heaps(struct json *json, const struct model *model) {
     }
     json_array_end(json);
     free(heaps);
-    return heaps != NULL;
 }
 
 /* Within quotes a line may break; no other control character is of use to a table. */

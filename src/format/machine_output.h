@@ -18,8 +18,8 @@ const char *machine_output_state_name(enum process_state state);
 void machine_output_write_totals(struct json *json, const struct model *model);
 void machine_output_write_health(struct json *json, const struct model *model);
 void machine_output_write_row(struct json *json, const struct view_row *row);
-/* An array: name, rate and figures of every heap. False: out of memory. */
-bool machine_output_write_heaps(struct json *json, const struct model *model);
+/* An array: name, rate and figures of every heap. */
+void machine_output_write_heaps(struct json *json, const struct model *model);
 
 /* The figures alone, as fields of the object that is open. */
 void machine_output_write_figures(struct json *json, const struct figures *figures);

@@ -1,5 +1,6 @@
 #include "format/page_data.h"
 
+#include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/machine_output.h"
 #include "format/page_tree.h"
@@ -93,16 +94,12 @@ static void write_lifetimes(struct page *page) {
 
 /* When what is live was allocated. The live samples, put together by what `group_of_stack` says. Four numbers
  * an entry: groups since the last one, bucket, bytes, objects. */
-static bool write_births(
+static void write_births(
     struct page *page, const char *key, const uint32_t *group_of_stack, uint32_t group_count, double width) {
     const struct model *model = page->model;
-    uint32_t *starts = calloc((size_t)group_count + 2, sizeof *starts);
-    uint32_t *order = malloc((model->live_count + 1) * sizeof *order);
-    if (!starts || !order || model->live_count >= UINT32_MAX) {
-        free(starts);
-        free(order);
-        return false;
-    }
+    if (model->live_count >= UINT32_MAX) memory_is_short(); /* numbers have 32 bits */
+    uint32_t *starts = memory_allocate_array((size_t)group_count + 2, sizeof *starts);
+    uint32_t *order = memory_allocate_array(model->live_count, sizeof *order);
     /* Sorted by counting: starts[g + 1] becomes where the samples of group g end. */
     for (size_t i = 0; i < model->live_count; i++) {
         uint32_t group = group_of_stack[model->live[i].stack];
@@ -137,7 +134,6 @@ static bool write_births(
     json_array_end(&page->tree.json);
     free(starts);
     free(order);
-    return true;
 }
 
 /* Sites */
@@ -197,13 +193,13 @@ static uint32_t number_of_site(
     return intern_table_add(keys, key, sizeof key);
 }
 
-/* Which site each stack belongs to, of the first `count`. NULL: out of memory. */
+/* Which site each stack belongs to, of the first `count`. */
 static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
     const struct model *model = page->model;
     struct intern_table keys = {0}, texts = {0};
-    uint32_t *sites = malloc((model->stack_count + 1) * sizeof *sites);
+    uint32_t *sites = memory_allocate_array(model->stack_count, sizeof *sites);
     for (uint32_t i = 0; i < count; i++) number_of_site(page, &keys, &texts, stack_of_site(page, i));
-    for (size_t i = 0; sites && i < model->stack_count; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         bool kept = page->tree.flame.parts[0].stack_site[i] != FLAME_NONE;
         uint32_t site = kept ? number_of_site(page, &keys, &texts, i) : FLAME_NONE;
         sites[i] = site < count ? site : FLAME_NONE;
@@ -213,19 +209,16 @@ static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
     return sites;
 }
 
-static bool write_all_births(struct page *page, uint32_t site_count) {
-    if (page->model->process_count != 1) return true; /* they have no common time */
+static void write_all_births(struct page *page, uint32_t site_count) {
+    if (page->model->process_count != 1) return; /* they have no common time */
     double width = page->model->processes[0].duration / BIRTH_BUCKETS;
-    if (!(width > 0)) return true;
+    if (!(width > 0)) return;
     uint32_t *site_of_stack = sites_of_stacks(page, site_count);
-    if (!site_of_stack) return false;
     json_key_number(&page->tree.json, "birth_width", width);
     json_key_integer(&page->tree.json, "birth_buckets", BIRTH_BUCKETS);
-    bool fine = write_births(
-                    page, "births", page->tree.flame.parts[0].stack_row, page->tree.flame.row_count, width) &&
-                write_births(page, "site_births", site_of_stack, site_count, width);
+    write_births(page, "births", page->tree.flame.parts[0].stack_row, page->tree.flame.row_count, width);
+    write_births(page, "site_births", site_of_stack, site_count, width);
     free(site_of_stack);
-    return fine;
 }
 
 /* The program and the whole */
@@ -300,18 +293,16 @@ static void write_head(struct page *page, const struct format_input *input) {
     json_key_number(json, "object_scale", page->object_scale);
 }
 
-static bool choose_frames(struct page *page, uint32_t site_count) {
-    uint32_t *frames = malloc((site_count + 1) * sizeof *frames);
-    if (!frames) return false;
+static void choose_frames(struct page *page, uint32_t site_count) {
+    uint32_t *frames = memory_allocate_array(site_count, sizeof *frames);
     for (uint32_t i = 0; i < site_count; i++) frames[i] = site_frame(page, i);
-    bool fine = page_tree_choose_frames(&page->tree, frames, site_count);
+    page_tree_choose_frames(&page->tree, frames, site_count);
     free(frames);
-    return fine;
 }
 
-static bool write_all(struct page *page, const struct format_input *input, FILE *out) {
+static void write_all(struct page *page, const struct format_input *input, FILE *out) {
     uint32_t site_count = page->sites.count < SITES_MAX ? (uint32_t)page->sites.count : SITES_MAX;
-    if (!choose_frames(page, site_count)) return false;
+    choose_frames(page, site_count);
     struct json *json = &page->tree.json;
     json_start(json, out, false);
     json_object(json);
@@ -320,9 +311,9 @@ static bool write_all(struct page *page, const struct format_input *input, FILE 
     write_rows(page);
     write_lifetimes(page);
     write_sites(page, site_count);
-    bool fine = write_all_births(page, site_count) && page_tree_write_sources(&page->tree, page->model);
+    write_all_births(page, site_count);
+    page_tree_write_sources(&page->tree, page->model);
     json_object_end(json);
-    return fine;
 }
 
 int page_data_write(const struct format_input *input, const struct page_options *options, FILE *out,
@@ -336,7 +327,7 @@ int page_data_write(const struct format_input *input, const struct page_options 
         .sort = sort_of(input, options), .filter = options->filter, .raw_sites = options->raw_sites};
     int r = view_rows_query(model, input->resolver, &query, &page.sites, problem);
     if (r == 0) r = flame_make(model, input->resolver, &query, options->nodes_max, &page.tree.flame, problem);
-    if (r == 0 && !write_all(&page, input, out)) r = format_out_of_memory(problem);
+    if (r == 0) write_all(&page, input, out);
     view_rows_free(&page.sites);
     page_tree_free(&page.tree);
     return r;

@@ -1,4 +1,5 @@
 #include "format/page_diff.h"
+#include "base/memory.h"
 #include "format/page_tree.h"
 #include "format/writers.h"
 #include "model/stack_labels.h"
@@ -49,12 +50,11 @@ static size_t lines_written(const struct diff *diff) {
     return diff->count < LINES_MAX ? diff->count : LINES_MAX;
 }
 
-static bool make_diffs(struct page *page) {
+static void make_diffs(struct page *page) {
     const struct page_comparison *comparison = page->comparison;
     size_t places = comparison->base.diff.rows->count + comparison->fresh.diff.rows->count;
-    page->lines = malloc((places + 1) * sizeof *page->lines);
-    page->line_number = malloc((places + 1) * sizeof *page->line_number);
-    if (!page->lines || !page->line_number) return false;
+    page->lines = memory_allocate_array(places, sizeof *page->lines);
+    page->line_number = memory_allocate_array(places, sizeof *page->line_number);
     for (size_t i = 0; i < places; i++) page->line_number[i] = NO_LINE;
     for (int value = 0; value < DIFF_VALUES; value++) {
         struct diff *diff = &page->diffs[value];
@@ -67,7 +67,6 @@ static bool make_diffs(struct page *page) {
             *number = page->line_count++;
         }
     }
-    return true;
 }
 
 /* The frame of the graph that a line is about; FLAME_NONE if lines are no functions. */
@@ -81,15 +80,14 @@ static uint32_t frame_of(const struct page *page, const struct view_row *row) {
     return page->tree.flame.parts[fresh ? FRESH : BASE].stack_site[row->largest - model->stacks];
 }
 
-static bool choose_frames(struct page *page) {
-    uint32_t *frames = malloc((page->line_count + 1) * sizeof *frames), count = 0;
-    for (uint32_t i = 0; frames && i < page->line_count; i++) {
+static void choose_frames(struct page *page) {
+    uint32_t *frames = memory_allocate_array(page->line_count, sizeof *frames), count = 0;
+    for (uint32_t i = 0; i < page->line_count; i++) {
         uint32_t frame = frame_of(page, page->lines[i]);
         if (frame != FLAME_NONE) frames[count++] = frame;
     }
-    bool fine = frames && page_tree_choose_frames(&page->tree, frames, count);
+    page_tree_choose_frames(&page->tree, frames, count);
     free(frames);
-    return fine;
 }
 
 static void write_text(struct page_tree *tree, const char *text) {
@@ -264,18 +262,18 @@ static void write_head(struct page *page) {
     write_comparison(page);
 }
 
-static bool write_all(struct page *page, FILE *out) {
+static void write_all(struct page *page, FILE *out) {
     struct page_tree *tree = &page->tree;
-    if (!make_diffs(page) || !choose_frames(page)) return false;
+    make_diffs(page);
+    choose_frames(page);
     json_start(&tree->json, out, false);
     json_object(&tree->json);
     write_head(page);
     write_lines(page);
     page_tree_write(tree);
     write_rows(page);
-    bool fine = page_tree_write_sources(tree, page->comparison->fresh.model);
+    page_tree_write_sources(tree, page->comparison->fresh.model);
     json_object_end(&tree->json);
-    return fine;
 }
 
 int page_diff_write(const struct page_options *options, FILE *out, struct problem *problem) {
@@ -291,7 +289,7 @@ int page_diff_write(const struct page_options *options, FILE *out, struct proble
         [BASE] = {comparison->base.model, comparison->base.resolver},
     };
     int r = flame_compare(sides, &query, options->nodes_max, &page.tree.flame, problem);
-    if (r == 0 && !write_all(&page, out)) r = format_out_of_memory(problem);
+    if (r == 0) write_all(&page, out);
     for (int value = 0; value < DIFF_VALUES; value++) diff_free(&page.diffs[value]);
     free(page.lines);
     free(page.line_number);

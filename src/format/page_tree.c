@@ -1,5 +1,6 @@
 #include "format/page_tree.h"
 
+#include "base/memory.h"
 #include "base/path.h"
 #include "format/machine_output.h"
 #include "format/page_source.h"
@@ -25,8 +26,8 @@ uint32_t page_tree_text(struct page_tree *tree, const char *text) {
 
 uint32_t page_tree_short_name(struct page_tree *tree, const char *function) {
     char *name = utf8_clean_copy(function);
-    if (name) short_name(name, "…");
-    uint32_t number = intern_table_add_text(&tree->strings, name ? name : function);
+    short_name(name, "…");
+    uint32_t number = intern_table_add_text(&tree->strings, name);
     free(name);
     return number;
 }
@@ -62,7 +63,7 @@ static void write_strings(struct page_tree *tree) {
 void page_tree_write_lines(struct json *json, const char *text) {
     while (text && *text) {
         size_t length = strcspn(text, "\n");
-        char *line = strndup(text, length);
+        char *line = memory_copy_text_part(text, length);
         if (length) json_string(json, line);
         free(line);
         text += length + (text[length] == '\n');
@@ -96,10 +97,9 @@ void page_tree_write_process(
 
 /* Frames */
 
-bool page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count) {
+void page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count) {
     const struct flame *flame = &tree->flame;
-    tree->frame_number = malloc((flame->frame_count + 1) * sizeof *tree->frame_number);
-    if (!tree->frame_number) return false;
+    tree->frame_number = memory_allocate_array(flame->frame_count, sizeof *tree->frame_number);
     for (uint32_t i = 0; i < flame->frame_count; i++) tree->frame_number[i] = FLAME_NONE;
     for (uint32_t i = 0; i < flame->node_count; i++)
         if (flame->nodes[i].frame != FLAME_NONE) tree->frame_number[flame->nodes[i].frame] = 0;
@@ -107,7 +107,6 @@ bool page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, siz
     uint32_t count = 0;
     for (uint32_t i = 0; i < flame->frame_count; i++)
         if (tree->frame_number[i] != FLAME_NONE) tree->frame_number[i] = count++;
-    return true;
 }
 
 /* Six numbers a frame: function, short name, file, line, module, and the sum of 1 for inlined, 2 for no code,
@@ -153,31 +152,27 @@ void page_tree_write(struct page_tree *tree) {
 
 /* Source */
 
-static bool write_sources(struct page_tree *tree, const struct model *model) {
-    const char **paths = malloc((tree->files.count + 1) * sizeof *paths);
-    struct source_place *places = malloc((tree->flame.frame_count + 1) * sizeof *places);
-    bool fine = paths && places;
+static void write_sources(struct page_tree *tree, const struct model *model) {
+    const char **paths = memory_allocate_array(tree->files.count, sizeof *paths);
+    struct source_place *places = memory_allocate_array(tree->flame.frame_count, sizeof *places);
     struct source_request request = {.paths = paths, .places = places, .sysroot = tree->options->sysroot};
     if (model->process_count) request.start_realtime = model->processes[0].start_realtime;
-    for (uint32_t i = 0; fine && i < tree->files.count; i++) paths[i] = tree->files.entries[i].key;
-    for (uint32_t i = 0; fine && i < tree->flame.frame_count; i++) {
+    for (uint32_t i = 0; i < tree->files.count; i++) paths[i] = tree->files.entries[i].key;
+    for (uint32_t i = 0; i < tree->flame.frame_count; i++) {
         const struct listed_frame *frame = &tree->flame.frames[i];
         if (tree->frame_number[i] == FLAME_NONE || !frame->file || frame->line <= 0) continue;
         places[request.place_count++] =
             (struct source_place){intern_table_add_text(&tree->files, frame->file), frame->line};
     }
-    if (fine) {
-        json_key(&tree->json, "sources");
-        size_t left_out = page_source_write(&tree->json, &request);
-        json_key_integer(&tree->json, "sources_left_out", (int64_t)left_out);
-    }
+    json_key(&tree->json, "sources");
+    size_t left_out = page_source_write(&tree->json, &request);
+    json_key_integer(&tree->json, "sources_left_out", (int64_t)left_out);
     free(paths);
     free(places);
-    return fine;
 }
 
-bool page_tree_write_sources(struct page_tree *tree, const struct model *model) {
-    return tree->options->no_source || write_sources(tree, model);
+void page_tree_write_sources(struct page_tree *tree, const struct model *model) {
+    if (!tree->options->no_source) write_sources(tree, model);
 }
 
 void page_tree_free(struct page_tree *tree) {

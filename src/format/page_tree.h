@@ -17,8 +17,8 @@ struct page_tree {
     struct json json;
 };
 
-/* Numbers the frames that nodes name, and `others`. False: out of memory. */
-bool page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count);
+/* Numbers the frames that nodes name, and `others`. */
+void page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count);
 
 /* Numbers of texts in the page. */
 uint32_t page_tree_text(struct page_tree *tree, const char *text);
@@ -29,8 +29,8 @@ int64_t page_tree_module(struct page_tree *tree, const char *path);
 
 /* Frames, nodes, and all texts that have a number. */
 void page_tree_write(struct page_tree *tree);
-/* Lines around those of the frames, unless they are not wanted. False: out of memory. */
-bool page_tree_write_sources(struct page_tree *tree, const struct model *model);
+/* Lines around those of the frames, unless they are not wanted. */
+void page_tree_write_sources(struct page_tree *tree, const struct model *model);
 void page_tree_free(struct page_tree *tree);
 
 /* One object: the program, and when and how long it ran. */

@@ -8,6 +8,7 @@
  * Scopes and threads are frames without an address; a scope within the innermost call is put around it, so
  * that code allocates and not a scope. They are labels as well, and so are heap and type: `pprof -tags` sums
  * them up, -tagfocus and -tagroot choose by them. */
+#include "base/memory.h"
 #include "base/path.h"
 #include "format/gzip.h"
 #include "format/intern_table.h"
@@ -28,7 +29,6 @@ struct pprof_builder {
     struct intern_table strings, functions, locations;
     uint64_t *mapping_ids; /* by module */
     bool *mapping_used;    /* by mapping id: some location lies in it */
-    bool failed;           /* out of memory */
 };
 
 struct function_key {
@@ -45,55 +45,36 @@ static const uint64_t dropped_word = UINT64_MAX;
 
 static int64_t string(struct pprof_builder *builder, const char *text) {
     char *clean = utf8_clean_copy(text ? text : "");
-    if (!clean) {
-        builder->failed = true;
-        return 0;
-    }
     int64_t number = intern_table_add_text(&builder->strings, clean);
     free(clean);
     return number;
 }
 
 /* Appends to a repeated field. The array doubles whenever its length is a power of two. */
-static bool append(struct pprof_builder *builder, void ***list, size_t *count, void *message) {
-    if ((*count & (*count - 1)) == 0) {
-        void **longer = reallocarray(*list, *count ? *count * 2 : 1, sizeof *longer);
-        if (!longer) {
-            free(message);
-            builder->failed = true;
-            return false;
-        }
-        *list = longer;
-    }
+static void append(void ***list, size_t *count, void *message) {
+    if ((*count & (*count - 1)) == 0)
+        *list = memory_reallocate_array(*list, *count ? *count * 2 : 1, sizeof **list);
     (*list)[(*count)++] = message;
-    return true;
 }
 
-/* Makes a message of `type`, appends it to the repeated field `field` of `owner` and assigns it to
- * `variable`, which is NULL if there is no memory. */
-#define APPEND(builder, owner, field, type, initial, variable)                                               \
+/* Makes a message of `type`, appends it to the repeated field `field` of `owner` and assigns it to `variable`. */
+#define APPEND(owner, field, type, initial, variable)                                                        \
     do {                                                                                                     \
-        (variable) = malloc(sizeof *(variable));                                                             \
-        if (!(variable)) {                                                                                   \
-            (builder)->failed = true;                                                                        \
-            break;                                                                                           \
-        }                                                                                                    \
+        (variable) = memory_allocate(sizeof *(variable));                                                    \
         *(variable) = (type)initial;                                                                         \
-        if (!append(builder, (void ***)&(owner)->field, &(owner)->n_##field, variable)) (variable) = NULL;   \
+        append((void ***)&(owner)->field, &(owner)->n_##field, variable);                                    \
     } while (0)
 
 static void add_sample_type(struct pprof_builder *builder, const char *type, const char *unit) {
     Pprof__ValueType *value_type;
-    APPEND(builder, builder->profile, sample_type, Pprof__ValueType, PPROF__VALUE_TYPE__INIT, value_type);
-    if (!value_type) return;
+    APPEND(builder->profile, sample_type, Pprof__ValueType, PPROF__VALUE_TYPE__INIT, value_type);
     value_type->type = string(builder, type);
     value_type->unit = string(builder, unit);
 }
 
 static Pprof__Mapping *add_mapping(struct pprof_builder *builder, const char *path) {
     Pprof__Mapping *mapping;
-    APPEND(builder, builder->profile, mapping, Pprof__Mapping, PPROF__MAPPING__INIT, mapping);
-    if (!mapping) return NULL;
+    APPEND(builder->profile, mapping, Pprof__Mapping, PPROF__MAPPING__INIT, mapping);
     mapping->id = builder->profile->n_mapping;
     mapping->filename = string(builder, path);
     return mapping;
@@ -105,7 +86,6 @@ static void add_module(struct pprof_builder *builder, size_t index) {
 
     for (int i = 0; i < module->build_id_size; i++) sprintf(build_id + 2 * i, "%02x", module->build_id[i]);
     Pprof__Mapping *mapping = add_mapping(builder, module->path);
-    if (!mapping) return;
     mapping->memory_start = module->start;
     mapping->memory_limit = module->end;
     mapping->file_offset = module->file_offset;
@@ -128,7 +108,7 @@ static void add_mappings(struct pprof_builder *builder) {
     } else if (executable) {
         add_mapping(builder, executable);
     }
-    for (size_t i = 0; i < model->module_count && !builder->failed; i++)
+    for (size_t i = 0; i < model->module_count; i++)
         if (i != main_module) add_module(builder, i);
 }
 
@@ -148,8 +128,7 @@ static uint64_t function_id(struct pprof_builder *builder, const struct symbol *
     if (builder->functions.count == before) return id;
 
     Pprof__Function *function;
-    APPEND(builder, builder->profile, function, Pprof__Function, PPROF__FUNCTION__INIT, function);
-    if (!function) return 0;
+    APPEND(builder->profile, function, Pprof__Function, PPROF__FUNCTION__INIT, function);
     function->id = id;
     function->name = key.name;
     function->system_name = key.system_name;
@@ -161,8 +140,7 @@ static uint64_t function_id(struct pprof_builder *builder, const struct symbol *
 static void add_line(struct pprof_builder *builder, Pprof__Location *location, const struct symbol *symbol) {
     uint64_t function = function_id(builder, symbol);
     Pprof__Line *line;
-    APPEND(builder, location, line, Pprof__Line, PPROF__LINE__INIT, line);
-    if (!line) return;
+    APPEND(location, line, Pprof__Line, PPROF__LINE__INIT, line);
     line->function_id = function;
     line->line = symbol->line;
 }
@@ -198,8 +176,7 @@ static uint64_t location_id(struct pprof_builder *builder, const struct model_st
     if (builder->locations.count == before) return id;
 
     Pprof__Location *location;
-    APPEND(builder, builder->profile, location, Pprof__Location, PPROF__LOCATION__INIT, location);
-    if (!location) return 0;
+    APPEND(builder->profile, location, Pprof__Location, PPROF__LOCATION__INIT, location);
     location->id = id;
     location->address = address ? address - 1 : 0;
     if (dropped) {
@@ -209,7 +186,7 @@ static uint64_t location_id(struct pprof_builder *builder, const struct model_st
 
     struct symbol_list symbols = resolver_look_up(builder->input->resolver, stack, index);
     for (size_t i = 0; i < symbols.count; i++) add_line(builder, location, &symbols.frames[i]);
-    if (symbols.module && !builder->failed) {
+    if (symbols.module) {
         location->mapping_id = builder->mapping_ids[symbols.module - builder->input->model->modules];
         note_what_is_known(builder, builder->profile->mapping[location->mapping_id - 1], &symbols);
     }
@@ -219,20 +196,15 @@ static uint64_t location_id(struct pprof_builder *builder, const struct model_st
 static void add_label(
     struct pprof_builder *builder, Pprof__Sample *sample, const char *key, const char *value) {
     Pprof__Label *label;
-    APPEND(builder, sample, label, Pprof__Label, PPROF__LABEL__INIT, label);
-    if (!label) return;
+    APPEND(sample, label, Pprof__Label, PPROF__LABEL__INIT, label);
     label->key = string(builder, key);
     label->str = string(builder, value);
 }
 
 static void add_process_label(
     struct pprof_builder *builder, Pprof__Sample *sample, const struct model_process *process) {
-    char *name;
-    if (asprintf(&name, "%s (%d)", process->executable ? path_last_part(process->executable) : "process",
-            process->pid) < 0) {
-        builder->failed = true;
-        return;
-    }
+    char *name = memory_format_text(
+        "%s (%d)", process->executable ? path_last_part(process->executable) : "process", process->pid);
     add_label(builder, sample, "process", name);
     free(name);
 }
@@ -276,18 +248,12 @@ static void add_sample(struct pprof_builder *builder, const struct model_stack *
     if (!values[0] && !values[1] && !values[2] && !values[3]) return;
 
     Pprof__Sample *sample;
-    APPEND(builder, builder->profile, sample, Pprof__Sample, PPROF__SAMPLE__INIT, sample);
-    if (!sample) return;
+    APPEND(builder->profile, sample, Pprof__Sample, PPROF__SAMPLE__INIT, sample);
     size_t depth = stack->frame_count ? stack->frame_count : 1;
-    sample->location_id = calloc(depth, sizeof *sample->location_id);
-    sample->value = malloc(sizeof values);
-    if (!sample->location_id || !sample->value) {
-        builder->failed = true;
-        return;
-    }
+    sample->location_id = memory_allocate_array(depth, sizeof *sample->location_id);
     sample->n_location_id = depth;
+    sample->value = memory_copy(values, sizeof values);
     sample->n_value = sizeof values / sizeof values[0];
-    memcpy(sample->value, values, sizeof values);
     for (size_t i = 0; i < depth; i++) sample->location_id[i] = location_id(builder, stack, (uint32_t)i);
     put_first(sample->location_id, innermost_call(stack));
     add_labels(builder, sample, stack);
@@ -295,12 +261,8 @@ static void add_sample(struct pprof_builder *builder, const struct model_stack *
 
 static void add_comment(struct pprof_builder *builder, const char *text) {
     Pprof__Profile *profile = builder->profile;
-    int64_t *longer = reallocarray(profile->comment, profile->n_comment + 1, sizeof *longer);
-    if (!longer) {
-        builder->failed = true;
-        return;
-    }
-    profile->comment = longer;
+    profile->comment =
+        memory_reallocate_array(profile->comment, profile->n_comment + 1, sizeof *profile->comment);
     profile->comment[profile->n_comment++] = string(builder, text);
 }
 
@@ -321,14 +283,10 @@ static void describe(struct pprof_builder *builder) {
     profile->default_sample_type = string(builder, defaults[builder->input->value]);
 
     profile->period = (int64_t)model->rate;
-    profile->period_type = malloc(sizeof *profile->period_type);
-    if (profile->period_type) {
-        *profile->period_type = (Pprof__ValueType)PPROF__VALUE_TYPE__INIT;
-        profile->period_type->type = string(builder, "space");
-        profile->period_type->unit = string(builder, "bytes");
-    } else {
-        builder->failed = true;
-    }
+    profile->period_type = memory_allocate(sizeof *profile->period_type);
+    *profile->period_type = (Pprof__ValueType)PPROF__VALUE_TYPE__INIT;
+    profile->period_type->type = string(builder, "space");
+    profile->period_type->unit = string(builder, "bytes");
 
     add_comment(builder, "malloscope " MALLOSCOPE_VERSION);
     if (builder->input->value == VALUE_PEAK) add_comment(builder, "in use: at the peak of the heap");
@@ -345,11 +303,7 @@ static void describe(struct pprof_builder *builder) {
 /* The strings change hands: the profile frees them. */
 static void move_strings(struct pprof_builder *builder) {
     Pprof__Profile *profile = builder->profile;
-    profile->string_table = calloc(builder->strings.count, sizeof *profile->string_table);
-    if (!profile->string_table) {
-        builder->failed = true;
-        return;
-    }
+    profile->string_table = memory_allocate_array(builder->strings.count, sizeof *profile->string_table);
     for (uint32_t i = 0; i < builder->strings.count; i++) {
         profile->string_table[i] = builder->strings.entries[i].key;
         builder->strings.entries[i].key = NULL;
@@ -357,48 +311,34 @@ static void move_strings(struct pprof_builder *builder) {
     profile->n_string_table = builder->strings.count;
 }
 
-static bool build(struct pprof_builder *builder) {
+static void build(struct pprof_builder *builder) {
     const struct model *model = builder->input->model;
 
-    builder->profile = malloc(sizeof *builder->profile);
-    builder->mapping_ids = calloc(model->module_count + 1, sizeof *builder->mapping_ids);
+    builder->profile = memory_allocate(sizeof *builder->profile);
+    builder->mapping_ids = memory_allocate_array(model->module_count + 1, sizeof *builder->mapping_ids);
     /* Ids begin at 1, and the program itself may be one more than the modules. */
-    builder->mapping_used = calloc(model->module_count + 2, sizeof *builder->mapping_used);
-    if (!builder->profile || !builder->mapping_ids || !builder->mapping_used) {
-        free(builder->profile);
-        builder->profile = NULL;
-        return false;
-    }
+    builder->mapping_used = memory_allocate_array(model->module_count + 2, sizeof *builder->mapping_used);
     *builder->profile = (Pprof__Profile)PPROF__PROFILE__INIT;
 
     string(builder, "");
     describe(builder);
     add_mappings(builder);
-    for (size_t i = 0; i < model->stack_count && !builder->failed; i++)
-        add_sample(builder, &model->stacks[i]);
-
-    if (builder->failed) return false;
+    for (size_t i = 0; i < model->stack_count; i++) add_sample(builder, &model->stacks[i]);
     move_strings(builder);
-    return !builder->failed;
 }
 
 int pprof_write(const struct format_input *input, FILE *out, struct problem *problem) {
     struct pprof_builder builder = {.input = input};
-    bool fine = build(&builder);
-    uint8_t *bytes = NULL;
-
-    if (fine) {
-        size_t size = pprof__profile__get_packed_size(builder.profile);
-        bytes = malloc(size ? size : 1);
-        fine = bytes && gzip_write(out, bytes, pprof__profile__pack(builder.profile, bytes));
-    }
+    build(&builder);
+    uint8_t *bytes = memory_allocate(pprof__profile__get_packed_size(builder.profile));
+    gzip_write(out, bytes, pprof__profile__pack(builder.profile, bytes));
 
     free(bytes);
-    if (builder.profile) pprof__profile__free_unpacked(builder.profile, NULL);
+    pprof__profile__free_unpacked(builder.profile, NULL);
     free(builder.mapping_ids);
     free(builder.mapping_used);
     intern_table_free(&builder.strings);
     intern_table_free(&builder.functions);
     intern_table_free(&builder.locations);
-    return fine ? 0 : format_out_of_memory(problem);
+    return 0;
 }

@@ -2,6 +2,7 @@
  *
  * The layout is that of https://www.speedscope.app/file-format-schema.json, profiles of type "sampled": a
  * sample is a stack, root first, and its weight the figure. */
+#include "base/memory.h"
 #include "base/path.h"
 #include "format/intern_table.h"
 #include "format/json.h"
@@ -35,44 +36,35 @@ struct frame_table {
     size_t capacity;
 };
 
-static bool frame_number(struct frame_table *table, const struct symbol *symbol, uint32_t *ret_number) {
-    char *key;
-    int size =
-        asprintf(&key, "%s%c%s%c%d", symbol->function, 1, symbol->file ? symbol->file : "", 1, symbol->line);
-    if (size < 0) return false;
+static uint32_t frame_number(struct frame_table *table, const struct symbol *symbol) {
+    char *key = memory_format_text(
+        "%s%c%s%c%d", symbol->function, 1, symbol->file ? symbol->file : "", 1, symbol->line);
     uint32_t before = table->keys.count;
-    uint32_t number = intern_table_add(&table->keys, key, size);
+    uint32_t number = intern_table_add_text(&table->keys, key);
     free(key);
 
     if (table->keys.count > before) {
         if (number == table->capacity) {
-            size_t capacity = table->capacity ? table->capacity * 2 : 256;
-            const struct symbol **symbols = reallocarray(table->symbols, capacity, sizeof *symbols);
-            if (!symbols) return false;
-            table->symbols = symbols;
-            table->capacity = capacity;
+            table->capacity = table->capacity ? table->capacity * 2 : 256;
+            table->symbols = memory_reallocate_array(table->symbols, table->capacity, sizeof *table->symbols);
         }
         table->symbols[number] = symbol;
     }
-    *ret_number = number;
-    return true;
+    return number;
 }
 
-static bool make_paths(const struct format_input *input, struct frame_table *table, struct path *paths) {
+static void make_paths(const struct format_input *input, struct frame_table *table, struct path *paths) {
     struct source_frames frames = {0};
     const struct model *model = input->model;
-    bool fine = true;
 
-    for (size_t i = 0; i < model->stack_count && fine; i++) {
+    for (size_t i = 0; i < model->stack_count; i++) {
         source_frames_expand_labelled(&frames, model, input->resolver, &model->stacks[i]);
-        paths[i].frames = calloc(frames.count, sizeof *paths[i].frames);
-        if (!paths[i].frames) fine = false;
-        for (size_t k = 0; k < frames.count && fine; k++)
-            fine = frame_number(table, frames.frames[k].symbol, &paths[i].frames[frames.count - 1 - k]);
+        paths[i].frames = memory_allocate_array(frames.count, sizeof *paths[i].frames);
+        for (size_t k = 0; k < frames.count; k++)
+            paths[i].frames[frames.count - 1 - k] = frame_number(table, frames.frames[k].symbol);
         paths[i].count = frames.count;
     }
     source_frames_free(&frames);
-    return fine;
 }
 
 static void write_frames(struct json *json, const struct frame_table *table) {
@@ -148,18 +140,16 @@ static void write_file(struct json *json, const struct format_input *input, cons
 int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem) {
     size_t stack_count = input->model->stack_count;
     struct frame_table table = {0};
-    struct path *paths = calloc(stack_count + 1, sizeof *paths);
-    bool fine = paths && make_paths(input, &table, paths);
+    struct path *paths = memory_allocate_array(stack_count + 1, sizeof *paths);
+    make_paths(input, &table, paths);
 
-    if (fine) {
-        struct json json;
-        json_start(&json, out, false);
-        write_file(&json, input, &table, paths);
-    }
+    struct json json;
+    json_start(&json, out, false);
+    write_file(&json, input, &table, paths);
 
-    for (size_t i = 0; paths && i < stack_count; i++) free(paths[i].frames);
+    for (size_t i = 0; i < stack_count; i++) free(paths[i].frames);
     free(paths);
     free(table.symbols);
     intern_table_free(&table.keys);
-    return fine ? 0 : format_out_of_memory(problem);
+    return 0;
 }

@@ -1,5 +1,7 @@
 #include "format/utf8.h"
 
+#include "base/memory.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +41,7 @@ size_t utf8_control_length(const char *text) {
 
 char *utf8_clean_copy(const char *text) {
     const size_t replacement_size = strlen(UTF8_REPLACEMENT);
-    char *copy = malloc(strlen(text) * replacement_size + 1);
-    if (!copy) return NULL;
-
+    char *copy = memory_allocate(strlen(text) * replacement_size + 1);
     char *end = copy;
     while (*text) {
         size_t length = utf8_length(text);

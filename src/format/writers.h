@@ -15,6 +15,4 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
 int html_write(const struct format_input *input, FILE *out, struct problem *problem);
 int csv_write(const struct format_input *input, FILE *out, struct problem *problem);
 
-int format_out_of_memory(struct problem *problem);
-
 #endif

@@ -1,5 +1,7 @@
 #include "view/suppressions.h"
 
+#include "base/memory.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -68,15 +70,10 @@ static char *trim(char *line) {
     return line;
 }
 
-static bool add(struct suppressions *suppressions, const char *pattern) {
-    struct suppression *list =
-        realloc(suppressions->list, (suppressions->count + 1) * sizeof *suppressions->list);
-    if (!list) return false;
-    suppressions->list = list;
-    char *copy = strdup(pattern);
-    if (!copy) return false;
-    list[suppressions->count++] = (struct suppression){.pattern = copy};
-    return true;
+static void add(struct suppressions *suppressions, const char *pattern) {
+    suppressions->list =
+        memory_reallocate_array(suppressions->list, suppressions->count + 1, sizeof *suppressions->list);
+    suppressions->list[suppressions->count++] = (struct suppression){.pattern = memory_copy_text(pattern)};
 }
 
 static int read_lines(
@@ -93,9 +90,8 @@ static int read_lines(
             r = problem_set(problem, PROBLEM_USAGE,
                 "write leak:PATTERN, with a part of a function's, file's or library's name",
                 "line %zu of '%s' is no suppression: '%s'", number, path, text);
-        else if (!add(suppressions, pattern))
-            r = problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
-                "out of memory while reading '%s'", path);
+        else
+            add(suppressions, pattern);
     }
     if (!r && ferror(file))
         r = problem_set(problem, PROBLEM_FAILURE, "name a text file with lines such as leak:PATTERN",

@@ -12,13 +12,12 @@
 char *page_notes(const struct loaded *loaded) {
     char *text = NULL;
     size_t size = 0, used = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return NULL;
+    FILE *memory = memory_stream_open(&text, &size);
     notes_print(memory, loaded->model, SORT_TOTAL);
     advice_print(memory, loaded, SORT_TOTAL);
     const char *about_names = resolver_warning(loaded->resolver);
     if (about_names) fputs(about_names, memory);
-    if (fclose(memory) != 0) return NULL;
+    memory_stream_close(memory);
     for (size_t i = 0; i < size; i++) {
         bool wrapped = text[i] == '\n' && text[i + 1] == ' ';
         if (wrapped) i += strspn(text + i + 1, " ");
@@ -53,11 +52,10 @@ static void print_side_notes(FILE *out, const char *side, const struct loaded *l
 int page_write_comparison(const struct loaded *base, const struct loaded *fresh, struct page_output *page) {
     cleanup_text char *notes = NULL;
     size_t size = 0;
-    FILE *memory = open_memstream(&notes, &size);
-    if (!memory) memory_is_short();
+    FILE *memory = memory_stream_open(&notes, &size);
     print_side_notes(memory, "base", base);
     print_side_notes(memory, "new", fresh);
-    fclose(memory);
+    memory_stream_close(memory);
     char *name[] = {(char[]){"malloscope.diff"}};
     return write_with_notes(fresh, page, notes, name, 1);
 }

@@ -85,15 +85,14 @@ static char *list_sites(const struct loaded *loaded, enum view_sort sort) {
         return memory_copy_text(problem.what);
     char *list = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&list, &size);
-    if (!out) memory_is_short();
+    FILE *out = memory_stream_open(&list, &size);
     for (size_t i = 0; i < rows.count && i < SITES_SHOWN; i++) {
         const struct figures *figures = &rows.rows[i].figures;
         if (!(view_sort_value(figures, sort) > 0)) break;
         print_site(out, sort == SORT_PEAK,
             sort == SORT_PEAK ? figures->at_peak_bytes : figures->total_objects, &rows.rows[i]);
     }
-    if (fclose(out)) memory_is_short();
+    memory_stream_close(out);
     view_rows_free(&rows);
     return list;
 }
@@ -109,8 +108,7 @@ static char *list_leaks(
         {&leaks->suppressed, "suppressed"}, {uncertain, "with too few samples to tell"}};
     char *list = NULL;
     size_t size = 0, shown = 0;
-    FILE *out = open_memstream(&list, &size);
-    if (!out) memory_is_short();
+    FILE *out = memory_stream_open(&list, &size);
     for (size_t i = 0; i < leaks->count && shown < SITES_SHOWN; i++) {
         const struct leak *leak = &leaks->list[i];
         if (!leaks_is_likely(leak->kind) || leak->uncertain) continue;
@@ -123,7 +121,7 @@ static char *list_leaks(
         if (others[i].sum->live_bytes.value > 0)
             fprintf(out, "  not counted: %s %s\n", units_bytes(others[i].sum->live_bytes.value).text,
                 others[i].what);
-    if (fclose(out)) memory_is_short();
+    memory_stream_close(out);
     return list;
 }
 

@@ -62,8 +62,7 @@ char *text_clean(const char *text) {
 }
 
 char *text_clean_format(const char *format, va_list arguments) {
-    char *raw = NULL;
-    if (vasprintf(&raw, format, arguments) < 0) memory_is_short();
+    char *raw = memory_format_arguments(format, arguments);
     char *clean = text_clean(raw);
     free(raw);
     return clean;

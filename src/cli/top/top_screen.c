@@ -46,10 +46,9 @@ static struct top_screen_line *add_format(struct top_screen *screen, enum top_li
 
 static struct top_screen_line *add_format(
     struct top_screen *screen, enum top_line_style style, const char *format, ...) {
-    char *text;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0) memory_is_short();
+    char *text = memory_format_arguments(format, arguments);
     va_end(arguments);
     return add(screen, style, text);
 }
@@ -145,10 +144,9 @@ static void add_title(struct top_screen *screen, const struct top_state *state) 
 static void append(char **text, size_t width, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static void append(char **text, size_t width, const char *format, ...) {
-    char *piece;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&piece, format, arguments) < 0) memory_is_short();
+    char *piece = memory_format_arguments(format, arguments);
     va_end(arguments);
     if (text_width(*text) + 3 + text_width(piece) <= width) {
         char *longer = memory_format_text("%s   %s", *text, piece);

@@ -135,7 +135,6 @@ void summary_print(FILE *out, const struct model *model) {
 void summary_print_heaps(FILE *out, const struct model *model) {
     size_t count, widest = 0;
     struct heap_totals *heaps = model_heap_totals(model, &count);
-    if (!heaps) memory_is_short();
     for (size_t i = 0; i < count; i++) {
         cleanup_text char *name = text_clean(heaps[i].name);
         if (text_width(name) > widest) widest = text_width(name);
