@@ -1,6 +1,6 @@
-/* all_calls: makes the recorder ask the system for everything that it ever does. Recordings that grow, stacks
- * that are new, blocks that begin a page, a library that is loaded, a thread, a child, a signal. Prints what
- * it did: the same with and without a recorder. */
+/* all_calls: brings the recorder to make every kind of system call that it ever makes. Its recording grows,
+ * stacks are new, blocks begin a page, a library is loaded, there are a thread, a child and a signal. Prints what
+ * it did, which must not depend on the recorder. */
 #include "ledger.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define BLOCKS 150000 /* more than the first piece of an exact recording has room for */
-#define PAGES  2000   /* more than the index of a sampled recording has room for */
+#define PAGES  2000   /* more than the first segment of the address index has room for */
 
 static void *blocks[BLOCKS], *pages[PAGES];
 

@@ -1,10 +1,10 @@
-/* busy THREADS COUNTERS SECONDS [FORKS [CHANGES]]: allocates and frees at full speed on THREADS threads until
- * it is killed, gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file
- * COUNTERS, which outlives it. With FORKS it makes a child each time as many seconds have passed, with
- * CHANGES it is recorded at another rate from then on.
+/* busy THREADS COUNTERS SECONDS [FORKS [CHANGES]]: allocates and frees at full speed on THREADS threads until it
+ * is killed, gets SIGTERM or SECONDS have passed, and keeps what each thread did in the shared file COUNTERS,
+ * which outlives it. With FORKS it makes a child each time as many seconds have passed, with CHANGES it is
+ * recorded at another rate from then on.
  *
- * `begun` sizes are set before an allocator call and cleared after it was counted, so that whoever looks at
- * the counters of a killed program knows which call was under way. */
+ * `begun` sizes are set before an allocator call and cleared after it was counted, so that whoever looks at the
+ * counters of a killed program knows which call was under way. */
 #include "../../include/malloscope.h"
 #include "ledger.h"
 
@@ -70,7 +70,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* A child that allocates a little, frees it, and ends. Children that ended are taken leave of. */
+/* Makes a child that allocates a little, frees it, and ends. Reaps the children that have ended. */
 static void make_child(void) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);
@@ -87,14 +87,14 @@ static void make_child(void) {
 }
 
 static void change_rate(void) {
-    /* None so large that a few samples stand for all that is live: their errors would tell too little. */
+    /* No interval is so large that a few samples stand for all live bytes: the estimates could not be judged. */
     static const uint64_t rates[] = {4 << 10, 64 << 10, 1 << 10, 32 << 10, 16 << 10};
     static unsigned turn;
     mscope_result result = mscope_set_rate(rates[turn++ % (sizeof rates / sizeof *rates)]);
     REQUIRE(result == MSCOPE_OK || result == MSCOPE_ABSENT);
 }
 
-/* Whether `every` so many seconds have passed again; `next` is when that is to be. */
+/* True once in `every` seconds. `*next`: when that will be. */
 static int is_time(double passed, double every, double *next) {
     if (!every || passed < *next) return 0;
     *next += every;

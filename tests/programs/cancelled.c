@@ -1,5 +1,6 @@
-/* malloc is no cancellation point: a thread with a pending cancellation that allocates under a lock goes on
- * to unlock it. Each thread's first allocation is the one that does most in the recorder. */
+/* malloc is no cancellation point: a thread that allocates under a lock, while a cancellation of it is pending,
+ * must get to unlock the lock. Each thread makes one allocation, its first, for which the recorder makes most
+ * system calls. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* checked_heap [overrun]: for glibc's libc_malloc_debug.so with MALLOC_CHECK_=3, which knows sizes to the
- * byte and ends the program when a block is freed whose end was overwritten. */
+/* checked_heap [overrun]: to be run with glibc's libc_malloc_debug.so and MALLOC_CHECK_=3. That allocator knows
+ * sizes to the byte, and ends the program when a block is freed behind whose end something was written. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,11 @@
-/* confined HOW FOLDER: takes the whole file system from itself, goes on allocating, and has a child that
- * allocates. HOW is landlock (rules that allow no file), unseen (the same, not by libc), pivot (a new root,
- * in namespaces of its own), hide (something else is mounted on FOLDER, likewise) or child (a child in the
- * same memory does it instead). Ends with 77 where the kernel does not offer it. */
+/* confined HOW FOLDER: gives up its access to all files, goes on allocating, and makes a child that allocates.
+ * Ends with 77 if the kernel does not permit it. HOW:
+ *
+ *     landlock   by Landlock rules that allow no file
+ *     unseen     by such rules, and by a system call that does not go through libc
+ *     pivot      by a new root, in namespaces of its own
+ *     hide       by mounting something else on FOLDER, in namespaces of its own
+ *     child      not the program does so, but a vfork child in its memory */
 #include "ledger.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* Coroutines on memory that lies right below the stack of a thread, with no guard between them: a large one
- * that allocates and ends, and in the lower half of its memory, the upper one given back, a smaller one that
- * comes to the same place with the same stack pointer. What stood above it is not there any more. */
+/* Coroutines whose memory lies right below the stack of a thread, with no guard page in between. A large one
+ * allocates and ends. The upper half of its memory is given back. A smaller one runs in the lower half, and
+ * allocates from the same place with the same stack pointer. The frames that stood above it the first time are
+ * gone. */
 #include <alloca.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -20,7 +21,7 @@ static __attribute__((noinline)) void take_blocks(void) {
     for (volatile int i = 0; i < BLOCKS; i++) free(malloc(40));
 }
 
-/* Goes down to the same place from wherever it is. */
+/* Goes down the stack to one and the same stack pointer, wherever it starts. */
 static __attribute__((noinline)) void descend(void) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0), place = (uintptr_t)memory + SMALL / 2;
     volatile char *room = alloca(here - place);

@@ -1,5 +1,5 @@
-/* fork_frees STACKS: allocates from that many stacks, keeps some blocks from one more, and forks; the child frees
- * those and allocates others. Its stacks have other numbers than the parent's. */
+/* fork_frees STACKS: allocates from STACKS stacks, keeps some blocks from one more, and forks. The child frees
+ * these blocks and allocates others. In the child's recording stacks have other numbers than in the parent's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

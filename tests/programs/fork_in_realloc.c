@@ -1,5 +1,5 @@
-/* A signal handler forks while the allocator copies a large block, and in the child returns: that one goes on
- * with the realloc that its parent had begun. Prints how many children did not end well. */
+/* A signal handler forks while the allocator copies a large block. In the child the handler returns, so that the
+ * child goes on with the realloc that its parent had begun. Prints how many children did not end well. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ static void *resized(void) {
 int main(void) {
     struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
     struct itimerval often = {{0, 3000}, {0, 3000}};
-    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* so that it is copied, and not mapped elsewhere */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* so that realloc copies the block, and does not remap it */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &often, NULL)) return 1;
     while (children < CHILDREN) {

@@ -1,4 +1,5 @@
-/* The child inherits all blocks; the parent frees them at once. The child's recording must not notice. */
+/* The child inherits all blocks, and the parent frees them at once. In the child's recording they must stay
+ * live. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

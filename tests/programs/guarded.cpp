@@ -1,7 +1,6 @@
-// guarded [inside]: puts the processor's guard on the recorder's code (aarch64's branch target
-// identification: a jump through a pointer may only arrive where the code allows it), and then comes to all
-// of the recorder's functions by pointers. With an argument it jumps into the middle of one, which the guard
-// must not let pass.
+// guarded [inside]: protects the recorder's code by aarch64's branch target identification: a jump through a
+// pointer may only arrive at instructions that permit it. Then it calls all of the recorder's functions through
+// pointers. With an argument it jumps into the middle of one, which the processor must not let pass.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -80,7 +79,7 @@ int main(int count, char **) {
     if (getauxval(AT_HWCAP2) & guard_exists) dl_iterate_phdr(guard_code, &guarded);
     std::printf(guarded ? "guarded\n" : "there is no guard\n");
     std::fflush(stdout);
-    if (count > 1) { // a function's first instruction is where one may arrive, its third is not
+    if (count > 1) { // a jump may arrive at a function's first instruction, not at its third
         uintptr_t inside = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "malloc")) + 8;
         volatile any_function function = reinterpret_cast<any_function>(inside);
         function(100, 0, 0);
@@ -103,5 +102,5 @@ int main(int count, char **) {
     call_all(); // now without marks
     std::printf("all functions\n");
     std::fflush(stdout);
-    _exit(0); // what the C library itself adds to the library for the end has no such marks
+    _exit(0); // the start files that are linked into the library have code for exit without landing pads
 }

@@ -1,4 +1,4 @@
-/* hard_life MODE [ARGUMENT]: what happens to processes and threads that is rare, and legal. Prints what it
+/* hard_life MODE [ARGUMENT]: does things with processes and threads that are rare and legal. Prints what it
  * does. */
 #include "ledger.h"
 
@@ -80,7 +80,7 @@ static int on_new_stack(void *unused) {
     return life_of_a_child();
 }
 
-/* With a stack of its own, in memory of its own. */
+/* The child has a stack that it is given, in memory of its own. */
 static int mode_clone(void) {
     enum { SIZE = 1 << 18 };
     char *stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -116,7 +116,7 @@ static void *fork_twice(void *unused) {
     return unused;
 }
 
-/* From a thread, while others allocate; and in the child again, which then has threads. */
+/* A thread forks while others allocate. So does the child, which has threads by then. */
 static int mode_fork_in_thread(void) {
     pthread_t busy[4], forking;
     for (int i = 0; i < 4; i++) REQUIRE(pthread_create(&busy[i], NULL, churn_on, NULL) == 0);
@@ -140,7 +140,8 @@ static void fork_here(int number) {
     if (status) failures++;
 }
 
-/* In a handler, which returns in both processes into what it has interrupted: often malloc or fork. */
+/* A signal handler forks. In both processes it returns into the code that it has interrupted, often malloc or
+ * fork. */
 static int mode_fork_in_handler(void) {
     struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
     struct itimerval often = {{0, 10000}, {0, 10000}};
@@ -204,7 +205,7 @@ static void on_fault(int number) {
     siglongjmp(back, 1);
 }
 
-/* Out of handlers that run on a stack of their own and have allocated. */
+/* Jumps out of signal handlers that have allocated, and that run on a stack of their own. */
 static int mode_jump_out(void) {
     static char space[1 << 16] __attribute__((aligned(16)));
     stack_t stack = {.ss_sp = space, .ss_size = sizeof space};
@@ -264,7 +265,8 @@ static int mode_thread_storm(void) {
 static pthread_key_t keys[40];
 static _Atomic long destroyed;
 
-/* Comes back in each of the rounds that POSIX grants. */
+/* A destructor of thread-specific data that sets its value again, and so is called in every round that POSIX
+ * permits. */
 static void destroy(void *value) {
     free(value);
     destroyed++;
@@ -340,7 +342,7 @@ static int mode_limits(void) {
     return 0;
 }
 
-/* As daemons do that do not know what they have inherited. */
+/* Closes all descriptors, as daemons do that do not know what they have inherited. */
 static int mode_close_all(void) {
     REQUIRE(close_range(3, ~0u, 0) == 0);
     for (int i = 0; i < 300000; i++) keep(10);

@@ -1,6 +1,6 @@
 /* integrity THREADS OPERATIONS SEED: fills every block with a pattern, reallocates it up and down, and checks
- * contents, alignment and usable size at every step. Blocks travel between threads. Prints a checksum of what
- * it did, which depends on the arguments alone. WITHOUT_PVALLOC is for allocators that do not have it. */
+ * contents, alignment and usable size at every step. Blocks travel between threads. Prints a checksum of what it
+ * did, which depends on the arguments alone. WITHOUT_PVALLOC is for allocators that do not have it. */
 #include "ledger.h"
 
 #include <malloc.h>
@@ -117,7 +117,7 @@ static void release(struct block *block) {
     block->bytes = NULL;
 }
 
-/* The block that another thread left in the exchange goes, this one takes its place. */
+/* Puts the block into the exchange, and frees the one that another thread has left there. */
 static void pass_on(struct worker *worker, struct block *block) {
     struct block *place = &exchange[next_random(&worker->random) % 64];
     pthread_mutex_lock(&exchange_lock);

@@ -1,5 +1,5 @@
-/* lifecycle MODE: the ways in which processes come and go. Prints what it does; the exit status is part of
- * it. */
+/* lifecycle MODE: begins and ends processes in a given way. Prints what it does. The exit status is a part of
+ * what is compared. */
 #include "ledger.h"
 
 #include <dlfcn.h>
@@ -176,7 +176,8 @@ static void *open_plugin(int flags) {
     return library;
 }
 
-/* A library that looks its functions up in its own dependencies first: blocks cross the border both ways. */
+/* A library is opened with RTLD_DEEPBIND, and so finds the functions of its own dependencies first. The program
+ * frees blocks of the library, and the library blocks of the program. */
 static int mode_deep_bind(void) {
     void *library = open_plugin(RTLD_DEEPBIND);
     void *(*allocate)(size_t) = (void *(*)(size_t))dlsym(library, "plugin_allocate");
@@ -281,7 +282,7 @@ static int mode_main_ends_first(void) {
     pthread_exit(NULL);
 }
 
-/* Many short threads: their records are reused or counted, their blocks freed elsewhere. */
+/* Many short threads. Their records are used again, and their blocks are freed by another thread. */
 static void *short_thread(void *argument) {
     (void)argument;
     return allocate_before(64);

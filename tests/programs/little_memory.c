@@ -1,4 +1,5 @@
-/* Takes 20 MB at every offset within a page, with room for 30 MB. Prints how often there was none. */
+/* Allocates 20 MB at every offset within a page, where address space for 30 MB is left. Prints how often that
+ * failed. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Allocates, forbids itself most system calls by seccomp, and goes on allocating: in threads that were there
- * before, too. Usage: sandbox kill|libc-kill|much|errno|few|strict|vfork */
+/* sandbox kill|libc-kill|much|errno|few|strict|vfork: allocates, forbids itself most system calls by seccomp, and
+ * goes on allocating, also in threads that were there before. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -31,7 +31,7 @@ static __attribute__((noinline)) void churn(int times) {
     }
 }
 
-/* What a program needs that computes and tells the result. */
+/* Permits what a program needs that only computes and prints its result. */
 static int forbid(const char *how) {
     unsigned other = strcmp(how, "errno") == 0 ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS;
     struct sock_filter code[] = {
@@ -85,7 +85,7 @@ int main(int count, char **arguments) {
     if (strcmp(how, "strict") == 0) {
         kept(1 << 20);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) return 2;
-        churn(100000); /* out of what the heap has already */
+        churn(100000); /* from memory that the heap has already: no system call is needed */
         say("strict\n");
         syscall(SYS_exit, 3);
     }

@@ -1,6 +1,5 @@
-/* Opens the recorder late, without a preload, and looks what that does to the slots through which modules
- * call each other's functions: takeover LIBRARY RECORDING PLUGIN CYCLES OTHER_PLUGIN. Prints what it found as
- * JSON. */
+/* takeover LIBRARY RECORDING PLUGIN CYCLES OTHER_PLUGIN: opens the recorder late, without a preload, and compares
+ * what the slots of all modules' GOTs hold before, meanwhile and afterwards. Prints what it found as JSON. */
 #define _GNU_SOURCE
 #define MSCOPE_LINKED
 #include "malloscope.h"
@@ -49,7 +48,7 @@ static int note_slots(struct dl_phdr_info *info, size_t size, void *unused) {
         for (size_t i = 0; i < sizes[table]; i++) {
             uint64_t kind = tables[table][i].r_info;
             if (!IS_SLOT(ELF64_R_TYPE(kind)) || seen_count == SLOTS_MAX) continue;
-            /* Pointers to data are the program's own to change. */
+            /* The program itself may change pointers to data. */
             if (ELF64_ST_TYPE(symbols[ELF64_R_SYM(kind)].st_info) == STT_OBJECT) continue;
             uintptr_t *slot = (void *)(info->dlpi_addr + tables[table][i].r_offset);
             seen[seen_count++] = (struct seen){slot, *slot};
@@ -86,8 +85,8 @@ static void *churn(void *unused) {
     return unused;
 }
 
-/* Libraries come and go in the middle of everything: one whose pages are protected, and that is not done yet
- * when it is first seen. */
+/* A thread opens and closes a library all the time. Its RELRO pages are protected late: the library may be seen
+ * while the linker is still relocating it. */
 static atomic_ulong openings;
 
 static void *open_and_close(void *path) {
@@ -135,7 +134,7 @@ int main(int argc, char **argv) {
         free(take(2000));
         if (i > 1) dlclose(plugin);
     }
-    for (int i = 0; i < 50; i++) free(malloc(1000)); /* in every state a free works */
+    for (int i = 0; i < 50; i++) free(malloc(1000)); /* free works whether the slots are taken over or not */
     struct mscope_stats stats = {.size = sizeof stats};
     result |= mscope_stats_(&stats);
     result |= mscope_shutdown_();

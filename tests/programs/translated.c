@@ -1,6 +1,5 @@
-/* With -DLIBRARY a library whose constructor, as libgpg-error's, tells gettext where its texts are: that is
- * where the program first allocates, under gettext's lock. Without, a program that uses gettext afterwards.
- */
+/* With -DLIBRARY: a library whose constructor tells gettext where its texts are, as libgpg-error's does. This
+ * makes the program's first allocation, under gettext's lock. Without: a program that uses gettext afterwards. */
 #include <libintl.h>
 #include <stdio.h>
 
