@@ -197,8 +197,8 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
                          : recorder.marks         ? UNMARKED_IGNORE
                                                   : UNMARKED_FILTER);
     /* The owner word first: a thread that sees RECORDING and an owner word of 0 takes this process for a forked
-     * child. Release: pairs with the acquire loads of recorder_is_recording and of the stage; whoever sees the
-     * new value sees the recorder set up. */
+     * child. Release: pairs with the acquire loads of recorder_is_recording and of the stage; a thread that sees
+     * the new value sees the recorder set up. */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);

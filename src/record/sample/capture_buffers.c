@@ -10,7 +10,7 @@
 static struct {
     uint64_t *memory;
     uint32_t words;
-    _Atomic uint64_t holder[BUFFERS]; /* who uses the buffer; 0: it is free */
+    _Atomic uint64_t holder[BUFFERS]; /* the thread that uses the buffer; 0: it is free */
 } state;
 
 bool capture_buffers_start(uint32_t words) {
