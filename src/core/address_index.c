@@ -9,7 +9,7 @@
 #define PROBE_MAX  16 /* buckets that a search visits in a segment */
 #define PROBE_GROW 8  /* an insertion that goes further than this opens a new segment: at about 70 % load */
 
-/* tests/models/address_index.pml has every step of what follows: change both. */
+/* tests/models/address_index.pml has every step of this file: change both. */
 
 static_assert(sizeof(struct index_bucket) == 64, "a bucket is a cache line");
 
@@ -19,7 +19,7 @@ struct segment {
 };
 
 static struct segment segment_at(const struct address_index *index, uint32_t number) {
-    /* Acquire: its memory is seen mapped. */
+    /* Acquire: pairs with the release in open_segment, so the segment's memory is seen mapped and zero. */
     return (struct segment){
         atomic_load_explicit(&index->segment[number], memory_order_acquire), (index->first << number) - 1};
 }
@@ -33,10 +33,10 @@ static struct index_bucket *bucket_at(struct segment segment, uint64_t home, int
     return segment.buckets + ((home + (uint64_t)passed) & segment.mask);
 }
 
-/* The address is not at these buckets after all, or no more. */
+/* Takes an address off the overflow of the `passed` buckets from its home bucket on, which it went past. */
 static void lower_overflow(struct segment segment, uint64_t home, int passed) {
-    /* Relaxed: who searches for another address only asks whether its own is counted, and that was counted
-     * by the thread that inserted it, from which the program has the address. */
+    /* Relaxed: a search needs to see only that its own address is counted. The thread that inserted that address
+     * counted it before malloc returned, and the program has passed the address on since. */
     while (passed-- > 0)
         atomic_fetch_sub_explicit(&bucket_at(segment, home, passed)->overflow, 1, memory_order_relaxed);
 }
@@ -44,7 +44,8 @@ static void lower_overflow(struct segment segment, uint64_t home, int passed) {
 static int claim_place(struct index_bucket *bucket, uint64_t address) {
     for (int place = 0; place < INDEX_PLACES; place++) {
         uint64_t seen = 0;
-        /* Acquire: what the place's former owner read came before its release. */
+        /* Acquire: pairs with the release in remove_from. The thread that removed the former address has read its slot
+         * before this thread overwrites the slot. */
         if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong_explicit(
                 &bucket->address[place], &seen, address, memory_order_acquire, memory_order_relaxed))
@@ -61,18 +62,18 @@ static bool insert_into(struct segment segment, uint64_t address, uint32_t slot,
         struct index_bucket *bucket = bucket_at(segment, home, passed);
         int place = claim_place(bucket, address);
         if (place >= 0) {
-            /* Plain: nobody looks for this address before malloc has returned it. */
+            /* Plain: no thread looks for this address before malloc has returned it. */
             bucket->slot[place] = slot;
             return true;
         }
-        /* Relaxed: as in lower_overflow. */
+        /* Relaxed, as in lower_overflow. */
         atomic_fetch_add_explicit(&bucket->overflow, 1, memory_order_relaxed);
     }
     lower_overflow(segment, home, passed);
     return false;
 }
 
-/* Opens segment `number`, or finds it opened by another thread. */
+/* Opens segment `number`, unless another thread has. False if there is no memory. */
 static bool open_segment(struct address_index *index, uint32_t number) {
     if (number >= INDEX_SEGMENTS) return false;
     KEEP_CALLER_STATE;
@@ -80,14 +81,15 @@ static bool open_segment(struct address_index *index, uint32_t number) {
     void *made = pages_take(size);
     if (!made) return false;
     struct index_bucket *none = NULL;
-    /* Release: mapped, and zero, before it is named. */
+    /* Release: the memory is mapped and zero before another thread can find it. */
     if (!atomic_compare_exchange_strong_explicit(
             &index->segment[number], &none, made, memory_order_acq_rel, memory_order_relaxed))
         pages_give(made, size);
     else
         atomic_fetch_add_explicit(&index->bytes, size, memory_order_relaxed);
     uint32_t seen = number;
-    /* Release: who sees the count sees all segments below it; whoever of two raised it had seen ours too. */
+    /* Release: a thread that sees the count sees all segments below it. If another thread has raised the count
+     * instead, it had found this segment opened. */
     atomic_compare_exchange_strong_explicit(
         &index->count, &seen, number + 1, memory_order_acq_rel, memory_order_relaxed);
     return true;
@@ -98,13 +100,12 @@ static uint32_t remove_from(struct segment segment, uint64_t address) {
     for (int passed = 0; passed < PROBE_MAX; passed++) {
         struct index_bucket *bucket = bucket_at(segment, home, passed);
         for (int place = 0; place < INDEX_PLACES; place++) {
-            /* Relaxed: the slot beside it was written before the program got the address that we are given.
-             */
+            /* Relaxed: the slot beside it was written before malloc returned the address. */
             if (atomic_load_explicit(&bucket->address[place], memory_order_relaxed) != address) continue;
             uint32_t slot = bucket->slot[place];
             uint64_t seen = address;
-            /* Release: the slot has been read before another may take the place. If the address was given
-             * back twice, by two threads at once, one of them finds it gone. */
+            /* Release: pairs with the acquire in claim_place. The slot has been read before another thread takes
+             * the place. If two threads free one address at the same time, one of them finds it gone. */
             if (!atomic_compare_exchange_strong_explicit(
                     &bucket->address[place], &seen, 0, memory_order_release, memory_order_relaxed))
                 continue;
@@ -128,7 +129,8 @@ static uint32_t find_in(struct segment segment, uint64_t address) {
     return INDEX_NONE;
 }
 
-/* The counts are acquired: the segments below them are seen. */
+/* All loads of the count are acquires: they pair with the release in open_segment, so the segments below it are
+ * seen. */
 
 uint32_t address_index_find(struct address_index *index, uint64_t address) {
     uint32_t count = atomic_load_explicit(&index->count, memory_order_acquire), slot = INDEX_NONE;
@@ -143,7 +145,7 @@ bool address_index_insert(
     if (count && insert_into(segment_at(index, count - 1), address, slot, PROBE_GROW)) return true;
     if (open_segment(index, count) && insert_into(segment_at(index, count), address, slot, PROBE_MAX))
         return true;
-    /* No memory to grow: what has been freed in any segment will do. */
+    /* There is no memory to grow: take any empty place, in any segment. */
     count = atomic_load_explicit(&index->count, memory_order_acquire);
     while (count-- > 0)
         if (insert_into(segment_at(index, count), address, slot, PROBE_MAX)) return true;
@@ -172,7 +174,7 @@ void address_index_prefetch(struct address_index *index, uint64_t address) {
 }
 
 void address_index_free(struct address_index *index) {
-    /* Nobody else is there; the strongest order costs nothing here. */
+    /* No other thread uses the index: any order would do. */
     uint32_t count = atomic_exchange_explicit(&index->count, 0, memory_order_acq_rel);
     while (count-- > 0) {
         pages_give(index->segment[count], (index->first << count) * sizeof(struct index_bucket));

@@ -30,7 +30,7 @@ static uint64_t piece_end(const struct recording *recording, uint32_t piece) {
 
 static bool extend(struct recording *recording, uint64_t start, uint64_t end);
 
-/* The first place at or after `offset` where `size` bytes lie in one piece. */
+/* The first offset, from `offset` on, at which `size` bytes lie in one piece. */
 static uint64_t place(const struct recording *recording, uint64_t offset, uint64_t size) {
     for (;;) {
         uint64_t end = piece_end(recording, arena_piece(recording, offset));
@@ -41,7 +41,8 @@ static uint64_t place(const struct recording *recording, uint64_t offset, uint64
 
 uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t alignment) {
     struct recording_header *header = recording->header;
-    /* Relaxed: a guess that the exchange proves. What lies in the space is published by who fills it. */
+    /* Relaxed: a guess, which the exchange checks. What is written into the space is published by the thread that fills
+     * it. */
     uint64_t used = atomic_load_explicit(&header->arena_used, memory_order_relaxed);
     for (;;) {
         if (size > header->size_max) return 0;
@@ -61,7 +62,9 @@ uint64_t arena_text(struct recording *recording, const char *text, size_t length
     return offset;
 }
 
-/* ---- growth: several threads may do it at once; reserving a range twice does no harm ---- */
+/* ---- growth: several threads may be here at once; reserving a range twice does no harm ---- */
+
+/* Opens the recording's file by its path. -ESTALE if another file has that path now. */
 
 static int open_again(const struct recording *recording) {
     struct stat status;
@@ -73,8 +76,8 @@ static int open_again(const struct recording *recording) {
     return -ESTALE;
 }
 
-/* Some file systems undo what they have done when a signal comes. In a program whose timer fires again and
- * again, a large request might never get to its end: so they are small. */
+/* When a signal comes, some file systems undo what they have reserved so far. In a program whose timer fires again and
+ * again, a large request might never end. So space is reserved in small parts. */
 static int reserve_part(int file, uint64_t from, uint64_t size) {
     int r = EINTR;
     for (int i = 0; r == EINTR && i < INTERRUPTIONS_MOST; i++)
@@ -82,7 +85,7 @@ static int reserve_part(int file, uint64_t from, uint64_t size) {
     return -r;
 }
 
-/* Going over RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+/* Reserves [from, to). Refuses to go over RLIMIT_FSIZE, which would raise SIGXFSZ in the program. */
 static int reserve_space(int file, uint64_t from, uint64_t to) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && to > limit.rlim_cur)
@@ -99,11 +102,11 @@ static bool map_piece(struct recording *recording, int file, uint32_t piece) {
     uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t)start);
     if (base == MAP_FAILED) return false;
-    /* At a fault the kernel reads ahead, on some machines by megabytes: it would clear space that a small
-     * program never uses. Who gets to the later pieces is well served by that. */
+    /* At a page fault the kernel reads ahead, on some machines by megabytes. In the first piece it would clear
+     * space that a small program never uses. Programs that get to the later pieces gain by reading ahead. */
     if (piece == 0) madvise(base, size, MADV_RANDOM);
     uintptr_t none = 0;
-    /* Release: goes with the acquire in is_mapped. */
+    /* Release: pairs with the acquire in is_mapped. */
     if (!atomic_compare_exchange_strong_explicit(&recording->piece[piece], &none, (uintptr_t)base - start,
             memory_order_release, memory_order_relaxed))
         munmap(base, size); /* another thread was faster */
@@ -111,7 +114,7 @@ static bool map_piece(struct recording *recording, int file, uint32_t piece) {
 }
 
 static bool is_mapped(const struct recording *recording, uint32_t piece) {
-    /* Acquire: goes with the release in map_piece; who goes on from here may use the mapping. */
+    /* Acquire: pairs with the release in map_piece. If the piece is mapped, this thread may use it. */
     return atomic_load_explicit(&recording->piece[piece], memory_order_acquire) != 0;
 }
 
@@ -126,7 +129,7 @@ static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, 
     return r;
 }
 
-/* What may be different a moment later: no descriptor or no address space was free. */
+/* Errors that may be gone a moment later: the program had no descriptor or no address space left. */
 static bool may_pass(int error) {
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
 }
@@ -141,7 +144,8 @@ static void note_reserved(struct recording_header *header, uint64_t reserved, ui
 static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     struct recording_header *header = recording->header;
     uint32_t piece = arena_piece(recording, start);
-    /* Acquire, and release below: the file is as long as the number says for who reads it. */
+    /* Acquire: pairs with the release in note_reserved. A thread that sees the number may rely on the file being as
+     * long. */
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     if (end <= reserved && is_mapped(recording, piece)) return true;
     if (piece >= ARENA_PIECES || atomic_load_explicit(&header->flags, memory_order_relaxed) &
@@ -174,10 +178,10 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
     return true;
 }
 
-/* What does not work now is no reason not to try when it is needed. */
+/* A failure here sets no flag: when the space is needed, extend tries again. */
 void arena_reserve(struct recording *recording, uint64_t size) {
     struct recording_header *header = recording->header;
-    /* Relaxed, like the flags: where to begin; the rest is as in extend. */
+    /* Relaxed, like the flags: it only says where to begin. The other orders are as in extend. */
     uint64_t at = atomic_load_explicit(&header->arena_used, memory_order_relaxed), goal = at + size;
     if (goal > header->size_max) goal = header->size_max;
     while (at < goal && !(atomic_load_explicit(&header->flags, memory_order_relaxed) & RECORDING_FINISHED)) {
@@ -216,7 +220,8 @@ static void now_in(struct recording *recording, const char *path, const struct s
 int arena_create(
     struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max) {
     if (strlen(path) >= sizeof recording->path) return -ENAMETOOLONG;
-    if (replace) unlink(path); /* a reader of the former recording keeps what it has mapped */
+    if (replace)
+        unlink(path); /* and not truncated: a reader of the former recording keeps what it has mapped */
     struct stat status;
     int file = create_file(path, first, &status);
     if (file < 0) return file;
@@ -253,16 +258,17 @@ void arena_discard(struct recording *recording) {
 void arena_close(struct recording *recording) {
     KEEP_CALLER_STATE;
     struct recording_header *header = recording->header;
-    /* Release: a reader that finds it finished finds all figures. The bounds behind it may still be moved by
-     * other threads, where there are any. */
+    /* Release: a reader that finds the recording finished finds all figures. Other threads, if there are any, may still
+     * move the bounds that are loaded here. */
     atomic_fetch_or_explicit(&header->flags, RECORDING_FINISHED, memory_order_release);
     uint64_t reserved = atomic_load_explicit(&header->arena_reserved, memory_order_acquire);
     uint64_t end = round_up(atomic_load_explicit(&header->arena_used, memory_order_acquire), PAGE);
     if (end >= reserved || !system_calls_allowed()) return;
     int file = open_again(recording);
     if (file < 0) return;
-    /* Another thread may be about to use what was reserved before: its pages must stay within the file. */
-    if (__libc_single_threaded) { /* relaxed, therefore */
+    /* Another thread may be about to write to reserved space. So the file is cut only if there is no other thread;
+     * otherwise its space is given back, but its length stays. Relaxed: there is no other thread. */
+    if (__libc_single_threaded) {
         atomic_store_explicit(&header->arena_reserved, end, memory_order_relaxed);
         if (ftruncate(file, (off_t)end) != 0)
             atomic_store_explicit(&header->arena_reserved, reserved, memory_order_relaxed);

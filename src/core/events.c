@@ -9,11 +9,12 @@
 
 #include <string.h>
 
-/* The figures are sums that nothing else is read on the strength of: relaxed throughout (counter.h). One
- * thing is promised to readers: that no more was freed than allocated. A block's allocation is counted before
- * its release fence (live_table_withdraw) and its free after that, and readers read frees before allocations. */
+/* The figures are sums by which nothing else is ordered: all updates are relaxed (counter.h). Readers are promised one
+ * thing: freed ≤ allocated, for each stack. A block's allocation is counted before the release fence of its
+ * live_table_withdraw, its free after that fence, and readers read what was freed, by acquire, before what was
+ * allocated. */
 
-/* A double kept as its bits. */
+/* Adds to a double that is stored as its bits. */
 static void add_real(_Atomic uint64_t *bits, double value) {
     uint64_t old = counter_load(bits), new;
     do {
@@ -25,6 +26,7 @@ static void add_real(_Atomic uint64_t *bits, double value) {
         !atomic_compare_exchange_weak_explicit(bits, &old, new, memory_order_relaxed, memory_order_relaxed));
 }
 
+/* Saves the stack's live figures as those of the peak with this epoch, unless another thread has. */
 static __attribute__((noinline)) void save_figures(
     struct stack_record *stack, uint64_t epoch, _Atomic uint64_t *noted) {
     uint64_t seen = counter_load(&stack->peak_epoch);
@@ -34,8 +36,8 @@ static __attribute__((noinline)) void save_figures(
     }
     uint64_t bytes = counter_load(&stack->alloc_bytes) - stack_freed_bytes(stack);
     uint64_t objects = counter_load(&stack->alloc_objects) - counter_load(&stack->freed_objects);
-    /* Relaxed: one thread is to save, the exchange says which. A reader in another process that comes between
-     * it and the stores has the figures of the peak before; it asks for the epoch before and after. */
+    /* Relaxed: the exchange decides which thread saves. A reader in another process that reads between the exchange
+     * and the stores gets the saved figures of the peak before; it compares the epoch from before and after. */
     if (!atomic_compare_exchange_strong_explicit(
             &stack->peak_epoch, &seen, epoch, memory_order_relaxed, memory_order_relaxed))
         return;
@@ -44,23 +46,26 @@ static __attribute__((noinline)) void save_figures(
     counter_store(noted, epoch);
 }
 
-/* Before a stack's live figures change: if a new global peak was set since they last did, they are those of
- * the peak, and are kept (recording.h, peak_epoch). `noted` is the epoch beside the figures that are about to
- * change: it tells without a look at another cache line. */
+/* To be called before a stack's live figures change. If the heap has had a new peak since they last changed, they
+ * still are those of the peak, and are saved (stack_record.peak_epoch). `noted` is alloc_epoch or freed_epoch,
+ * whichever is in the cache line that the event writes: in most cases it tells, without a look at another line,
+ * that nothing is to be saved. */
 static inline void save_peak(
     struct recording_header *header, struct stack_record *stack, _Atomic uint64_t *noted) {
     uint64_t epoch = counter_load(&header->peak_epoch);
     if (counter_load(noted) != epoch) save_figures(stack, epoch, noted);
 }
 
-/* What a sample stands for. */
+/* What a sample stands for: docs/sampling.md, (2) and (3). */
 struct weight {
-    uint64_t bytes, objects;
+    uint64_t bytes, objects; /* in units of 1 / BYTE_ONE and 1 / OBJECT_ONE */
     bool exact;
 };
 
-/* A sample of malloc's may have been drawn at another rate than the first one, which its stack tells. An
- * exact recording has no other. */
+/* The weight depends on the sampling interval of the sample's heap. The program may have changed malloc's interval
+ * since the start: then the sample's stack has another heap of malloc's kind. In an exact recording it never
+ * changes. The weight is not stored: size, count and interval of a sample never change, so a free computes what its
+ * allocation added. */
 static inline struct weight weigh(
     struct recording *recording, const struct sample *sample, const struct stack_record *stack) {
     uint64_t rate = recording->header->rate;
@@ -71,7 +76,8 @@ static inline struct weight weigh(
     return (struct weight){bytes, objects * sample->count, rate == 1};
 }
 
-/* `sign` is 1, or -1 for a sample that is taken back. */
+/* Counts a sample, and adds its variance: docs/sampling.md, (4) and (5). `sign` is 1, or -1 for a sample that is taken
+ * back. */
 static __attribute__((noinline)) void count_sample(
     struct stack_record *stack, struct sample sample, struct weight weight, int sign) {
     double size = (double)sample.size, bytes = (double)weight.bytes / BYTE_ONE;
@@ -84,9 +90,15 @@ static __attribute__((noinline)) void count_sample(
     }
 }
 
-/* Whether a stack that has allocated so much has more than ever. What had been freed at some time is often
- * enough to see that it has not; it is noted where that will do for a while. Others may have allocated and
- * freed since it had `bytes`: then it is not for us to tell. */
+/* Whether a stack that has allocated `bytes` in total has more live bytes than ever; *ret_live is then how many.
+ *
+ * freed_seen is what had been freed at some earlier time. It lies in the cache line that allocations write, while
+ * the current sum lies in the line that frees write. bytes − freed_seen ≥ live bytes, so if that is not above the
+ * peak, there is no need to look at the other line. freed_seen is brought up to date when the live bytes are far
+ * below the peak.
+ *
+ * Other threads may have allocated and freed since this thread's addition gave `bytes`. Then the live bytes
+ * computed here may be too small, and may even be negative; the other threads judge their own sums. */
 static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool alone, uint64_t *ret_live) {
     uint64_t peak = counter_load(&stack->peak_bytes);
     if (!alone && (int64_t)(bytes - counter_load(&stack->freed_seen)) <= (int64_t)peak) return false;
@@ -96,7 +108,7 @@ static inline bool is_own_peak(struct stack_record *stack, uint64_t bytes, bool 
     return (int64_t)*ret_live > (int64_t)peak;
 }
 
-/* The stack's part of an allocation. */
+/* Counts an allocation for its stack. */
 static inline void stack_gains(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight, bool alone) {
     save_peak(header, stack, &stack->alloc_epoch);
@@ -108,12 +120,12 @@ static inline void stack_gains(struct recording_header *header, struct stack_rec
     if (!weight->exact) count_sample(stack, *sample, *weight, 1);
 }
 
-/* Whether the block was there when the heap was largest: then the figures of that moment hold it. */
+/* Whether the block was allocated before the heap's peak: then the figures at the peak include it. */
 static bool was_at_peak(struct recording_header *header, const struct sample *sample) {
     return sample->birth <= counter_load(&header->peak_time);
 }
 
-/* As if the block had never been allocated here. */
+/* Takes an allocation back, as if the block had never been allocated from this stack. */
 static void stack_loses(struct recording_header *header, struct stack_record *stack,
     const struct sample *sample, const struct weight *weight) {
     save_peak(header, stack, &stack->alloc_epoch);
@@ -123,7 +135,7 @@ static void stack_loses(struct recording_header *header, struct stack_record *st
     }
     counter_add(false, &stack->alloc_objects, -weight->objects);
     uint64_t live = counter_sum(false, &stack->alloc_bytes, -weight->bytes) - stack_freed_bytes(stack);
-    if (counter_load(&stack->peak_bytes) == live + weight->bytes) { /* its own peak is now */
+    if (counter_load(&stack->peak_bytes) == live + weight->bytes) { /* its own peak was with this block */
         counter_add(false, &stack->peak_bytes, -weight->bytes);
         counter_add(false, &stack->peak_objects, -weight->objects);
     }
@@ -166,8 +178,8 @@ void events_withdraw(struct recording *recording, const struct sample *sample) {
     heap_size_change(recording, 0, counter_load(&header->peak_time));
 }
 
-/* One of a pair of counters that only grow: what was live becomes what is `wanted`. Returns the difference.
- */
+/* Makes allocated − freed = `wanted`, by raising one of the two counters: neither ever goes down. Returns what was
+ * live less than wanted, modulo 2^64. */
 static uint64_t settle(
     _Atomic uint64_t *allocated, uint64_t freed, _Atomic uint64_t *freed_later, uint64_t wanted) {
     uint64_t live = counter_load(allocated) - freed;

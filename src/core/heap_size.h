@@ -1,50 +1,63 @@
-/* The size of the whole heap and its peak, which every event changes.
+/* The size of the whole heap (its live bytes) and its peak. Every event changes them.
  *
- * If all threads added to one word, they would wait for each other there. So a thread keeps to itself what it
- * frees, as its slack, and allocates from that first: the header's live_bytes is what is live plus
- * everybody's slack. That is never less than the truth, so as long as it does not exceed the peak there is no
- * new peak that a thread could miss, and nobody needs to look further. Where it does exceed the peak, slack
- * is given back, and the truth is worked out: live_bytes less the slack of all. A thread that allocates what
- * others free would have no slack: it takes some in advance, where the peak leaves room.
+ * If all threads added to one word, they would wait for each other's cache line. So a thread keeps what it frees as
+ * its slack (thread_record.slack), and takes its next allocations from the slack, without a write to the shared
+ * word:
+ *
+ *     header.live_bytes − Σ slack(t) = live bytes        for all threads t, while no thread is inside an event
+ *
+ * So header.live_bytes is never less than the live bytes. There are two cases:
+ *
+ *     header.live_bytes ≤ header.peak_bytes   calm: no moment can be a new peak, and no thread looks further
+ *     header.live_bytes > header.peak_bytes   tense (header.is_tense): a thread gives its slack back at its
+ *                                             next event and uses none; it measures the live bytes by the
+ *                                             equation above, and raises the peak
+ *
+ * A thread that allocates what other threads free would never have slack. It takes some in advance, as far as
+ * header.live_bytes does not exceed the peak by that.
  *
  * tests/models/heap_size.pml checks this for all interleavings.
  *
- * One event after another, the peak is exact (tests/unit/test_heap_size.c). Where threads have events at the
- * very same time, what is noted may be less than the largest of the moments between them by what these events
- * change; it is never more than was live. */
+ * If events come one after another, the peak is exact (tests/unit/test_heap_size.c). If several threads have events
+ * at the same time, the recorded peak may be less than the largest size between these events, by what these events
+ * change. It is never more than was live. */
 #ifndef MALLOSCOPE_CORE_HEAP_SIZE_H
 #define MALLOSCOPE_CORE_HEAP_SIZE_H
 
 #include "core/arena.h"
 #include "platform/counter.h"
 
-/* Threads with a lower number may have slack: the sum over them must not take long. */
+/* Threads with a lower number may have slack. Few enough that the sum over all of them does not take long. */
 #define SLACK_THREADS 64
 
-/* What a thread may keep: a thousandth of the peak, and some small blocks in any case. */
+/* The most slack that a thread may have: peak / SLACK_PORTION, but at least SLACK_LEAST. */
 #define SLACK_LEAST   (UINT64_C(16384) * BYTE_ONE)
 #define SLACK_PORTION 1024
 
-/* The heap has grown or shrunk by `bytes`, at `now`. `thread` is NULL if that has no record; `alone` as in
- * counter.h. Growing returns about what is live now, for the timeline: with the slack of all threads, but
- * where it is a peak. So it is not more where the slack is used; then it returns 0. */
+/* The heap has grown or shrunk by `bytes` at `now`. `thread` is NULL if the thread has no record; heap_size_grow
+ * and heap_size_shrink below are what events call. Growing returns the size for the timeline: header.live_bytes, or
+ * the live bytes if that is above the peak. 0 if the allocation was taken from slack: header.live_bytes has not
+ * grown then. */
 uint64_t heap_size_grow_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
 void heap_size_shrink_shared(
     struct recording *recording, struct thread_record *thread, uint64_t bytes, uint64_t now);
 
-/* What is live, exactly if nothing happens meanwhile. */
+/* The live bytes. Exact if no event happens meanwhile. */
 uint64_t heap_size(struct recording *recording);
 
-/* What may be live, when `live` is, once the thread has used its slack. */
+/* If `live` bytes are live: how many may be live before `thread` writes to header.live_bytes again. That is `live`
+ * plus the thread's slack, but no more than the peak. */
 uint64_t heap_size_reach(struct recording *recording, struct thread_record *thread, uint64_t live);
 
-/* The size is another by `bytes`, not by an event of some thread; or the peak has been lowered. */
+/* The heap's size has changed by `bytes`, but not by an event of a thread. Also to be called, with 0 bytes, after
+ * the peak has been lowered. */
 void heap_size_change(struct recording *recording, uint64_t bytes, uint64_t now);
 
-/* The thread ends: it keeps nothing. */
+/* The thread ends, and gives its slack back. */
 void heap_size_give_slack(struct recording *recording, struct thread_record *thread, uint64_t now);
 
+/* Raises the peak to `live` if that is more. */
 static inline void heap_size_note_peak(
     struct recording_header *header, uint64_t live, uint64_t now, bool alone) {
     if (!counter_raise(alone, &header->peak_bytes, live)) return;
@@ -52,7 +65,8 @@ static inline void heap_size_note_peak(
     counter_add(alone, &header->peak_epoch, 1);
 }
 
-/* There is one thread, and nobody has ever had slack. */
+/* Whether the process has one thread and no thread has ever had slack: header.live_bytes is then the live bytes.
+ * `alone` as in platform/counter.h. */
 static inline bool heap_size_is_mine(struct recording_header *header, bool alone) {
     return alone && !counter_load(&header->has_slack);
 }

@@ -12,15 +12,15 @@ uint32_t heap_table_note(struct recording *recording, uint32_t name, uint64_t ra
     heap->name = name;
     heap->rate = rate;
     heap->kind = kind;
-    /* Release: a reader that sees the mark sees the record. In this process a number is only known to who got
-     * it from here. */
+    /* Release: a reader in another process that acquires `complete` sees the record filled. Threads of this process
+     * get the number from this function or from a thread that did. */
     atomic_store_explicit(&heap->complete, 1, memory_order_release);
     table_number_noted(&recording->heaps_noted, number);
     return (uint32_t)number;
 }
 
-/* Numbers stay the same. The count is private to this process, and as it was at the fork: relaxed. A number
- * below it that was being filled then is known to nobody here. */
+/* Relaxed: the count is in private memory, and keeps the value it had at the fork. A thread of the parent may have been
+ * filling a record below it; nothing in the child has that record's number. */
 bool heap_table_inherit(struct recording *child, const struct recording *parent) {
     uint32_t count = atomic_load_explicit(&parent->heaps_noted, memory_order_relaxed);
     for (uint32_t number = 1; number < count; number++) {

@@ -1,21 +1,21 @@
-/* Names that the program gives: of its scopes, types, threads and heaps. Each is kept once and known by a
- * number, so that frames and records hold no text and the program may forget its own. Nobody waits for
- * anybody. */
+/* The name table: names that the program gives to its scopes, types, threads and heaps, and the file names of code
+ * objects. Each name is copied once and has a number. So frames and records hold no text, and the program may free
+ * its own. No thread waits for another. */
 #ifndef MALLOSCOPE_CORE_NAME_TABLE_H
 #define MALLOSCOPE_CORE_NAME_TABLE_H
 
 #include "core/arena.h"
 
 #define NAME_NONE   0u
-#define NAME_LENGTH 1000u /* longer ones are cut, and end in "..." */
+#define NAME_LENGTH 1000u /* longer names are cut, and end in "..." */
 
 bool name_table_start(struct recording *recording);
 
-/* The number of a name; NAME_NONE for an empty one, or where there is no room, which is counted. */
+/* The number of a name. NAME_NONE if the name is empty, or if there is no room, which is counted as DROP_NAME. */
 uint32_t name_table_note(struct recording *recording, const char *name);
 
-/* The recording of a forked child begins with the names that its parent had at the fork, under the same
- * numbers. False: there is no room for them. */
+/* Copies the parent's names at the fork into the recording of a forked child, under the same numbers. False if
+ * there is no room. */
 bool name_table_inherit(struct recording *child, const struct recording *parent);
 
 #endif

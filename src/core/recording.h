@@ -1,28 +1,26 @@
-/* The recording: the one file in which a program's heap profile lives.
+/* The recording: the one file that holds a program's heap profile.
  *
- * The recorder's tables are the file. It is mapped shared by the program that is profiled, so nothing is ever
- * written out: `kill -9` loses nothing, and a reader that maps the same file sees the program live.
+ * The recorder's tables are the file. The profiled program maps it shared, so nothing is ever written out: `kill
+ * -9` loses nothing, and a reader that maps the same file sees the program live.
  *
  *     offset 0      ┌─────────────────────────────────┐
  *                   │ struct recording_header         │  what was recorded, counters, where the tables are
  *          4096     ├─────────────────────────────────┤
- *                   │ arena: tables, frames and text, │  handed out by bumping `arena_used`,
+ *                   │ arena: tables, frames and text, │  handed out by raising `arena_used`,
  *                   │ each placed where the last ended│  never given back
  *     arena_used    ├─────────────────────────────────┤
  *                   │ reserved on disk, still zero    │
  * arena_reserved    └─────────────────────────────────┘  end of the file
  *
- * Tables grow by segments that double in size: segment k of a table holds `first << k` entries. An entry
- * never moves, so an index or an offset stays good for ever. All offsets count from the start of the file;
- * zero means "none". Integers are in the byte order of the machine (little endian everywhere we run), times
- * are nanoseconds since `start_monotonic`.
+ * Tables grow by segments of doubling size: segment k of a table holds `first << k` entries. An entry never moves,
+ * so its number and its offset stay good for ever. All offsets count from the start of the file; 0 means "none".
+ * Integers are in the byte order of the machine (little endian on all that are supported). Times are nanoseconds
+ * since `start_monotonic`.
  *
- * Sampled quantities are kept as whole numbers in fixed point, so that a free subtracts exactly what its
- * allocation added: bytes in units of 1/BYTE_ONE, objects in units of 1/OBJECT_ONE. docs/sampling.md derives
- * the weights.
+ * Sampled quantities are whole numbers in fixed point, so that a free subtracts exactly what its allocation added:
+ * bytes in units of 1 / BYTE_ONE, objects in units of 1 / OBJECT_ONE. docs/sampling.md derives the weights.
  *
- * A recording is untrusted input to the tool: model/ checks every offset before it follows it.
- */
+ * A recording is untrusted input to the tool: model/ checks every offset before it follows it. */
 #ifndef MALLOSCOPE_CORE_RECORDING_H
 #define MALLOSCOPE_CORE_RECORDING_H
 
@@ -33,15 +31,15 @@
 #define RECORDING_MAGIC   "MSCOPE\r\n"
 #define RECORDING_VERSION 6
 
-#define BYTE_ONE   256u  /* fixed-point one of a byte figure */
-#define OBJECT_ONE 4096u /* fixed-point one of an object figure */
+#define BYTE_ONE   256u  /* one byte, in fixed point */
+#define OBJECT_ONE 4096u /* one object, in fixed point */
 
 #define ARGUMENT_END '\x1f' /* between the arguments of a command line */
 
 #define SEGMENTS_MAX 24
 
-/* A table of equal entries in doubling segments. Entry i lies in segment k = log2(i + first) - log2(first).
- */
+/* A table of entries of one size, in segments of doubling size. Entry i lies in segment ⌊log2(i + first)⌋ -
+ * log2(first). */
 struct table {
     uint32_t entry_size;
     uint32_t first; /* entries in segment 0, a power of two */
@@ -49,44 +47,44 @@ struct table {
     _Atomic uint64_t segment[SEGMENTS_MAX]; /* file offsets, 0 = not yet made */
 };
 
-/* Why something was not recorded. Nothing is lost without being counted here. */
+/* Why something was not recorded. Nothing is lost without being counted in header.drops. */
 enum drop {
     DROP_LIVE_TABLE,  /* no room for a live sample */
-    DROP_STACK_TABLE, /* no room for a new stack: counted under stack 0, "[dropped]" */
+    DROP_STACK_TABLE, /* no room for a new stack: its allocations count for stack 0, "[dropped]" */
     DROP_THREAD,      /* no room for a thread's record: its allocations are not sampled */
-    DROP_SCRATCH,     /* all capture buffers busy */
-    DROP_MODULE,      /* a mapped file could not be noted */
+    DROP_SCRATCH,     /* a sample found all capture buffers in use */
+    DROP_MODULE,      /* no room for a module */
     DROP_ADDRESS,     /* an address above 48 bits */
-    DROP_RING,        /* attached: more came from the kernel than the collector could take in time */
-    DROP_TRACKED,     /* attached: the kernel's table of tracked blocks was full */
-    DROP_CALL,        /* attached: a call whose return was not seen */
-    DROP_NAME,        /* no room for the name of a scope, a type or a heap: shown without */
-    DROP_INHERITED,   /* forked: a block that the parent may have had, and this recording knows nothing of */
-    DROP_CHILD,       /* a child process without a recording of its own: nothing is missing in this one */
+    DROP_RING,        /* attach: the kernel sent more than the collector could take in time */
+    DROP_TRACKED,     /* attach: the kernel's table of tracked blocks was full */
+    DROP_CALL,        /* attach: a call whose return was not seen */
+    DROP_NAME,        /* no room for a name or a code object: shown without */
+    DROP_INHERITED,   /* fork: a block that the parent may have had, and that this recording does not have */
+    DROP_CHILD, /* a child process that has no recording of its own; nothing is missing in this recording */
     DROP_KINDS
 };
 
-/* What free() does to find out whether a block was sampled. */
+/* How free() finds out whether a block was sampled. */
 enum free_filter {
     FILTER_MARK = 1,   /* sampled blocks carry a mark in front: one compare */
-    FILTER_PROBES = 3, /* a probe in the kernel looks into its table of tracked blocks: attached */
+    FILTER_PROBES = 3, /* attach: a probe in the kernel looks into its table of tracked blocks */
     FILTER_LOOKUP = 2, /* blocks are left as they are and found by their addresses */
 };
 
 enum recording_flag {
     RECORDING_EXACT = 1 << 0,     /* every allocation is recorded (rate 1) */
-    RECORDING_FORKED = 1 << 1,    /* began as a copy of its parent's tables at fork */
-    RECORDING_FINISHED = 1 << 2,  /* the program ended through exit and flushed its thread figures */
-    RECORDING_NO_GROWTH = 1 << 3, /* the file could not be extended any more (disk full, deleted, sandbox) */
+    RECORDING_FORKED = 1 << 1,    /* of a forked child: began with what it inherited from its parent */
+    RECORDING_FINISHED = 1 << 2,  /* the program ended through exit, and its threads' figures are complete */
+    RECORDING_NO_GROWTH = 1 << 3, /* the file can no longer be extended (disk full, deleted, sandbox) */
     RECORDING_SNAPSHOT = 1 << 4,  /* a copy that was made while the program ran */
-    RECORDING_LEVELS = 1 << 5,  /* only the size of the memory over time is known: nothing of single blocks */
-    RECORDING_PAUSED = 1 << 7,  /* the program has switched recording off for a time */
-    RECORDING_PARTIAL = 1 << 6, /* attached: some allocators of the program, or part of one, have no probes */
+    RECORDING_LEVELS = 1 << 5,    /* only the size of the memory over time is known, not single blocks */
+    RECORDING_PAUSED = 1 << 7,    /* the program has switched recording off for a time */
+    RECORDING_PARTIAL = 1 << 6, /* attach: some allocators of the program, or parts of one, have no probes */
 };
 
 #define HEADER_SPAN 4096u /* bytes kept for the header: the arena begins behind them */
 
-/* One process's recording. Fields marked (c) may be written by the owner's tools from outside. */
+/* The header of one process's recording. Fields marked (c) may be written by the tool from outside. */
 struct recording_header {
     char magic[8];
     uint32_t version;
@@ -97,13 +95,13 @@ struct recording_header {
     int32_t pid;
     int32_t parent_pid;
     int32_t writer;              /* the process that writes this, if it is not `pid`; else 0 */
-    uint32_t depth_max;          /* frames kept of a stack */
-    _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees still are */
-    uint64_t rate;               /* of malloc at the start: mean bytes between samples; 1 = exact */
+    uint32_t depth_max;          /* the most frames that are kept of a stack */
+    _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees are still counted */
+    uint64_t rate;               /* malloc's sampling interval at the start, in bytes; 1 = exact */
     uint64_t start_realtime;     /* ns since the epoch */
     uint64_t start_monotonic;    /* ns, CLOCK_MONOTONIC */
-    _Atomic uint64_t last_event; /* ns; or later, by the threads' records */
-    uint64_t seed;               /* given by MALLOSCOPE_SEED, 0 = from the kernel */
+    _Atomic uint64_t last_event; /* ns; thread_record.last_event may be later */
+    uint64_t seed;               /* given by MALLOSCOPE_SEED; 0 = the kernel's random numbers */
 
     uint64_t size_max; /* the arena never grows beyond this */
     _Atomic uint64_t arena_used;
@@ -112,14 +110,15 @@ struct recording_header {
     struct table threads;       /* struct thread_record */
     struct table stacks;        /* struct stack_record; entry 0 is "[dropped]" */
     struct table modules;       /* struct module_record */
-    struct table names;         /* struct name_record; entry 0 is no name */
+    struct table names;         /* struct name_record; entry 0 stands for no name */
     struct table heaps;         /* struct heap_record; entry 0 is malloc's */
     struct table code_objects;  /* struct code_record; entry 0 is no code */
     struct table live;          /* struct live_entry; `count` is the number of slots made so far */
     _Atomic uint64_t live_pool; /* chains of free slots that no thread holds (live_table.c) */
 
-    /* Index of the stack table: open addressing over stack numbers + 1. A grown index replaces the former
-     * one; the word holds its offset in the upper 56 bits and log2 of its size in the lower 8. */
+    /* The index of the stack table (stack_table.c): an array of stack numbers + 1, 0 = empty place. The upper 56
+     * bits are its offset, the lower 8 bits log2 of the number of its places. A larger index replaces the former
+     * one. */
     _Atomic uint64_t stack_index;
 
     uint64_t timeline; /* offset of struct timeline */
@@ -129,28 +128,33 @@ struct recording_header {
     uint64_t command_line; /* arguments separated by ARGUMENT_END */
     uint64_t allocator;    /* path of the module that serves malloc */
 
-    /* Figures of the whole heap, weighted. What is live plus the slack of the threads (heap_size.h), in a
-     * cache line of its own; and the peak of the estimated live bytes. */
+    /* Figures of the whole heap, weighted, in units of 1 / BYTE_ONE (heap_size.h). live_bytes − Σ slack(t) is what
+     * is live, for all threads t. It has a cache line of its own. */
     _Alignas(64) _Atomic uint64_t live_bytes;
-    _Alignas(64) _Atomic uint64_t peak_bytes;
+    _Alignas(64) _Atomic uint64_t peak_bytes; /* the most that was live */
     _Atomic uint64_t peak_time;
-    _Atomic uint64_t peak_epoch; /* number of times a new peak was set */
-    _Atomic uint64_t has_slack;  /* a thread has, or had, some */
-    _Atomic uint64_t is_tense;   /* live_bytes may be above the peak (heap_size.c) */
+    _Atomic uint64_t peak_epoch; /* how often a new peak was set */
+    _Atomic uint64_t has_slack;  /* 1 = a thread has slack, or had some */
+    _Atomic uint64_t is_tense;   /* 1 = live_bytes may be above peak_bytes */
 
     _Alignas(64) _Atomic uint64_t unknown_frees; /* frees of blocks that are in no table (exact mode only) */
     _Atomic uint64_t drops[DROP_KINDS];
-    _Atomic uint64_t orphan_bytes;  /* exact bytes of threads that have no record */
+    _Atomic uint64_t orphan_bytes;  /* exact bytes of threads that have no record, or no longer have one */
     _Atomic uint64_t private_bytes; /* memory that the recorder takes besides this file */
 };
 
-/* NEW: not yet filled by the thread it was made for. FREE: may be taken by another. */
-enum thread_state { THREAD_NEW = 0, THREAD_RUNNING = 1, THREAD_ENDED = 2, THREAD_FREE = 3 };
+enum thread_state {
+    THREAD_NEW = 0, /* not yet filled by the thread it was made for */
+    THREAD_RUNNING = 1,
+    THREAD_ENDED = 2,
+    THREAD_FREE = 3, /* ended without a sample: another thread may take the record */
+};
 
 #define SLACK_MASK ((UINT64_C(1) << 48) - 1) /* of thread_record.slack */
 
-/* A thread and its sampler. `bytes` counts what it allocated up to its last draw; what it allocated since is
- * `interval` minus the countdown in its thread-local storage, at `countdown_address` in the program. */
+/* A thread and its sampler. The bytes that it has allocated are (docs/sampling.md, (8)):
+ *
+ *     bytes + interval − countdown      countdown: the word at countdown_address in the program's memory */
 struct thread_record {
     _Alignas(64) _Atomic uint32_t state;
     _Atomic int32_t tid;
@@ -161,25 +165,25 @@ struct thread_record {
     _Atomic uint64_t interval;
     _Atomic uint64_t samples;
     uint64_t countdown_address;
-    uint64_t random[4];
-    uint64_t stack_low, stack_high; /* bounds of the stack that was last walked */
+    uint64_t random[4];             /* state of the random number generator (sampler.h) */
+    uint64_t stack_low, stack_high; /* known bounds of the thread's stack (unwind_stack_bounds) */
     uint64_t number;                /* of this record in the table */
 
-    /* What the thread adds to the timeline, when it has its next event in another bucket. */
+    /* The thread's counts for the timeline. *_noted is what has been added to a bucket already (timeline.h). */
     _Atomic uint64_t last_event;
     _Atomic uint64_t events, events_noted;
-    _Atomic uint64_t allocated, allocated_noted; /* BYTE_ONE, weighted */
-    uint64_t moment;                             /* the bucket of its last event */
+    _Atomic uint64_t allocated, allocated_noted; /* weighted, in units of 1 / BYTE_ONE */
+    uint64_t moment;                             /* the bucket of the thread's last event */
 
-    _Atomic uint64_t spare; /* its free slots of the live table (live_table.c) */
-    /* What it may allocate before the heap's size is changed (heap_size.h), BYTE_ONE, in the bits of
-     * SLACK_MASK; above them a count of changes. */
+    _Atomic uint64_t spare; /* head of the thread's list of free slots (live_table.c) */
+    /* The thread's slack (heap_size.h) in the bits of SLACK_MASK, in units of 1 / BYTE_ONE; above them a count of its
+     * changes. */
     _Atomic uint64_t slack;
-    int64_t spare_count; /* about how many they are; signal handlers may spoil it a little */
+    int64_t spare_count; /* length of the list of free slots, about: a signal handler may spoil it a little */
 };
 
-/* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b times
- * as much. A block is temporary if it lives for less than about a millisecond: buckets 0 to 5. */
+/* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b × 1,024 ns. A
+ * block is temporary if it lives for less than about a millisecond (2^20 ns): buckets 0 to 5. */
 #define LIFETIME_BUCKETS  16
 #define LIFETIME_SHIFT    10
 #define TEMPORARY_BUCKETS 6
@@ -192,64 +196,67 @@ static inline unsigned lifetime_bucket(uint64_t nanoseconds) {
 }
 
 enum stack_flag {
-    STACK_COMPLETE = 1 << 0, /* the walk reached the start of the thread */
-    STACK_CUT = 1 << 1,      /* deeper than depth_max */
+    STACK_COMPLETE = 1 << 0, /* the stack walk reached the start of the thread */
+    STACK_CUT = 1 << 1,      /* deeper than depth_max: frames are missing in the middle */
 };
 
-/* A distinct call stack, heap and type, and everything that is known about the allocations made from it.
+/* A distinct call stack with its heap and type, and all figures of the allocations made from it.
  *
- * By cache lines: first what allocations write, then what frees write, then what hardly changes. One thread
- * may allocate what another frees; then neither waits for the line of the other, if it need not look there.
- */
+ *     live bytes   = alloc_bytes − temporary_bytes − lasting_bytes
+ *     live objects = alloc_objects − freed_objects
+ *
+ * The fields are arranged by cache lines: first what allocations write, then what frees write, then what hardly
+ * changes. If one thread allocates what another frees, neither waits for the line that the other writes, unless it
+ * must read it. */
 struct stack_record {
-    _Alignas(64) _Atomic uint64_t alloc_objects; /* OBJECT_ONE */
-    _Atomic uint64_t alloc_bytes;                /* BYTE_ONE */
-    _Atomic uint64_t peak_bytes;                 /* this stack's own peak */
-    _Atomic uint64_t freed_seen;                 /* bytes that were freed by some time: never more than now */
-    _Atomic uint64_t alloc_epoch;                /* peak_epoch at some time */
-    _Atomic uint64_t samples;        /* allocations sampled; in exact mode left at 0: alloc_objects says it */
-    _Atomic uint64_t sampled_bytes;  /* plain sizes of the samples; in exact mode left at 0 */
-    _Atomic uint64_t bytes_variance; /* bits of a double, of alloc_bytes in bytes² */
+    _Alignas(64) _Atomic uint64_t alloc_objects; /* all objects ever allocated, in units of 1 / OBJECT_ONE */
+    _Atomic uint64_t alloc_bytes;                /* likewise, in units of 1 / BYTE_ONE */
+    _Atomic uint64_t peak_bytes;                 /* the most live bytes that this stack had: its own peak */
+    _Atomic uint64_t freed_seen;     /* bytes that had been freed at some earlier time: never more than now */
+    _Atomic uint64_t alloc_epoch;    /* header.peak_epoch at some earlier time */
+    _Atomic uint64_t samples;        /* allocations sampled; 0 in exact mode, where alloc_objects tells it */
+    _Atomic uint64_t sampled_bytes;  /* plain sizes of the samples; 0 in exact mode */
+    _Atomic uint64_t bytes_variance; /* of alloc_bytes, in bytes²: the bits of a double */
 
     _Atomic uint64_t freed_objects;
-    _Atomic uint64_t temporary_bytes;            /* freed, of the temporary ones */
-    _Atomic uint64_t lasting_bytes;              /* freed, of the others */
-    _Atomic uint64_t freed_epoch;                /* peak_epoch at some time */
-    _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects, OBJECT_ONE */
+    _Atomic uint64_t temporary_bytes;            /* bytes of temporary blocks that were freed */
+    _Atomic uint64_t lasting_bytes;              /* bytes of other blocks that were freed */
+    _Atomic uint64_t freed_epoch;                /* header.peak_epoch at some earlier time */
+    _Atomic uint64_t lifetime[LIFETIME_BUCKETS]; /* freed objects by lifetime, in units of 1 / OBJECT_ONE */
 
-    /* Live figures at the global peak: if peak_epoch equals the header's, the saved ones; otherwise nothing
-     * has changed here since that peak and the live figures are those of the peak. */
+    /* Live figures at the heap's peak: the saved ones if peak_epoch equals header.peak_epoch. Otherwise the stack
+     * has not changed since that peak, and its live figures are those of the peak. */
     _Atomic uint64_t peak_epoch;
     _Atomic uint64_t saved_bytes;
     _Atomic uint64_t saved_objects;
-    _Atomic uint64_t peak_objects;     /* at its own peak */
-    _Atomic uint64_t objects_variance; /* bits of a double, of alloc_objects */
-    uint64_t inherited_objects;        /* the part of alloc_* that a forked child took over as live */
+    _Atomic uint64_t peak_objects;     /* live objects at the stack's own peak */
+    _Atomic uint64_t objects_variance; /* of alloc_objects: the bits of a double */
+    uint64_t inherited_objects;        /* the part of alloc_* that a forked child inherited as live */
     uint64_t inherited_bytes;
 
     uint64_t hash;
-    uint64_t frames; /* offset of `frame_count` frame words, leaf first */
-    uint32_t frame_count;
-    uint32_t flags;
-    uint32_t heap; /* number of its heap */
-    uint32_t type; /* number of the type's name, 0 = not known */
+    uint64_t frames;      /* offset of `frame_count` frame words, leaf first */
+    uint32_t frame_count; /* written last: 0 = the record is not filled yet */
+    uint32_t flags;       /* enum stack_flag */
+    uint32_t heap;        /* number of its heap */
+    uint32_t type;        /* number of the type's name, 0 = not known */
 };
 
 static inline uint64_t stack_freed_bytes(const struct stack_record *stack) {
-    /* Acquire: who reads what was allocated afterwards finds no less than was freed. */
+    /* Acquire: a reader that loads alloc_bytes after this finds freed ≤ allocated (events.c). */
     return atomic_load_explicit(&stack->temporary_bytes, memory_order_acquire) +
            atomic_load_explicit(&stack->lasting_bytes, memory_order_acquire);
 }
 
-/* A frame is one word: what it is in the top 8 bits, its value in those below.
+/* A frame is one word. Its top 8 bits tell its kind, the bits below hold its value:
  *
- *     FRAME_NATIVE   8 bits of nothing, 48 bits of address
- *     FRAME_MODULE   24 bits: the number of a module, 32 bits: offset in its file
+ *     FRAME_NATIVE                8 bits: 0                              48 bits: an address
+ *     FRAME_MODULE                24 bits: the number of a module        32 bits: an offset in its file
  *     FRAME_SCOPE, FRAME_THREAD   the number of a name
- *     FRAME_PYTHON   24 bits: the number of a code, 32 bits: the line that it is at
+ *     FRAME_PYTHON                24 bits: the number of a code object   32 bits: a line
  *
- * A place in memory holds one library after another when they are closed: an address in one that can be
- * closed would not tell which it was. */
+ * After a library is closed, another one may be mapped at its addresses. So an address in a library that can be
+ * closed would not tell which of the two it was: such frames are of kind FRAME_MODULE. */
 #define FRAME_KIND_SHIFT   56
 #define FRAME_VALUE_MASK   ((UINT64_C(1) << 48) - 1)
 #define FRAME_MODULE_SHIFT 32
@@ -260,85 +267,89 @@ static inline uint64_t stack_freed_bytes(const struct stack_record *stack) {
 #define FRAME_LINE_MASK    ((UINT64_C(1) << 32) - 1)
 
 enum frame_kind {
-    FRAME_NATIVE =
-        0,         /* a return address, also for the leaf (the call of malloc): look it up one byte earlier */
-    FRAME_CUT = 1, /* frames are missing here */
-    FRAME_MODULE = 2, /* a return address in a module that is named by its number */
-    FRAME_SCOPE = 3,  /* a part of its work that the program has named; they stand around the native frames */
-    FRAME_THREAD = 4, /* the thread, around everything */
-    FRAME_PYTHON = 5, /* a function of the Python interpreter, in place of the one that interprets it */
+    FRAME_NATIVE = 0, /* a return address; the leaf is the call of malloc. Look up the byte before it */
+    FRAME_CUT = 1,    /* frames are missing here */
+    FRAME_MODULE = 2, /* a return address, as the offset in a module that is named by its number */
+    FRAME_SCOPE = 3,  /* a scope that the program has named: it stands behind the frames that ran inside it */
+    FRAME_THREAD = 4, /* the thread's name: the last frame */
+    FRAME_PYTHON = 5, /* a Python function, in the place of the C function that interprets it */
 };
 
-/* A file mapped executable into the program. One that frames name by its number is recorded once, however
- * often and wherever it was opened: `start` and `end` are where it was first. */
+/* A module: a file that is mapped executable into the program. A module that frames name by its number has one record,
+ * however often and wherever it was opened; `start` and `end` are where it was mapped first. */
 struct module_record {
-    uint64_t start, end;  /* address range */
-    uint64_t file_offset; /* of `start` */
+    uint64_t start, end;  /* addresses of the mapping */
+    uint64_t file_offset; /* offset in the file of `start` */
     uint64_t path;        /* offset of the text */
     uint64_t first_seen;  /* ns */
     uint64_t inode;
     uint32_t device_major, device_minor;
     uint8_t build_id_size;
     uint8_t build_id[31];
-    uint64_t fingerprint; /* of the file's first page, 0 = not known: tells files without build-id apart */
-    uint64_t by_number;   /* 1 = no plain address lies in it: frames name it by its number */
-    _Atomic uint64_t complete; /* 1 once all fields are written */
+    uint64_t
+        fingerprint;    /* hash of the file's first page, 0 = not known: tells files without build-id apart */
+    uint64_t by_number; /* 1 = frames in it are of kind FRAME_MODULE, 0 = they are addresses */
+    _Atomic uint64_t complete; /* 1 = all fields are written */
 };
 
-/* A name that the program gave: of a scope, a type, a thread or a heap. */
+/* A name: of a scope, a type, a thread or a heap, or the file of a code object. */
 struct name_record {
-    _Atomic uint64_t text; /* offset; 0 until it is written */
+    _Atomic uint64_t text; /* offset; 0 until the text is written */
 };
 
-/* A function of an interpreted language. */
+/* A code object: a function of an interpreted language. */
 struct code_record {
     uint64_t name; /* offset of the text */
-    uint32_t file; /* number of a name */
+    uint32_t file; /* number of its name */
     uint32_t first_line;
-    _Atomic uint64_t complete; /* 1 once all fields are written */
+    _Atomic uint64_t complete; /* 1 = all fields are written */
 };
 
 enum heap_kind {
-    HEAP_REPORTED,   /* the program tells of each block */
+    HEAP_REPORTED,   /* the program reports each block */
     HEAP_ENUMERATED, /* the program lists its live blocks when it is asked */
     HEAP_OF_MALLOC,
 };
 
-/* A heap: malloc's, or one that the program manages itself and tells us about. Where malloc is sampled at
- * another rate later, that is one more heap of malloc's kind (record/api/rate.c). */
+/* A heap: malloc's, or one that the program manages itself and reports. If the program changes malloc's sampling
+ * interval, the new interval is one more heap of malloc's kind (record/api/rate.c). */
 struct heap_record {
-    uint32_t name; /* none if it is malloc's */
-    uint32_t kind; /* enum heap_kind */
-    uint64_t rate;
-    _Atomic uint64_t complete; /* 1 once all fields are written */
+    uint32_t name;             /* number of its name; 0 for malloc's */
+    uint32_t kind;             /* enum heap_kind */
+    uint64_t rate;             /* the sampling interval, in bytes */
+    _Atomic uint64_t complete; /* 1 = all fields are written */
 };
 
-/* A live sample, or a free slot for one. The key word holds the block's address in its lower 48 bits, and in
- * its upper 16 the lower ones of its birth, which are others at the next use of the slot: a reader that finds
- * the word unchanged has read one whole entry. Key 0 is a free slot, whose `size` links it to others
- * (live_table.c). */
+/* An entry of the live table: a live sample, or a free slot.
+ *
+ *     key   lower 48 bits: the block's address; upper 16 bits: the lower 16 bits of `birth`; 0 = a free slot
+ *
+ * The next sample in the slot has another birth, and so another key. A reader that finds the key unchanged after it
+ * has read the other words has read one whole entry. In a free slot, `size` and `birth` hold links to other free
+ * slots (live_table.c). */
 struct live_entry {
     _Atomic uint64_t key;
-    uint64_t size;  /* as asked for */
+    uint64_t size;  /* as the program asked for it */
     uint64_t birth; /* ns */
     uint32_t stack;
-    uint32_t count; /* objects in the block: 1, or what the program said of a block in a heap of its own */
+    uint32_t count; /* objects in the block: 1, or what the program reported for a block of its own heap */
 };
 
 #define LIVE_KEY_MASK ((UINT64_C(1) << 48) - 1)
 
 #define TIMELINE_BUCKETS 512
 
+/* Bytes are in units of 1 / BYTE_ONE. */
 struct timeline_bucket {
-    _Atomic uint64_t live_max; /* BYTE_ONE */
-    _Atomic uint64_t live_last;
-    _Atomic uint64_t allocated; /* BYTE_ONE, within this bucket */
+    _Atomic uint64_t live_max;  /* the largest size of the heap in this bucket */
+    _Atomic uint64_t live_last; /* the size at its end */
+    _Atomic uint64_t allocated; /* bytes allocated in this bucket */
     _Atomic uint64_t events;
 };
 
-/* The heap over time. Bucket i covers [i << shift, (i + 1) << shift) ns. When the last bucket is passed,
- * neighbours merge and the width doubles. `sequence` is odd while that is under way. What a thread did since
- * it came to its bucket is still in its record. */
+/* The heap over time. Bucket i covers the time [i << shift, (i + 1) << shift) ns. When the last bucket is passed,
+ * each two neighbours are merged, and buckets are twice as wide. `sequence` is odd during a merge. What a thread
+ * has counted since its first event in a bucket is still in the thread's record (timeline.h). */
 struct timeline {
     _Atomic uint64_t sequence;
     _Atomic uint64_t shift;

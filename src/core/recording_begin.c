@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* Nobody else knows the recording before the magic is there: until then all is relaxed. */
+/* No reader accepts the file before the magic is there, and no other thread knows it: until then all stores are
+ * relaxed. */
 
 bool recording_begin(struct recording *recording, const struct recording_setup *setup) {
     struct recording_header *header = recording->header;
@@ -38,8 +39,7 @@ void recording_begin_publish(struct recording *recording) {
     struct recording_header *header = recording->header;
     atomic_store_explicit(&header->active, 1, memory_order_relaxed);
     header->version = RECORDING_VERSION;
-    /* The magic comes last: a file without it is not yet a recording. Release: whoever acquires it sees the
-     * rest. */
+    /* The magic comes last. Release: a reader that acquires the magic sees the rest. */
     atomic_thread_fence(memory_order_release);
     memcpy(header->magic, RECORDING_MAGIC, sizeof header->magic);
 }

@@ -1,10 +1,11 @@
-/* The beginning of a recording, by whoever writes it: the recorder in the program, or a collector that looks
- * at the program from outside. */
+/* The beginning of a recording, whoever writes it: the recorder inside the program, or the collector of `attach`, which
+ * records the program from outside. */
 #ifndef MALLOSCOPE_CORE_RECORDING_BEGIN_H
 #define MALLOSCOPE_CORE_RECORDING_BEGIN_H
 
 #include "core/arena.h"
 
+/* What is known when a recording begins. It goes into the header (recording.h). */
 struct recording_setup {
     int32_t pid, parent_pid;
     int32_t writer; /* the process that writes, if it is not `pid`; else 0 */
@@ -15,10 +16,11 @@ struct recording_setup {
     uint64_t start_monotonic, start_realtime;
 };
 
-/* Makes the tables of a new recording. False if there is no room for them. */
+/* Fills the header and makes the tables of a recording that arena_create has made. False if there is no room. */
 bool recording_begin(struct recording *recording, const struct recording_setup *setup);
 
-/* All that is known at the beginning has been noted: from now on the file is a recording. */
+/* To be called when all that is known at the beginning has been noted. From now on readers accept the file as a
+ * recording. */
 void recording_begin_publish(struct recording *recording);
 
 #endif

@@ -13,7 +13,7 @@ uint64_t sampler_random_next(uint64_t state[4]) {
     return result;
 }
 
-/* splitmix64 spreads one word over the state. */
+/* Spreads one word over the state, by splitmix64. */
 void sampler_random_seed(uint64_t state[4], uint64_t seed) {
     for (int i = 0; i < 4; i++) {
         seed += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,10 +1,12 @@
-/* The sampler's arithmetic: when to sample, and what a sample stands for. docs/sampling.md derives it all.
+/* The sampler's arithmetic: when to sample, and what a sample stands for. docs/sampling.md derives it; (1) to (3)
+ * are its equations.
  *
- * Every byte allocated is a step; points fall on the steps as a Poisson process with one point in `rate`
- * bytes on average. An allocation is sampled when a point falls into it: with probability p = 1 - exp(-size /
- * rate). Its bytes then count size / p and its objects 1 / p, which makes every sum of them unbiased.
+ * Sampling points fall on the bytes that a thread allocates as a Poisson process, one point in `rate` bytes on
+ * average (the sampling interval). An allocation is sampled if a point falls into it: with probability p = 1 -
+ * exp(-size / rate) (1). It then counts as 1 / p objects (2) and size / p bytes (3), which makes every sum of them
+ * unbiased.
  *
- * Nothing here needs libm: the profiled program gets no library but libc. */
+ * Nothing here needs libm, since the profiled program gets no library but libc. */
 #ifndef MALLOSCOPE_CORE_SAMPLER_H
 #define MALLOSCOPE_CORE_SAMPLER_H
 
@@ -12,27 +14,28 @@
 
 #include <stdint.h>
 
-/* xoshiro256+: four words of state, not all zero. */
+/* The random number generator xoshiro256+. Its state is four words, not all of them zero. */
 void sampler_random_seed(uint64_t state[4], uint64_t seed);
 uint64_t sampler_random_next(uint64_t state[4]);
 
-/* Steps until the next point: at least 1, exponential with mean `rate`, rounded up. An allocation of `size`
- * is sampled when this is <= size, which has probability 1 - exp(-size / rate) exactly. */
+/* Bytes up to and including the next sampling point: exponentially distributed with mean `rate`, rounded up, at
+ * least 1. An allocation of `size` bytes is sampled if this is <= size, which has exactly the probability (1). */
 uint64_t sampler_draw(uint64_t state[4], uint64_t rate);
 
-/* A number that is not negative, cut to whole, and at most what fits: sizes and rates may be anything. */
+/* A number >= 0 as a whole number, rounded down; UINT64_MAX if it is too large. */
 static inline uint64_t sampler_whole_number(double value) {
     return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
 }
 
-/* size / p in BYTE_ONE. Rate 1 is exact mode: the size itself. */
+/* The weight in bytes (3), in units of 1 / BYTE_ONE. At rate 1 (exact mode) it is the size itself. */
 __attribute__((noinline)) uint64_t sampler_weight_sampled(uint64_t size, uint64_t rate);
 
 static inline uint64_t sampler_weight(uint64_t size, uint64_t rate) {
     return rate <= 1 || size == 0 ? size * BYTE_ONE : sampler_weight_sampled(size, rate);
 }
 
-/* 1 / p in OBJECT_ONE, from size and weight. A block of no bytes is one object. */
+/* The weight in objects (2) of a block with one object, in units of 1 / OBJECT_ONE, from its size and its weight in
+ * bytes. A block of 0 bytes counts as one object. */
 static inline uint64_t sampler_objects(uint64_t size, uint64_t weight) {
     if (weight == size * BYTE_ONE) return OBJECT_ONE;
     /* NOLINTNEXTLINE(bugprone-integer-division): the quotient is whole. */

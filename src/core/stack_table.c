@@ -6,15 +6,15 @@
 
 #define STACKS_FIRST    256
 #define INDEX_FIRST_LOG 10
-#define PROBE_MAX       128 /* places that a search visits */
+#define PROBE_MAX       128 /* places of the index that a search visits */
 #define STACKS_MOST     (UINT32_MAX - 1)
 
-/* tests/models/stack_table.pml has every step of what follows: change both. */
+/* tests/models/stack_table.pml has every step of this file: change both. */
 
 static _Atomic uint32_t index_growing; /* 1 while a thread of this process builds a larger index */
 
 void stack_table_after_fork(void) {
-    /* Relaxed: there is one thread. */
+    /* Relaxed: the child has one thread. */
     atomic_store_explicit(&index_growing, 0, memory_order_relaxed);
 }
 
@@ -45,19 +45,20 @@ static _Atomic uint32_t *index_places(struct recording *recording, uint64_t word
     return arena_at(recording, word >> 8);
 }
 
-/* Adds the stacks from number `from` on, without looking for equal ones. Returns the first number not added.
- */
+/* Adds the stacks from number `from` on to an index, without looking for equal ones. Returns the number to go on
+ * with. */
 static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t from) {
-    /* Acquire: the segments that hold so many records are seen. */
+    /* Acquire: pairs with the release in table_append_many, so the segments of the counted records are seen. */
     uint64_t mask, to = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     for (uint64_t stack = from; stack < to; stack++) {
         struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
-        /* Acquire: the record is seen whole, and so by who finds it through our release below. */
+        /* Acquire: pairs with the release in add_stack. The record is seen filled; by the release below, so does a
+         * thread that finds it through this index. */
         if (!__atomic_load_n(&record->frame_count, __ATOMIC_ACQUIRE)) continue;
         uint64_t place = record->hash & mask, tries = 0;
         for (uint32_t empty = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++, empty = 0)
-            /* Relaxed where it fails: what is there is not looked at. */
+            /* Relaxed where it fails: the record that has the place is not read. */
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &empty, (uint32_t)stack + 1, memory_order_release, memory_order_relaxed))
                 break;
@@ -65,13 +66,16 @@ static uint64_t index_put(struct recording *recording, uint64_t word, uint64_t f
     return to;
 }
 
-/* At most half full, so that a place is near. A stack that finds none is only added again the next time. */
+/* Builds a larger index, unless another thread is doing so or has replaced the index `word` already. An index is
+ * kept at most half full, so that a free place is near. A stack for which no place is found gets a second record
+ * the next time. */
 static void index_grow(struct recording *recording, uint64_t word) {
-    /* Acquire: what the last one to grow it did is seen, its new index above all. */
+    /* Acquire: pairs with the release at the end. This thread sees the index that the last thread built. */
     if (atomic_exchange_explicit(&index_growing, 1, memory_order_acquire)) return;
     struct recording_header *header = recording->header;
     uint64_t bits = (word & 0xff) + 1, offset = 0;
-    /* Relaxed: a size to aim at; and the index is changed by the one who holds index_growing alone. */
+    /* Relaxed: the count is only a size to aim at, and stack_index is changed only by the thread that holds
+     * index_growing. */
     while (UINT64_C(1) << bits < 2 * atomic_load_explicit(&header->stacks.count, memory_order_relaxed))
         bits++;
     if (atomic_load_explicit(&header->stack_index, memory_order_relaxed) == word)
@@ -79,18 +83,18 @@ static void index_grow(struct recording *recording, uint64_t word) {
     if (offset) {
         uint64_t larger = offset << 8 | bits;
         uint64_t done = 1;
-        /* Others go on adding to the old index: catch up a few times before, and once after the change-over.
-         */
+        /* Other threads go on adding stacks to the old index. They are added here in a few rounds before the new
+         * index is published, and once more after that. */
         for (int round = 0; round < 4; round++) done = index_put(recording, larger, done);
-        /* Release: who sees the index sees what is in it. */
+        /* Release: a thread that acquires stack_index sees what is in the index. */
         atomic_store_explicit(&header->stack_index, larger, memory_order_release);
         index_put(recording, larger, done);
     }
-    /* Release: goes with the acquire above. */
+    /* Release: pairs with the acquire above. */
     atomic_store_explicit(&index_growing, 0, memory_order_release);
 }
 
-/* A record with its frames, not yet to be found. */
+/* Makes a record with its frames. It is not in the index yet. STACK_DROPPED if there is no room. */
 static uint32_t add_stack(struct recording *recording, const struct stack_key *key, uint64_t hash) {
     uint64_t size = key->frame_count * sizeof *key->frames;
     uint64_t offset = arena_allocate(recording, size, sizeof *key->frames);
@@ -104,7 +108,7 @@ static uint32_t add_stack(struct recording *recording, const struct stack_key *k
     record->flags = key->flags;
     record->heap = key->heap;
     record->type = key->type;
-    /* Release: a reader that sees the count sees the frames. */
+    /* Release: a reader that acquires a frame_count other than 0 sees the record and its frames. */
     __atomic_store_n(&record->frame_count, key->frame_count, __ATOMIC_RELEASE);
     return (uint32_t)stack;
 }

@@ -1,9 +1,10 @@
-/* The stack table: every distinct call stack of every heap and type once, with its figures.
+/* The stack table: each distinct call stack, with its heap and type, once, and its figures.
  *
- * Records and frames are only ever added. An index (open addressing, four bytes a place) finds a stack by its
- * hash; equal hashes are told apart by comparing all frames. When the index gets full it is built anew at
- * twice the size by whichever thread notices, while the others go on with the old one: a stack that is added
- * to the old one in that moment is merely added once more later, and readers merge equal stacks.
+ * Records and frames are added and never removed. An index finds a stack by its hash: a hash table with open
+ * addressing, four bytes a place. Stacks with equal hashes are told apart by comparing all frames. When the index
+ * is half full, the thread that notices builds a larger one, while other threads go on with the old one. A stack
+ * that another thread adds to the old index at that moment may be missing in the new one. Then it gets a second
+ * record later, and readers merge equal stacks.
  *
  * tests/models/stack_table.pml checks this for all interleavings. */
 #ifndef MALLOSCOPE_CORE_STACK_TABLE_H
@@ -11,24 +12,24 @@
 
 #include "core/arena.h"
 
-#define STACK_DROPPED 0 /* the stack that stands for all that found no room */
+#define STACK_DROPPED 0 /* the record that counts for all stacks that found no room */
 
 bool stack_table_start(struct recording *recording);
 
-/* What makes a stack: where the allocation came from, and of what kind it is. */
+/* By what stacks are told apart: frames, heap and type. */
 struct stack_key {
     const uint64_t *frames;
     uint32_t frame_count;
     uint32_t heap, type; /* as in struct stack_record */
-    uint32_t flags;      /* of a new one; they do not tell stacks apart */
+    uint32_t flags;      /* for a new record; not part of the key */
 };
 
-/* The number of a stack; STACK_DROPPED when it is new and there is no room for it. */
+/* The number of a stack, which is added if it is new. STACK_DROPPED if it is new and there is no room for it. */
 uint32_t stack_table_intern(struct recording *recording, const struct stack_key *key);
 
 struct stack_record *stack_table_get(struct recording *recording, uint32_t stack);
 
-/* The thread that was building an index is not in the child. */
+/* To be called in a forked child: if a thread of the parent was building an index, it does not go on in the child. */
 void stack_table_after_fork(void);
 
 #endif

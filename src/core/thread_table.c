@@ -6,18 +6,18 @@
 #include <stddef.h>
 
 #define THREADS_MOST 65536
-#define ENDED_KEPT   1024 /* records of ended threads are reused beyond this many */
-#define SEARCH_MOST  256
+#define ENDED_KEPT   1024 /* up to so many records in all, ended threads with samples keep theirs */
+#define SEARCH_MOST  256  /* records that a search for one to take looks at */
 
-/* A record is handed on by its state:
+/* A record passes from one owner to the next by its state:
  *
  *     NEW ── filled ──► RUNNING ── ends ──► ENDED or FREE ── taken ──► NEW
  *
- * Each store that leads on is a release, and who takes a record acquires what its last owner left: so owners
- * never meet. A reader that sees RUNNING, by acquire, sees the record cleared: what its owner adds afterwards
- * (name, address of the countdown) counts only from its first interval on. What is read may be another
- * owner's by then; a reader compares what it read before and after (copy_thread in model/snapshot.c and
- * record/dump/dump_recording.c). */
+ * Stores to RUNNING, ENDED and FREE are releases. The thread that takes a record acquires what the last owner left,
+ * so two owners never write at the same time. A reader that acquires RUNNING sees the record cleared. The owner
+ * adds its name and the address of its countdown afterwards; they count once `interval` is not 0. While a reader
+ * copies a record, the record may pass to another owner. So a reader compares the state and tid from before and
+ * after the copy (copy_thread in model/snapshot.c and record/dump/dump_recording.c). */
 
 void thread_table_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);
@@ -28,22 +28,23 @@ struct thread_record *thread_table_get(struct recording *recording, uint32_t thr
 }
 
 static bool take_from(struct thread_record *record, uint32_t state) {
-    /* Relaxed: a look that spares the exchange, which asks again. */
+    /* Relaxed: a first look, which spares the exchange in most cases. The exchange checks again. */
     return atomic_load_explicit(&record->state, memory_order_relaxed) == state &&
            atomic_compare_exchange_strong_explicit(
                &record->state, &state, THREAD_NEW, memory_order_acquire, memory_order_relaxed);
 }
 
-/* Looks at a stretch of the table for a record to use again; the stretch moves on from call to call. */
+/* Looks for a record to take, in a stretch of the table that moves on from call to call. UINT32_MAX if there is
+ * none. */
 static uint32_t reuse(struct recording *recording, uint32_t count) {
-    static _Atomic uint32_t hint; /* relaxed: any place will do to begin at */
+    static _Atomic uint32_t hint; /* where to begin. Relaxed: any value will do */
     uint32_t start = atomic_fetch_add_explicit(&hint, SEARCH_MOST / 4, memory_order_relaxed);
     for (uint32_t i = 0; i < SEARCH_MOST && i < count; i++) {
         uint32_t thread = (start + i) % count;
         struct thread_record *record = thread_table_get(recording, thread);
         if (take_from(record, THREAD_FREE)) return thread;
         if (count > ENDED_KEPT && take_from(record, THREAD_ENDED)) {
-            /* Relaxed: a sum; and `bytes` was acquired with the record. */
+            /* Relaxed: orphan_bytes is a sum by which nothing is ordered, and `bytes` was acquired with the record. */
             atomic_fetch_add_explicit(&recording->header->orphan_bytes,
                 atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
             return thread;
@@ -52,6 +53,7 @@ static uint32_t reuse(struct recording *recording, uint32_t count) {
     return UINT32_MAX;
 }
 
+/* Clears all but state and tid. Atomically, since a reader may be copying the record. */
 static void clear(struct thread_record *record) {
     const size_t first = offsetof(struct thread_record, name) / 8;
     static_assert(offsetof(struct thread_record, name) == 8, "state and tid are one word");
@@ -61,7 +63,7 @@ static void clear(struct thread_record *record) {
 
 uint32_t thread_table_register(struct recording *recording, int32_t tid, uint64_t now) {
     struct table *table = &recording->header->threads;
-    /* Acquire: the segments that hold so many records are seen. */
+    /* Acquire: pairs with the release in table_append_many, so the segments of the counted records are seen. */
     uint32_t count = (uint32_t)atomic_load_explicit(&table->count, memory_order_acquire);
     uint32_t thread = count < 16 ? UINT32_MAX : reuse(recording, count);
     if (thread == UINT32_MAX) thread = (uint32_t)table_append(recording, table, THREADS_MOST);
@@ -70,7 +72,8 @@ uint32_t thread_table_register(struct recording *recording, int32_t tid, uint64_
 
     struct thread_record *record = thread_table_get(recording, thread);
     clear(record);
-    __atomic_store_n(&record->number, thread, __ATOMIC_RELAXED); /* a reader of the heap's size may look */
+    /* Relaxed: the release of RUNNING publishes them. Atomic, since a reader may be copying the record. */
+    __atomic_store_n(&record->number, thread, __ATOMIC_RELAXED);
     __atomic_store_n(&record->start_time, now, __ATOMIC_RELAXED);
     atomic_store_explicit(&record->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&record->state, THREAD_RUNNING, memory_order_release);
@@ -84,7 +87,7 @@ void thread_table_end(struct recording *recording, struct thread_record *record,
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
         return;
     }
-    /* Relaxed: a sum. A reader may meet the bytes at both places, for a moment. */
+    /* Relaxed: a sum by which nothing is ordered. For a moment, a reader may count the bytes at both places. */
     atomic_fetch_add_explicit(&recording->header->orphan_bytes,
         atomic_load_explicit(&record->bytes, memory_order_relaxed), memory_order_relaxed);
     atomic_store_explicit(&record->bytes, 0, memory_order_relaxed);

@@ -3,19 +3,19 @@
 #include "core/heap_size.h"
 #include "platform/counter.h"
 
-#define FIRST_SHIFT 20 /* the first buckets are a millisecond wide: half a second in all */
+#define FIRST_SHIFT 20 /* at first a bucket is 2^20 ns wide, about a millisecond: half a second in all */
 
-/* The buckets are sums and maxima, relaxed (counter.h). What must hold together is their merging: `sequence`
- * is odd while it lasts, as in a sequence lock. A reader acquires an even number, copies, and after an
- * acquire fence finds the same number, or copies again (copy_timeline in model/snapshot.c and
- * record/dump/dump_recording.c). Threads that note an event meanwhile do not wait: their point may go into a bucket
- * that has just moved. */
+/* Buckets hold sums and maxima, which are updated relaxed (counter.h). Only the merging of buckets needs an order:
+ * `sequence` is odd while it lasts, as in a sequence lock. A reader acquires an even sequence, copies the buckets,
+ * and after an acquire fence compares the sequence; if it differs, the reader copies again (copy_timeline in
+ * model/snapshot.c and record/dump/dump_recording.c). Threads that have an event during a merge do not wait: their
+ * event may be counted in a bucket that has just moved. */
 
 bool timeline_start(struct recording *recording) {
     uint64_t offset = arena_allocate(recording, sizeof(struct timeline), 64);
     if (!offset) return false;
     struct timeline *timeline = arena_at(recording, offset);
-    /* Relaxed: nobody else knows the recording yet. */
+    /* Relaxed: no other thread knows the recording yet. */
     atomic_store_explicit(&timeline->shift, FIRST_SHIFT, memory_order_relaxed);
     recording->header->timeline = offset;
     recording->timeline = timeline;
@@ -29,18 +29,21 @@ static uint64_t take(_Atomic uint64_t *from) {
     return atomic_exchange_explicit(from, 0, memory_order_relaxed);
 }
 
-/* Merges neighbours. One thread does it; the others lose their point of that moment rather than wait. */
+/* Merges each two neighbouring buckets, which doubles the width of a bucket, if `now` lies beyond the last one. One
+ * thread does so; the others return at once. */
 static void widen(struct timeline *timeline, uint64_t now) {
-    /* Acquire, here and in the exchange: the buckets are seen as the last one to merge them left them. */
+    /* Acquire, here and in the exchange: pairs with the release at the end. This thread sees the buckets as the
+     * last merge left them. */
     uint64_t sequence = atomic_load_explicit(&timeline->sequence, memory_order_acquire);
     if ((sequence & 1) || !atomic_compare_exchange_strong_explicit(&timeline->sequence, &sequence,
                               sequence + 1, memory_order_acquire, memory_order_relaxed))
         return;
     if (now >> atomic_load_explicit(&timeline->shift, memory_order_relaxed) < TIMELINE_BUCKETS) {
-        atomic_store_explicit(&timeline->sequence, sequence, memory_order_release); /* another has done it */
+        atomic_store_explicit(
+            &timeline->sequence, sequence, memory_order_release); /* another thread has merged */
         return;
     }
-    /* Release: who sees a bucket of what follows sees the odd number too. */
+    /* Release fence: a reader that sees one of the stores that follow also sees the odd sequence. */
     atomic_thread_fence(memory_order_release);
     for (int i = 0; i < TIMELINE_BUCKETS; i++) {
         struct timeline_bucket *into = &timeline->bucket[i];
@@ -59,10 +62,11 @@ static void widen(struct timeline *timeline, uint64_t now) {
         move(&into->events, take(&first->events) + events);
     }
     atomic_fetch_add_explicit(&timeline->shift, 1, memory_order_relaxed);
-    /* Release: who acquires the even number sees all buckets merged. */
+    /* Release: a reader that acquires the even sequence sees all buckets merged. */
     atomic_store_explicit(&timeline->sequence, sequence + 2, memory_order_release);
 }
 
+/* The bucket of a time; NULL if other threads are still merging after many attempts. */
 static struct timeline_bucket *bucket_of(struct timeline *timeline, uint64_t now) {
     uint64_t place = now >> counter_load(&timeline->shift);
     for (int tries = 0; place >= TIMELINE_BUCKETS; tries++) {
@@ -73,7 +77,7 @@ static struct timeline_bucket *bucket_of(struct timeline *timeline, uint64_t now
     return &timeline->bucket[place];
 }
 
-/* Adds what has come to `counter` since `noted`. */
+/* Adds what the counter has gained since `noted` to a bucket, and brings `noted` up to date. */
 static void pass_on(_Atomic uint64_t *counter, _Atomic uint64_t *noted, _Atomic uint64_t *to) {
     uint64_t now = counter_load(counter);
     counter_add(counter_alone(), to, now - counter_load(noted));
@@ -88,7 +92,7 @@ void timeline_flush(struct recording *recording, struct thread_record *thread) {
     pass_on(&thread->allocated, &thread->allocated_noted, &bucket->allocated);
 }
 
-/* Nothing has happened since the last bucket that is in use: it ends with what the heap holds now. */
+/* The last bucket in use before `place` ends with the size that the heap has now: there was no event since. */
 static void end_former_bucket(struct timeline *timeline, uint64_t place, uint64_t live) {
     while (place-- > 0)
         if (counter_load(&timeline->bucket[place].events)) {
@@ -105,11 +109,11 @@ void timeline_turn(struct recording *recording, struct thread_record *thread, ui
     if (!bucket) return;
     uint64_t place = (uint64_t)(bucket - timeline->bucket);
     if (!counter_load(&bucket->events)) end_former_bucket(timeline, place, live);
-    /* Relaxed: the thread's own. Atomic, since a dump copies the whole record. */
+    /* Relaxed: only this thread reads it. Atomic, since a dump copies the whole record. */
     __atomic_store_n(&thread->moment, place, __ATOMIC_RELAXED);
     counter_store(&bucket->live_last, live);
     counter_raise(counter_alone(), &bucket->live_max, heap_size_reach(recording, thread, live));
-    /* The event that is about to be counted, ahead of the others: it shows that the bucket is in use. */
+    /* The event that is about to be counted is added to the bucket at once: it shows that the bucket is in use. */
     counter_add(counter_alone(), &bucket->events, 1);
     counter_add_own(&thread->events_noted, 1);
 }

@@ -1,20 +1,21 @@
-/* The address index (src/core/address_index.c): three threads that insert addresses, look for them and remove
- * them; every interleaving.
+/* The address index (src/core/address_index.c): three threads insert addresses and remove them. Every interleaving.
  *
- * Inline names are those of the functions in C; a step here is one access to memory that others change there.
- * The memory is sequentially consistent; the comments at the atomics in C say what makes their orders enough.
+ * Inlines have the names of the functions in C. A step of the model is one access in C to memory that other threads
+ * change. The model's memory is sequentially consistent; the comments at the atomics in C say why weaker orders are
+ * enough.
  *
- * Smaller than life: BUCKETS of one place each in one segment, PROBE_MAX of them visited; addresses 1 to 3
- * whose homes are given below. A segment that is full refuses: others are then opened in C, and searched in
- * the same way.
+ * The model is smaller than the code: one segment of BUCKETS buckets with one place each, PROBE_MAX buckets that a
+ * search visits, and the addresses 1 to 3, whose home buckets are given below. An insertion into a full segment
+ * fails; the code then opens another segment, which works in the same way.
  *
- * Planted bugs, each of which must be found: see `run`. */
+ * Each BUG_... switch plants a bug that must be found: see `run`. */
 #define BUCKETS   3
 #define PROBE_MAX 3
 #define ADDRESSES 3
 #define NONE      255
 
-/* All three compete for bucket 0, or the third for where the second is driven to. */
+/* All three addresses have bucket 0 as their home. With SPREAD, the third has bucket 1, where the second may have
+ * to go. */
 #ifdef SPREAD
 #define HOME(address) ((address) == 3 -> 1 : 0)
 #else
@@ -25,9 +26,9 @@
 byte address_in[BUCKETS], slot_in[BUCKETS];
 short overflow[BUCKETS];
 
-/* The program and its allocator: an address is somebody's, or free to be given out. `truth` is its slot. */
-bool is_given[ADDRESSES + 1];
-byte truth[ADDRESSES + 1];
+/* The program and its allocator. */
+bool is_given[ADDRESSES + 1]; /* a thread is inside malloc or free with this address */
+byte truth[ADDRESSES + 1];    /* the slot that the address has; 0 = it is not allocated */
 
 inline lower_overflow() {
     do
@@ -36,7 +37,7 @@ inline lower_overflow() {
     od
 }
 
-/* `done` says whether there was a place. */
+/* Result: `done`, whether there was a place. */
 inline insert_into() {
     home = HOME(address); passed = 0; done = false;
     do
@@ -64,7 +65,7 @@ inline insert_into() {
     passed = 0; home = 0
 }
 
-/* The slot is in `found`. */
+/* Result: `found`, the slot, or NONE. */
 inline remove_from() {
     home = HOME(address); passed = 0; found = NONE;
     do
@@ -104,7 +105,7 @@ inline remove_from() {
     passed = 0; home = 0; done = false
 }
 
-/* malloc that is sampled, and perhaps another thread's free of it later. */
+/* A thread that calls malloc, whose block is sampled, or frees a block that any thread allocated. */
 proctype thread(byte number; byte calls) {
     byte address, slot, passed, home, found;
     bool done;
@@ -120,9 +121,9 @@ proctype thread(byte number; byte calls) {
               is_given[address] = true; slot = 10 * number + calls
           };
           insert_into();
-          /* It is known to others when malloc has returned. */
+          /* Other threads may know the address once malloc has returned. */
           d_step { if :: done -> truth[address] = slot :: else fi; is_given[address] = false; done = false }
-       :: atomic { /* who frees an address is alone with it */
+       :: atomic { /* one thread frees an address */
               if
               :: !is_given[1] && truth[1] != 0 -> address = 1
               :: !is_given[2] && truth[2] != 0 -> address = 2
@@ -132,7 +133,7 @@ proctype thread(byte number; byte calls) {
           };
           remove_from();
           d_step {
-              assert(found == truth[address]); /* nothing that is live is missed, or taken for another */
+              assert(found == truth[address]); /* a live address is found, with its own slot */
               truth[address] = 0; is_given[address] = false; found = 0
           }
        fi;
@@ -143,6 +144,7 @@ proctype thread(byte number; byte calls) {
     od
 }
 
+/* When all threads have ended: each address is in the index once or not at all, and the overflow counts are right. */
 inline check_quiescence() {
     byte bucket, address, place, home;
     short expected[BUCKETS];
@@ -165,7 +167,7 @@ inline check_quiescence() {
             }
             assert(is_there == (truth[address] != 0))
         }
-        /* Of each bucket: how many that belong to it, or passed it, are further on. */
+        /* overflow = the number of addresses that went past the bucket. */
         for (bucket : 0 .. BUCKETS - 1) { assert(overflow[bucket] == expected[bucket]) }
     }
 }

@@ -1,18 +1,17 @@
-/* The size of the whole heap and its peak (src/core/heap_size.c): threads that allocate and free; every
- * interleaving.
+/* The size of the whole heap and its peak (src/core/heap_size.c): threads allocate and free. Every interleaving.
  *
- * Inline names are those of the functions in C; a step here is one access to memory that others change there.
- * The memory is sequentially consistent, as the operations in C that matter are.
+ * Inlines have the names of the functions in C. A step of the model is one access in C to memory that other threads
+ * change. The model's memory is sequentially consistent, as are the operations in C on which the protocol rests.
  *
- * Smaller than life: every block is one byte, a thread may keep two as slack and takes one in advance. Signal
- * handlers are not in it (tests/unit/test_heap_size.c has them).
+ * The model is smaller than the code: every block is one byte, a thread may have two bytes of slack, and takes one in
+ * advance. It has no signal handlers (tests/unit/test_heap_size.c has).
  *
- * Planted bugs, each of which must be found: see `run`. */
+ * Each BUG_... switch plants a bug that must be found: see `run`. */
 #ifndef THREADS
 #define THREADS 2
 #endif
 #ifndef PEAK
-#define PEAK 3 /* at the start, when START are live */
+#define PEAK 3 /* the peak at the start, when START blocks are live */
 #endif
 #ifndef START
 #define START 2
@@ -20,13 +19,18 @@
 #define SLACK_MOST 2
 #define TRIES      2
 
+/* The header and the threads' records. */
 short live = START, peak = PEAK; /* live_bytes, peak_bytes */
 bool is_tense;
-byte slack[THREADS], changes[THREADS];
+byte slack[THREADS], changes[THREADS]; /* the two parts of thread_record.slack */
 
-/* The program. What is being allocated counts for `most` from the beginning, what is being freed to the end. */
-short truth = START, blocks = START, held = START, most = PEAK;
-byte busy, slack_sum;
+/* The program. */
+short truth = START;  /* live blocks, counted when an event has ended */
+short blocks = START; /* blocks that a thread may free */
+short held = START;   /* live blocks; one that is being allocated or freed counts as live */
+short most = PEAK;    /* the largest value of `held` so far */
+byte busy;            /* threads inside an event */
+byte slack_sum;
 
 /* ---- measure ---- */
 
@@ -39,7 +43,7 @@ inline slack_of_all(sum, state) {
     i = 0
 }
 
-/* The result is in `size`, and whether it is one in `is_sure`. */
+/* Results: `size`, and `is_sure`, what measure() returns in C. */
 inline measure() {
     tries = 0;
     do
@@ -58,7 +62,7 @@ inline measure() {
 inline heap_size_note_peak() {
     atomic {
         if
-        :: size > peak -> peak = size; assert(peak <= most) /* no more than was live */
+        :: size > peak -> peak = size; assert(peak <= most) /* the peak is never more than was live */
         :: else
         fi
     }
@@ -116,7 +120,7 @@ inline add(bytes, kept) {
     given = 0
 }
 
-inline heap_size_grow() {
+inline heap_size_grow_shared() {
     if
     :: !is_tense ->
        if
@@ -143,7 +147,7 @@ inline heap_size_grow() {
 grown:
 }
 
-inline heap_size_shrink() {
+inline heap_size_shrink_shared() {
     if
     :: !is_tense ->
        if
@@ -160,7 +164,7 @@ shrunk:
 
 /* ---- the program ---- */
 
-/* While nobody is at it, all of this is exact. */
+/* While no thread is inside an event: live_bytes − Σ slack(t) = live bytes, and the peak is not below that. */
 inline check_rest() {
     if
     :: busy == 0 ->
@@ -169,7 +173,7 @@ inline check_rest() {
        slack_sum = slack_sum + slack[2];
 #endif
        assert(live - slack_sum == truth);
-       assert(truth <= peak); /* overlooked */
+       assert(truth <= peak); /* no peak was overlooked */
        slack_sum = 0
     :: else
     fi
@@ -188,8 +192,8 @@ proctype thread(byte me, calls) {
     :: calls > 0 ->
        calls--;
        if
-       :: begin_grow(); heap_size_grow(); end_grow()
-       :: begin_shrink(); heap_size_shrink(); end_shrink()
+       :: begin_grow(); heap_size_grow_shared(); end_grow()
+       :: begin_shrink(); heap_size_shrink_shared(); end_shrink()
        :: skip
        fi
     :: else -> break

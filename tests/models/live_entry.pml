@@ -1,14 +1,13 @@
-/* One entry of the live table under weak memory orders: live_table_publish, live_table_withdraw and live_table_withdraw_once
- * against live_table_copy (all in src/core/live_table.h), while the slot is used again.
+/* One entry of the live table under weak memory orders: live_table_publish, live_table_withdraw and
+ * live_table_withdraw_once against live_table_copy (all in src/core/live_table.h), while the slot is used again.
  *
- * What the writer stores becomes visible word by word, in any order that its fences and releases leave open,
- * as on aarch64: each word has a queue of its own between the writer and the memory, which drains at any time.
- * A release, as a store or a fence, lets nothing after it become visible before what came before. A
- * read-modify-write with acquire and release holds back what came before, but what follows it may become
- * visible before it does: so the architecture says, and so C11 does. The reader's loads between two acquires
- * are done in any order.
+ * The writer's stores become visible word by word, in any order that its fences and releases permit, as on aarch64.
+ * In the model, each word has a queue between the writer and the memory, which drains at any time. A release, as a
+ * store or as a fence, waits until all earlier stores are visible. A read-modify-write with acquire and release
+ * also waits for earlier stores, but stores that follow it may become visible before it does: the architecture
+ * permits that, and so does C11. The reader does its loads between two acquires in any order.
  *
- * Planted bugs, each of which must be found: see `run`. */
+ * Each BUG_... switch plants a bug that must be found: see `run`. */
 #define KEY   0
 #define SIZE  1
 #define BIRTH 2
@@ -17,7 +16,7 @@
 #ifndef REUSES
 #define REUSES 2
 #endif
-#define LINK 9 /* what a free slot holds over its size */
+#define LINK 9 /* what a free slot holds in the place of its size */
 
 byte memory[WORDS];
 chan queue[WORDS] = [QUEUE] of { byte };
@@ -36,7 +35,7 @@ inline live_table_withdraw() {
 }
 
 inline live_table_withdraw_once() {
-    atomic { release(); store(KEY, 0) } /* the compare finds what the last publish stored */
+    atomic { release(); store(KEY, 0) } /* the compare succeeds: the key is what the last publish stored */
 #ifndef BUG_WITHDRAW_ONCE_WITHOUT_FENCE
     ; release()
 #endif
@@ -76,7 +75,7 @@ proctype recorder() {
     is_done = true
 }
 
-/* What the processor does with the queues. */
+/* The processor drains the queues. */
 proctype drain() {
     byte value;
     do
@@ -89,11 +88,11 @@ proctype drain() {
 
 #define is_torn(key, again) ((again) == (key) && (key) != 0 && (size != (key) || birth != (key)))
 
-/* live_table_copy, with two tries. */
+/* live_table_copy with two attempts. */
 proctype reader() {
     byte key, size, birth, again;
     bool has_size, has_birth, has_again, is_early;
-    key = memory[KEY]; /* acquire: what follows is read later */
+    key = memory[KEY]; /* acquire: the loads that follow come later */
     do
     :: !has_size -> size = memory[SIZE]; has_size = true
     :: !has_birth -> birth = memory[BIRTH]; has_birth = true
@@ -112,7 +111,7 @@ proctype reader() {
     :: else
     fi;
 #ifdef BUG_SECOND_ROUND_RELAXED
-    /* Words of the second round may be read before the key. */
+    /* Words of the second attempt may be read before the key. */
     if
     :: size = memory[SIZE]; birth = memory[BIRTH]; is_early = true
     :: true

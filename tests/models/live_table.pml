@@ -1,21 +1,25 @@
-/* The live table (src/core/live_table.[ch]), its users in src/record/sample/recorder.c, and its readers,
- * live_table_copy (core/live_table.h) and recording_copy_stack (core/recording_copy.h): what several threads may do to
- * it, every interleaving of it.
+/* The live table (src/core/live_table.[ch]) with its users in src/record/sample/recorder.c, and its readers:
+ * live_table_copy (core/live_table.h) and recording_copy_stack (core/recording_copy.h). Several threads call malloc
+ * and free. Every interleaving.
  *
- * Inline names are those of the functions in C; a step here is one access to memory that others change there.
- * The memory is sequentially consistent: live_entry.pml has the weak orders of an entry.
+ * Inlines have the names of the functions in C. A step of the model is one access in C to memory that other threads
+ * change. The model's memory is sequentially consistent: live_entry.pml has the weak orders of an entry.
  *
- * Smaller than life: slots are made two at a time and at most SLOTS; a thread gives its list to the pool at
- * any moment, not only when that is long (so `spare_count` and `length`, which only guess, are left out);
- * removal counts have two bits; no two allocations have equal keys: in C an address and 16 bits of the
- * nanosecond of birth tell them apart, so that a reader is fooled if within the few instructions of one copy
- * the same address is freed, allocated, sampled, given the same slot, and born at the same 16 bits.
+ * The model is smaller than the code:
+ *   - Slots are made two at a time, at most SLOTS.
+ *   - A thread may give its list to the pool at any moment, not only when the list is long. So `spare_count` and
+ *     `length`, which are approximate, are left out.
+ *   - Removal counts have two bits.
+ *   - No two allocations have equal keys. In C a key is an address and 16 bits of the nanosecond of birth. A reader
+ *     would be fooled if, during one copy, the same address were freed, allocated, sampled and given the same slot,
+ *     with the same 16 bits.
  *
- * Chosen by the runner: how many mallocs or frees each of three threads makes (CALLS_0 to CALLS_2), READERS,
- * POOL: two free slots are in the pool at the start, as chains of one; CHAIN: as one chain; SIGNALS: thread 0 is interrupted at any
- * point by a handler that calls malloc or free as well; TOLD_TWICE: two threads may tell of the same free.
+ * Switches, chosen by `run`: CALLS_0 to CALLS_2, how many calls of malloc or free each of three threads makes;
+ * READERS; POOL, two free slots are in the pool at the start, as two chains; CHAIN, the same as one chain; SIGNALS,
+ * thread 0 is interrupted at any point by a handler that calls malloc or free; TOLD_TWICE, two threads may report
+ * the same free.
  *
- * Planted bugs, each of which must be found: see `run`. */
+ * Each BUG_... switch plants a bug that must be found: see `run`. */
 #ifndef CALLS_0
 #define CALLS_0 2
 #endif
@@ -34,15 +38,15 @@
 #define THREADS    3
 #define LIVE_FIRST 2
 #define ADDRESSES  2
-#define THREAD_0   1 /* its process number: the first that is run */
+#define THREAD_0   1 /* the process number (_pid) of thread 0, which is run first */
 #ifdef BUG_NO_REMOVAL_COUNT
 #define REMOVED(count) (count)
 #else
 #define REMOVED(count) (((count) + 1) & 3)
 #endif
 
-/* struct live_entry: the links of a free slot lie over size (`next` and `next_chain`). All fields of an
- * allocation hold its number, so that a torn entry shows. */
+/* struct live_entry. The links of a free slot, `next` and `next_chain`, lie in the place of `size`. All fields of an
+ * allocation hold its number, so that a mixture of two entries shows. */
 byte key[SLOTS], next[SLOTS], next_chain[SLOTS], birth[SLOTS], stack[SLOTS];
 
 byte made;                      /* table.count */
@@ -51,12 +55,12 @@ byte spare_slot[THREADS], spare_removals[THREADS];
 
 byte alloc_objects, freed_objects, dropped;
 
-/* The program: what it has at an address, 0 = nothing, BUSY while malloc or free is at it. */
+/* The program. */
 #define BUSY 254
-byte block_slot[ADDRESSES]; /* slot + 1, as in the mark */
-byte allocations;           /* numbers given out */
+byte block_slot[ADDRESSES]; /* slot + 1 of the block at an address; 0 = none; BUSY = inside malloc or free */
+byte allocations;           /* how many there were: the number of the last one */
 
-/* Who owns a slot: checked by the model alone. */
+/* Whether a thread owns a slot. Not in the code: the assertions need it. */
 bool is_owned[SLOTS];
 bool handler_runs;
 
@@ -76,7 +80,7 @@ inline pool_give(chain) {
     chain = 0
 }
 
-/* The result is in `slot`, plus one; 0 = none. */
+/* Result: `slot`, the slot + 1, or 0 for none. */
 inline pool_take() {
     d_step { seen_slot = pool_slot; seen_removals = pool_removals }
     do
@@ -147,7 +151,7 @@ inline take_elsewhere() {
               fi
           };
           if
-          :: goto_last != 0 -> /* a signal handler has given slots back meanwhile */
+          :: goto_last != 0 -> /* the list is no longer empty: a signal handler has given slots back */
              do
              :: next[goto_last - 1] != 0 -> goto_last = next[goto_last - 1]
              :: else -> break
@@ -234,7 +238,7 @@ inline counter_add(counter) {
 #endif
 }
 
-/* malloc: recorder_insert, then recorder_count. */
+/* malloc of a sampled block: recorder_insert, then recorder_count. */
 inline recorder_sample() {
     live_table_take();
     if
@@ -253,7 +257,7 @@ inline recorder_sample() {
     slot = 0; number = 0
 }
 
-/* free of a block whose slot is in its mark: recorder_forget, the allocator's free, recorder_freed. */
+/* free of a block whose mark holds its slot: recorder_forget, the allocator's free, recorder_freed. */
 inline recorder_forget_marked() {
 #ifndef BUG_GIVE_BEFORE_WITHDRAW
     key[slot - 1] = 0; /* live_table_withdraw */
@@ -267,8 +271,8 @@ inline recorder_forget_marked() {
     slot = 0
 }
 
-/* free that two threads may tell of at once: recorder_forget_slot, recorder_freed. `told` is the allocation
- * that is meant; in C it is known by its address, which malloc does not give out again before it is freed. */
+/* A free that two threads may report at once: recorder_forget_slot, recorder_freed. `told` is the allocation that is
+ * meant. In C it is known by its address, which malloc does not give out again before it is freed. */
 inline recorder_forget_slot() {
     number = key[slot - 1];
     if
@@ -292,7 +296,7 @@ inline recorder_forget_slot() {
     slot = 0; number = 0; told = 0
 }
 
-/* ---- who does it ---- */
+/* ---- the processes of the model ---- */
 
 inline program_call() {
     if
@@ -342,7 +346,7 @@ proctype thread(byte me; byte calls) UNLESS_INTERRUPTED {
 }
 
 #ifdef SIGNALS
-/* Interrupts thread 0 between any two of its steps, and runs to its end before that goes on. */
+/* A signal handler of thread 0: comes between any two of its steps, and runs to its end before thread 0 goes on. */
 proctype handler(byte me) {
     LOCALS;
     atomic { handler_runs = true };
@@ -351,7 +355,7 @@ proctype handler(byte me) {
 }
 #endif
 
-/* live_table_copy (core/live_table.h) of every slot, then the counters of the stack. */
+/* A reader: live_table_copy of every slot, then the stack's counters. */
 proctype reader() {
     byte at, word, freed, allocated, attempts;
     bool torn;
@@ -386,7 +390,7 @@ proctype reader() {
     :: else -> break
     od;
     at = 0; attempts = 0;
-    /* recording_copy_stack: what was freed is read before what was allocated. */
+    /* recording_recording_copy_stack: what was freed is read before what was allocated. */
 #ifdef BUG_READS_ALLOCATED_FIRST
     allocated = alloc_objects;
     freed = freed_objects;
@@ -397,7 +401,7 @@ proctype reader() {
     assert(freed <= allocated)
 }
 
-/* When all have come to an end. */
+/* When all threads have ended. */
 inline check_quiescence() {
     byte slot, live, found[SLOTS], chain, me;
     d_step {
@@ -407,7 +411,7 @@ inline check_quiescence() {
             :: else
             fi
         }
-        assert(alloc_objects - freed_objects == live); /* nothing lost, nothing counted twice */
+        assert(alloc_objects - freed_objects == live); /* no event is lost or counted twice */
         chain = pool_slot;
         do
         :: chain != 0 ->
@@ -427,7 +431,7 @@ inline check_quiescence() {
             od
         }
         for (slot : 0 .. SLOTS - 1) {
-            assert(slot >= made || found[slot] == 1) /* each is live or free, once */
+            assert(slot >= made || found[slot] == 1) /* each slot is live, or in one list, once */
         }
     }
 }

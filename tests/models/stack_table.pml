@@ -1,15 +1,18 @@
-/* The stack table (src/core/stack_table.c): three threads that look up stacks, or add them, while the index
- * grows under them; every interleaving.
+/* The stack table (src/core/stack_table.c): three threads look up stacks, or add them, while the index grows. Every
+ * interleaving.
  *
- * Inline names are those of the functions in C; a step here is one access to memory that others change there.
- * The memory is sequentially consistent; the comments at the atomics in C say what makes their orders enough.
+ * Inlines have the names of the functions in C. A step of the model is one access in C to memory that other threads
+ * change. The model's memory is sequentially consistent; the comments at the atomics in C say why weaker orders are
+ * enough.
  *
- * Smaller than life: there are three stacks that may be asked for (1, 2, 3), with hashes as given below; an
- * index of two places that grows to four, and then no more; a search that visits PROBE_MAX places. Chosen by
- * the runner: ASKED_0 to ASKED_2, the two stacks that each thread asks for, 10 = the first and nothing more; ROOMY, an index that need not grow.
+ * The model is smaller than the code: three stacks (1, 2, 3) with the hashes below; an index of two places that
+ * grows to four, once; a search that visits PROBE_MAX places.
  *
- * Planted bugs, each of which must be found: see `run`. */
-#define RECORDS    8 /* 0 is "[dropped]" */
+ * Switches, chosen by `run`: ASKED_0 to ASKED_2, the stacks that each thread looks up, as two digits (12 = stack 1,
+ * then stack 2; 10 = stack 1 only); ROOMY, an index that need not grow.
+ *
+ * Each BUG_... switch plants a bug that must be found: see `run`. */
+#define RECORDS    8 /* record 0 is STACK_DROPPED */
 #define PLACES     4
 #define PROBE_MAX  4
 #ifndef ASKED_0
@@ -23,27 +26,27 @@
 #define FIRST_PLACES 2
 #endif
 
-/* 1 and 2 have the same hash and are told apart by their frames alone. */
+/* Stacks 1 and 2 have the same hash: only their frames tell them apart. */
 #define HASH(stack) ((stack) == 3 -> 1 : 0)
 
-/* struct stack_record: both fields hold the stack that it is about. `frame_count` is written last. */
+/* struct stack_record. `frames` and `frame_count` both hold the stack (1 to 3). `frame_count` is written last. */
 byte frames[RECORDS], frame_count[RECORDS], figures[RECORDS];
 byte record_count = 1;
 
-/* The two indices that there may be, one after the other, and which of them holds. */
+/* The index before and after it has grown; `is_new` says which one header.stack_index names. */
 byte old_places[PLACES], new_places[PLACES];
 bool is_new;
 bool index_growing;
 
-byte interned[4];     /* how often each stack was asked for */
-byte known_before;    /* bits: stacks that were in the old index before the new one began to be built */
+byte interned[4];     /* how often each stack was looked up */
+byte known_before;    /* bit set: stacks that were in the old index when the building of the new one began */
 bool grew;
 
 #define mask(new) ((new) -> PLACES - 1 : FIRST_PLACES - 1)
 #define place_of(new, at) ((new) -> new_places[at] : old_places[at])
 
 inline claim_place(new, at, wanted) {
-    atomic { /* compare and exchange; `found` is what is there, 0 = it was taken */
+    atomic { /* compare and exchange; `found` is what was there, 0 = the exchange succeeded */
         found = place_of(new, at);
         if
         :: found == 0 && new -> new_places[at] = wanted
@@ -120,7 +123,7 @@ inline add_stack() {
 #endif
 }
 
-/* The result is in `added`. */
+/* Result: `added`, the number of the record. */
 inline stack_table_intern() {
     word = is_new; at = HASH(key) & mask(word); tries = 0; added = 0; is_found = false;
     do
@@ -148,7 +151,7 @@ inline stack_table_intern() {
        fi;
        if
        :: found != 0 ->
-          assert(frame_count[found - 1] != 0); /* what is in the index has been filled */
+          assert(frame_count[found - 1] != 0); /* a record in the index is filled */
 #ifdef BUG_HASH_ALONE
           if
           :: HASH(frames[found - 1]) == HASH(key) -> added = found - 1; is_found = true; break
@@ -188,7 +191,7 @@ proctype thread(byte first; byte second) {
     :: key != 0 ->
        stack_table_intern();
        d_step {
-           assert(frames[added] == key && frame_count[added] == key); /* nobody else's, and whole */
+           assert(frames[added] == key && frame_count[added] == key); /* the right record, and filled */
            figures[added]++; interned[key]++;
            key = second; second = 0; added = 0
        }
@@ -197,7 +200,7 @@ proctype thread(byte first; byte second) {
     od
 }
 
-/* A reader merges records by their frames: what each stack has is the sum. */
+/* When all threads have ended. A reader merges records with equal frames: a stack has the sum of their figures. */
 inline check_quiescence() {
     byte record, key, sum, used;
     byte at;
@@ -214,12 +217,12 @@ inline check_quiescence() {
                 fi
             }
             assert(sum == interned[key]);
-            assert(used <= 1 || grew); /* but while the index grows, a stack has one record with figures */
+            assert(used <= 1 || grew); /* unless the index grew, a stack has one record with figures */
             is_there = false;
             for (at : 0 .. PLACES - 1) {
                 is_there = is_there || (new_places[at] != 0 && frames[new_places[at] - 1] == key)
             }
-            /* What was known before is still found, unless there was no place left for it. */
+            /* A stack that was known before the index grew is still found, unless there was no place left for it. */
             is_full = new_places[0] != 0 && new_places[1] != 0 && new_places[2] != 0 && new_places[3] != 0;
             assert(!is_new || !(known_before & (1 << key)) || is_there || is_full)
         }
