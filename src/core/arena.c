@@ -160,8 +160,8 @@ static bool extend(struct recording *recording, uint64_t start, uint64_t end) {
         goal = round_up(end > reserved + step ? end : reserved + step, PAGE);
         if (goal > header->size_max) goal = header->size_max;
     }
-    /* After a failure that may pass, it is tried again at about every thousandth request. Relaxed, like the
-     * flags: no memory is reached by them. */
+    /* After a failure that may pass, growth is tried again after about a thousand requests. Relaxed, like the
+     * flags: nothing is read on the strength of them. */
     if (atomic_load_explicit(&recording->retry_in, memory_order_relaxed) > 0) {
         atomic_fetch_sub_explicit(&recording->retry_in, 1, memory_order_relaxed);
         return false;
@@ -236,7 +236,7 @@ int arena_create(
     now_in(recording, path, &status);
     struct recording_header *header = recording->header = arena_at(recording, 0);
     header->size_max = size_max > first ? size_max & ~(uint64_t)(PAGE - 1) : first;
-    /* Relaxed: nobody else knows the recording yet. */
+    /* Relaxed: no other thread knows the recording yet. */
     atomic_store_explicit(&header->arena_reserved, first, memory_order_relaxed);
     atomic_store_explicit(&header->arena_used, PAGE, memory_order_relaxed);
     return 0;

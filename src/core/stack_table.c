@@ -117,31 +117,34 @@ uint32_t stack_table_intern(struct recording *recording, const struct stack_key 
     if (key->frame_count == 0) return STACK_DROPPED;
     struct recording_header *header = recording->header;
     uint64_t hash = hash_key(key), mask;
-    /* Acquire: the index is seen as it was published; in an older one no more is missed than duplicates. */
+    /* Acquire: pairs with the release in index_grow, so the index is seen as it was published. If the thread still
+     * loads an older index, the worst is a second record for a stack. */
     uint64_t word = atomic_load_explicit(&header->stack_index, memory_order_acquire);
     _Atomic uint32_t *places = index_places(recording, word, &mask);
     uint32_t added = STACK_DROPPED;
 
     for (uint64_t place = hash & mask, tries = 0; tries < PROBE_MAX; place = (place + 1) & mask, tries++) {
-        /* Acquire, here and where the exchange fails: the record that is named is seen whole. */
+        /* Acquire, here and where the exchange fails: pairs with the release below, or with that in index_put, so
+         * the record is seen filled. */
         uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
         if (found == 0) {
             if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
             if (added == STACK_DROPPED) break;
-            /* Release: who finds the number finds the record filled. */
+            /* Release: pairs with the acquire above in another thread. */
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &found, added + 1, memory_order_release, memory_order_acquire))
                 break;
-            /* Another thread took the place: perhaps with the same stack, and ours stays without figures. */
+            /* Another thread took the place. If it has the same stack, its record is used; the one made here stays
+             * without figures. */
         }
         struct stack_record *record = stack_table_get(recording, found - 1);
         if (record->hash == hash && is_same(recording, record, key)) return found - 1;
     }
-    /* No place near its own: the index is crowded because the thread that makes a larger one is held up. The
-     * stack is added all the same, and that thread will find it. */
+    /* PROBE_MAX places are all taken: the index is crowded, because the thread that builds a larger one is held up. The
+     * stack gets a record all the same, and that thread adds it to the new index. */
     if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
     if (added == STACK_DROPPED) {
-        /* Relaxed: a sum that nothing is ordered by. */
+        /* Relaxed: a counter by which nothing else is ordered. */
         atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
         return STACK_DROPPED;
     }
@@ -154,7 +157,7 @@ bool stack_table_start(struct recording *recording) {
     table_start(&header->stacks, sizeof(struct stack_record), STACKS_FIRST);
     uint64_t offset = arena_allocate(recording, sizeof(uint32_t) << INDEX_FIRST_LOG, 64);
     if (!offset || table_append(recording, &header->stacks, 1) != STACK_DROPPED) return false;
-    /* Release, though nobody else knows the recording yet: as in index_grow. */
+    /* Release, as in index_grow, though no other thread knows the recording yet. */
     atomic_store_explicit(&header->stack_index, offset << 8 | INDEX_FIRST_LOG, memory_order_release);
     return true;
 }

@@ -109,8 +109,8 @@ static __attribute__((noinline)) struct rule rule_find_cold(uint64_t pc, uint64_
  *
  * Where the program has thrown rules and stack out of the processor's caches, a walk waits for memory again and again:
  * for the rule of a frame, for the words of the stack that the rule names, for the next rule. A thread's stack often
- * is its last one but for a few frames. So the rules of the thread's last walk are prefetched all at once, and so is
- * the upper part of the stack. These are hints: a wrong one costs nothing but the fetch. */
+ * is its last one but for a few frames. So the rules of the thread's last walk are prefetched all at once, and so are
+ * the PREFETCH_BYTES of stack from the stack pointer on. These are hints: a wrong one costs nothing but the fetch. */
 
 #define PREFETCH_RULES 48u
 #define PREFETCH_BYTES 2048u
