@@ -178,8 +178,8 @@ void events_withdraw(struct recording *recording, const struct sample *sample) {
     heap_size_change(recording, 0, counter_load(&header->peak_time));
 }
 
-/* Makes allocated − freed = `wanted`, by raising one of the two counters: neither ever goes down. Returns what was
- * live less than wanted, modulo 2^64. */
+/* Makes allocated − freed = `wanted`, by raising one of the two counters: neither ever goes down. Returns
+ * `wanted` less what was live, modulo 2^64. */
 static uint64_t settle(
     _Atomic uint64_t *allocated, uint64_t freed, _Atomic uint64_t *freed_later, uint64_t wanted) {
     uint64_t live = counter_load(allocated) - freed;
