@@ -16,8 +16,8 @@
  * Stores to RUNNING, ENDED and FREE are releases. The thread that takes a record acquires what the last owner left,
  * so two owners never write at the same time. A reader that acquires RUNNING sees the record cleared. The owner
  * adds its name and the address of its countdown afterwards; they count once `interval` is not 0. While a reader
- * copies a record, the record may pass to another owner. So a reader compares the state and tid from before and
- * after the copy (copy_thread in model/snapshot.c and record/dump/dump_recording.c). */
+ * copies a record, the record may pass to another owner. So a reader compares the record from before and
+ * after the copy (recording_copy_add_countdown in recording_copy.h). */
 
 void thread_table_start(struct recording *recording) {
     table_start(&recording->header->threads, sizeof(struct thread_record), 64);

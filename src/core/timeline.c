@@ -7,9 +7,9 @@
 
 /* Buckets hold sums and maxima, which are updated relaxed (counter.h). Only the merging of buckets needs an order:
  * `sequence` is odd while it lasts, as in a sequence lock. A reader acquires an even sequence, copies the buckets,
- * and after an acquire fence compares the sequence; if it differs, the reader copies again (copy_timeline in
- * model/snapshot.c and record/dump/dump_recording.c). Threads that have an event during a merge do not wait: their
- * event may be counted in a bucket that has just moved. */
+ * each word by an acquire, and compares the sequence; if it differs, the reader copies again (recording_copy_timeline
+ * in recording_copy.h). Threads that have an event during a merge do not wait: their event may be counted in a
+ * bucket that has just moved. */
 
 bool timeline_start(struct recording *recording) {
     uint64_t offset = arena_allocate(recording, sizeof(struct timeline), 64);

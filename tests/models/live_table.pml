@@ -390,7 +390,7 @@ proctype reader() {
     :: else -> break
     od;
     at = 0; attempts = 0;
-    /* recording_recording_copy_stack: what was freed is read before what was allocated. */
+    /* recording_copy_stack: what was freed is read before what was allocated. */
 #ifdef BUG_READS_ALLOCATED_FIRST
     allocated = alloc_objects;
     freed = freed_objects;
