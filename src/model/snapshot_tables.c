@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* The strictest alignment of any record, that of struct stack_record. The writer begins each segment at a page. */
+#define RECORD_ALIGNMENT 64
+static_assert(_Alignof(struct stack_record) <= RECORD_ALIGNMENT, "a record needs a stricter alignment");
+
 bool snapshot_has(const struct snapshot *snapshot, uint64_t offset, uint64_t length) {
     return offset >= HEADER_SPAN && offset <= snapshot->size && length <= snapshot->size - offset;
 }
@@ -38,7 +42,7 @@ void checked_table_read(
         if (wanted > table->count - number) wanted = table->count - number;
         uint64_t offset = description->segment[k];
         uint64_t entries = 0;
-        if (offset >= HEADER_SPAN && offset % 8 == 0 && offset < file_size)
+        if (offset >= HEADER_SPAN && offset % RECORD_ALIGNMENT == 0 && offset < file_size)
             entries = (file_size - offset) / entry_size;
         if (entries > wanted) entries = wanted;
         if (entries > room) entries = room;
