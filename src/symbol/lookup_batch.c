@@ -24,14 +24,14 @@ static size_t take_from_cache(const struct lookup_batch *batch, const struct sym
     struct lookup known = {.address = 0};
     size_t missing_count = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        const struct lookup_request *wanted = &batch->list[i];
-        if (i == 0 || wanted->address != known.address) {
-            known = (struct lookup){.address = wanted->address};
+        const struct lookup_request *request = &batch->list[i];
+        if (i == 0 || request->address != known.address) {
+            known = (struct lookup){.address = request->address};
             if (cache) known.frames = symbol_cache_find(cache, known.address, pool, &known.count);
             if (!known.frames) missing[missing_count++] = known;
         }
-        wanted->result->frames = known.frames;
-        wanted->result->count = known.count;
+        request->result->frames = known.frames;
+        request->result->count = known.count;
     }
     return missing_count;
 }
@@ -39,11 +39,11 @@ static size_t take_from_cache(const struct lookup_batch *batch, const struct sym
 /* Fills in the results that the cache did not have. */
 static void fill_in(const struct lookup_batch *batch, const struct lookup *found) {
     for (size_t i = 0; i < batch->count; i++) {
-        const struct lookup_request *wanted = &batch->list[i];
-        if (wanted->result->frames) continue;
-        while (found->address != wanted->address) found++; /* both are in order */
-        wanted->result->frames = found->frames;
-        wanted->result->count = found->count;
+        const struct lookup_request *request = &batch->list[i];
+        if (request->result->frames) continue;
+        while (found->address != request->address) found++; /* both are in order */
+        request->result->frames = found->frames;
+        request->result->count = found->count;
     }
 }
 

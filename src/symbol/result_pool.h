@@ -1,7 +1,7 @@
 /* A pool of memory for the results of a resolver, frames and texts, which are freed all at once.
  *
- * Equal texts are kept once, so a file name that is used again takes no memory, and texts of one pool are equal
- * if their pointers are. A pool belongs to one thread. */
+ * Equal texts are kept once, so a file name that is used again takes no memory, and two texts of
+ * one pool are equal exactly if their pointers are. A pool belongs to one thread. */
 #ifndef MALLOSCOPE_SYMBOL_RESULT_POOL_H
 #define MALLOSCOPE_SYMBOL_RESULT_POOL_H
 

@@ -30,19 +30,18 @@
 char licence[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the tool before loading. */
-const volatile __u64 rate = 1; /* sampling interval: mean bytes between samples; 1 = all allocations */
+const volatile __u64 rate = 1;             /* sampling interval: mean bytes between samples; 1 = all */
 const volatile __u64 stack_limit = 16384;  /* at most so many bytes of a stack are copied */
 const volatile __u64 stack_by_frames = 0;  /* follow frame pointers instead of copying */
 const volatile __u64 wake_bytes = 1 << 17; /* wake the tool when the ring buffer holds so many bytes */
-const volatile __u64 follows_children =
-    0; /* send events of child processes also before they are attached to */
+const volatile __u64 follows_children = 0; /* send events of children also before they are attached to */
 
 /* A task has one number in each pid namespace that it is in. This is the depth of the tool's namespace, which
  * says which of the numbers the tool knows. The tool sets it by running find_level. */
 __u64 pid_level = 0;
 
-/* Set by the tool. The return of a function that may throw is not caught for sizes above this one: the allocation
- * may well fail with an exception, which must not find the trampoline's address on the stack. */
+/* Set by the tool. A call of a function that may throw is ignored if its size is above this one: the allocation may
+ * well fail with an exception, which must not find the trampoline's address on the stack. */
 __u64 throw_limit = 0;
 
 /* The number of threads entered so far, from which each thread's range of block numbers follows. */
@@ -97,8 +96,8 @@ struct {
     __type(value, __u32);
 } processes SEC(".maps");
 
-/* The child processes that a fork event was sent for and that the tool has not attached to yet. Key and value as
- * above. */
+/* The child processes that a fork event was sent for and that the tool has not attached to yet. Keys and
+ * values as above. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);

@@ -43,22 +43,27 @@ static int load_nothing(unsigned attach_type) {
     return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "nothing", "GPL", code, 2, &options);
 }
 
-/* Whether a link of this kind can be made. The trial puts a program that does nothing on the first byte of the
- * tool's own file: that is the ELF header, which is never executed. */
-static bool link_works(unsigned attach_type) {
+/* Puts a program that does nothing on the first byte of a file and removes it again. Returns 0 or a negative errno:
+ * -ENOEXEC if the program cannot even be loaded. */
+static int try_link(unsigned attach_type, int pid, const char *path) {
     unsigned long offset = 0, cookie = 1;
     struct uprobe_link link = {.program = load_nothing(attach_type),
         .attach_type = attach_type,
-        .pid = getpid(),
-        .path = "/proc/self/exe",
+        .pid = pid,
+        .path = path,
         .offsets = &offset,
         .cookies = &cookie,
         .count = 1};
-    if (link.program < 0) return false;
+    if (link.program < 0) return -ENOEXEC;
     int fd = uprobe_link_create(&link);
     if (fd >= 0) close(fd);
     close(link.program);
-    return fd >= 0;
+    return fd < 0 ? fd : 0;
+}
+
+/* The first byte of the tool's own file is in the ELF header, which is never executed. */
+static bool link_works(unsigned attach_type) {
+    return try_link(attach_type, getpid(), "/proc/self/exe") == 0;
 }
 
 /* Whether a multi link sees all threads of the process that it is made for. The first kernels with multi links
@@ -66,18 +71,7 @@ static bool link_works(unsigned attach_type) {
  * kernels refuse a negative pid with -EINVAL before they look at the path; the first ones find that "/" is no
  * file. */
 static bool filters_by_process(void) {
-    unsigned long offset = 0;
-    struct uprobe_link link = {.program = load_nothing(ATTACH_UPROBE_MULTI),
-        .attach_type = ATTACH_UPROBE_MULTI,
-        .pid = -1,
-        .path = "/",
-        .offsets = &offset,
-        .count = 1};
-    if (link.program < 0) return false;
-    int r = uprobe_link_create(&link);
-    if (r >= 0) close(r);
-    close(link.program);
-    return r == -EINVAL;
+    return try_link(ATTACH_UPROBE_MULTI, -1, "/") == -EINVAL;
 }
 
 static bool has_perf_uprobes(void) {
