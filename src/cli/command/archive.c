@@ -114,11 +114,8 @@ int command_archive(int argc, char **argv) {
     };
     struct command_line line = {.name = "archive",
         .usage = "malloscope archive [OPTION]... FILE|PID... [-o FILE]",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
     cleanup_text char *chosen = NULL;

@@ -382,9 +382,7 @@ int command_attach(int argc, char **argv) {
     };
     struct command_line line = {.name = "attach",
         .usage = "malloscope attach [OPTION]... PID",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_min = 1,
         .arguments_max = 1,
         .argument_kind = ARGUMENT_PROCESS};

@@ -63,9 +63,7 @@ int command_completions(int argc, char **argv) {
     };
     struct command_line line = {.name = "completions",
         .usage = "malloscope completions bash|zsh|fish",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_max = 1,
         .argument_kind = ARGUMENT_CHOICE,
         .argument_choices = shells};

@@ -310,9 +310,7 @@ int command_diff(int argc, char **argv) {
     };
     struct command_line line = {.name = "diff",
         .usage = "malloscope diff [OPTION]... BASE NEW",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_min = 2,
         .arguments_max = 2};
     int code;

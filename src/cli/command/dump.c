@@ -24,9 +24,7 @@ int command_dump(int argc, char **argv) {
     };
     struct command_line line = {.name = "dump",
         .usage = "malloscope dump [OPTION]... FILE|PID -o FILE",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_min = 1,
         .arguments_max = 1};
     int code;

@@ -113,11 +113,8 @@ int command_export(int argc, char **argv) {
     cleanup_text char *text = about();
     struct command_line line = {.name = "export",
         .usage = "malloscope export [OPTION]... FILE|PID... --format FORMAT",
-        .about = text,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, text, examples),
+        ARGUMENTS_SOURCES};
     int code;
     bool goes_on = options_begin(&line, argc, argv, &code);
     free(names);

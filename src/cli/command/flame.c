@@ -36,11 +36,8 @@ int command_flame(int argc, char **argv) {
     };
     struct command_line line = {.name = "flame",
         .usage = "malloscope flame [OPTION]... FILE|PID... [-o OUT.html]",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
 

@@ -135,9 +135,7 @@ int command_help(int argc, char **argv) {
     };
     struct command_line line = {.name = "help",
         .usage = "malloscope help [--json] [COMMAND]",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_max = 1,
         .argument_kind = ARGUMENT_CHOICE,
         .argument_choices = command_names()};

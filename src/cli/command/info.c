@@ -169,11 +169,8 @@ int command_info(int argc, char **argv) {
     };
     struct command_line line = {.name = "info",
         .usage = "malloscope info [OPTION]... FILE|PID...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
     struct loaded loaded;

@@ -269,11 +269,8 @@ int command_leaks(int argc, char **argv) {
     };
     struct command_line line = {.name = "leaks",
         .usage = "malloscope leaks [OPTION]... FILE|PID...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
     if (json && !limit_given) report.limit = 0;

@@ -245,11 +245,8 @@ int command_report(int argc, char **argv) {
     };
     struct command_line line = {.name = "report",
         .usage = "malloscope report [OPTION]... FILE|PID...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
     if (report.json + report.csv + report.html > 1)

@@ -236,9 +236,7 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
     };
     struct command_line line = {.name = "run",
         .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_min = 1,
         .arguments_max = ARGUMENTS_ANY,
         .argument_kind = ARGUMENT_PROGRAM};

@@ -76,11 +76,8 @@ int command_stats(int argc, char **argv) {
     };
     struct command_line line = {.name = "stats",
         .usage = "malloscope stats [--json] FILE|PID...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
-        .arguments_min = 1,
-        .arguments_max = ARGUMENTS_ANY};
+        OPTIONS_TABLE(rules, about, examples),
+        ARGUMENTS_SOURCES};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;
     struct loaded loaded;

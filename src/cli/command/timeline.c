@@ -92,9 +92,7 @@ int command_timeline(int argc, char **argv) {
     };
     struct command_line line = {.name = "timeline",
         .usage = "malloscope timeline [--csv | --json] FILE|PID",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_min = 1,
         .arguments_max = 1};
     int code;

@@ -265,9 +265,7 @@ int command_top(int argc, char **argv) {
     };
     struct command_line line = {.name = "top",
         .usage = "malloscope top [OPTION]... [FILE|PID]...",
-        .about = about,
-        .examples = examples,
-        OPTIONS_TABLE(rules),
+        OPTIONS_TABLE(rules, about, examples),
         .arguments_max = ARGUMENTS_ANY};
     int code;
     if (!options_begin(&line, argc, argv, &code)) return code;

@@ -60,8 +60,12 @@ struct command_line {
     size_t argument_count;
 };
 
-/* A command's table in the initializer of its struct command_line. */
-#define OPTIONS_TABLE(table) .rules = (table), .rule_count = sizeof(table) / sizeof *(table)
+/* For the initializer of a struct command_line: the table and the texts of the command, and that it takes one source
+ * or more. */
+#define OPTIONS_TABLE(table, about_text, example_lines)                                                      \
+    .about = (about_text), .examples = (example_lines), .rules = (table),                                    \
+    .rule_count = sizeof(table) / sizeof *(table)
+#define ARGUMENTS_SOURCES .arguments_min = 1, .arguments_max = ARGUMENTS_ANY
 
 enum options_result { OPTIONS_FINE, OPTIONS_HELP_PRINTED, OPTIONS_WRONG };
 
