@@ -39,11 +39,8 @@ int command_flame(int argc, char **argv) {
         OPTIONS_TABLE(rules, about, examples),
         ARGUMENTS_SOURCES};
     int code;
-    if (!options_begin(&line, argc, argv, &code)) return code;
-
     struct loaded loaded;
-    code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
-    if (code) return code;
+    if (!load_begin(&line, argc, argv, &load_options, &loaded, &code)) return code;
     page.options.sort = sort_given ? (enum view_sort)sort : summary_default_sort(loaded.model);
     page.options.sysroot = load_options.sysroot;
     code = page_write(&loaded, &page, line.arguments, line.argument_count);

@@ -79,10 +79,8 @@ int command_stats(int argc, char **argv) {
         OPTIONS_TABLE(rules, about, examples),
         ARGUMENTS_SOURCES};
     int code;
-    if (!options_begin(&line, argc, argv, &code)) return code;
     struct loaded loaded;
-    code = load_sources(line.arguments, line.argument_count, NULL, &loaded);
-    if (code) return code;
+    if (!load_begin(&line, argc, argv, NULL, &loaded, &code)) return code;
     if (json)
         print_json(loaded.model);
     else

@@ -146,11 +146,8 @@ int command_tree(int argc, char **argv) {
         OPTIONS_TABLE(rules, about, examples),
         ARGUMENTS_SOURCES};
     int code;
-    if (!options_begin(&line, argc, argv, &code)) return code;
-
     struct loaded loaded;
-    code = load_sources(line.arguments, line.argument_count, &load_options, &loaded);
-    if (code) return code;
+    if (!load_begin(&line, argc, argv, &load_options, &loaded, &code)) return code;
     if (!sort_given) tree.sort = summary_default_sort(loaded.model);
     struct problem problem = {0};
     struct view_query query = {.sort = (enum view_sort)tree.sort, .filter = filter, .raw_sites = raw_site};

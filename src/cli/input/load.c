@@ -112,6 +112,13 @@ int load_sources(
     return load_into_archive(sources, count, options, NULL, ret_loaded);
 }
 
+bool load_begin(struct command_line *line, int argc, char **argv, const struct load_options *options,
+    struct loaded *ret_loaded, int *ret_code) {
+    if (!options_begin(line, argc, argv, ret_code)) return false;
+    *ret_code = load_sources(line->arguments, line->argument_count, options, ret_loaded);
+    return *ret_code == 0;
+}
+
 void load_free(struct loaded *loaded) {
     if (loaded->resolver) resolver_free(loaded->resolver);
     if (loaded->model) model_free(loaded->model);

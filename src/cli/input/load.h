@@ -2,6 +2,7 @@
 #ifndef MALLOSCOPE_CLI_INPUT_LOAD_H
 #define MALLOSCOPE_CLI_INPUT_LOAD_H
 
+#include "cli/options/options.h"
 #include "model/archive.h"
 #include "model/model.h"
 #include "symbol/symbol.h"
@@ -34,6 +35,10 @@ struct load_options {
  * Symbolizes all addresses, with a progress bar, unless `options` is NULL. Prints what goes wrong. Returns 0 or the
  * exit code. The caller frees `*ret_loaded` with load_free or load_finish if 0 was returned. */
 int load_sources(char **sources, size_t count, const struct load_options *options, struct loaded *ret_loaded);
+/* The beginning of a command that has nothing to check between its options and loading: options_begin, then
+ * load_sources of its arguments. False: the command ends with `*ret_code`. */
+bool load_begin(struct command_line *line, int argc, char **argv, const struct load_options *options,
+    struct loaded *ret_loaded, int *ret_code);
 /* As load_sources; besides, writes each recording into the archive as it is read. */
 int load_into_archive(char **sources, size_t count, const struct load_options *options,
     struct archive_writer *archive, struct loaded *ret_loaded);
