@@ -1,6 +1,6 @@
 #include "format/machine_output.h"
 #include "format/utf8.h"
-#include "model/stack_labels.h"
+#include "model/heap_totals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ void machine_output_write_row(struct json *json, const struct view_row *row) {
 
 void machine_output_write_heaps(struct json *json, const struct model *model) {
     size_t count = 0;
-    struct heap_totals *heaps = model_heap_totals(model, &count);
+    struct heap_totals *heaps = heap_totals_make(model, &count);
     json_array(json);
     for (size_t i = 0; i < count; i++) {
         json_object(json);

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "format/page_tree.h"
 #include "format/writers.h"
-#include "model/stack_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 
 #include "base/new_file.h"
 #include "base/problem.h"
+#include "model/recording_file.h"
 #include "model/snapshot.h"
-#include "model/source.h"
 
 #include <stdbool.h>
 #include <stddef.h>

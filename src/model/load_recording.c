@@ -1,6 +1,6 @@
-#include "base/memory.h"
-#include "model/model_builder.h"
+#include "model/load_recording.h"
 
+#include "base/memory.h"
 #include "core/heap_table.h"
 
 #include <inttypes.h>
@@ -379,4 +379,25 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     if (header->flags & RECORDING_PARTIAL) model->is_partial = true;
     if (header->flags & RECORDING_PAUSED) model->was_paused = true;
     return 0;
+}
+
+int load_recording_alone(const char *path, struct model **ret_model, struct problem *problem) {
+    struct model_builder builder = {.until = UINT64_MAX};
+    struct recording_file file;
+    struct snapshot snapshot;
+    model_builder_start(&builder);
+    int r = recording_file_open(path, 0, &file, problem);
+    if (r == 0) {
+        r = snapshot_take(&file, &snapshot, problem);
+        recording_file_close(&file);
+    }
+    if (r == 0) {
+        r = load_recording(&builder, &snapshot, path, problem);
+        snapshot_free(&snapshot);
+    }
+    if (r == 0)
+        *ret_model = model_builder_finish(&builder);
+    else
+        model_builder_discard(&builder);
+    return r;
 }

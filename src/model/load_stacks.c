@@ -5,7 +5,7 @@
  * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
 #include "base/hash_index.h"
 #include "core/sampler.h"
-#include "model/model_builder.h"
+#include "model/load_recording.h"
 
 #include <math.h>
 #include <stdlib.h>

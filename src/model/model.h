@@ -215,7 +215,7 @@ struct model {
     size_t moment_count;
     struct model_names *names;
     size_t names_count;
-    struct model_sample *samples; /* only of model_load_with_samples */
+    struct model_sample *samples; /* if asked for by `with_samples` */
     size_t sample_count;
     struct totals totals;
     struct health health;
@@ -231,33 +231,37 @@ struct model {
     bool damaged; /* something of a recording is missing or cannot be trusted; `warning` says what */
 };
 
-/* A recording that was just made. */
-int model_load_recording(const char *path, struct model **ret_model, struct problem *problem);
+struct archive_writer;
 
-/* `source` is a path of a recording or of an archive, a folder of recordings, or the number of a running
- * process.
- * On success the caller frees `*ret_model` with model_free. */
-int model_load(const char *source, struct model **ret_model, struct problem *problem);
-/* The same of several, added up as those of a folder are. A recording that is named twice counts once. */
-int model_load_many(
-    const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
-/* The same with the live figures of blocks that were allocated up to `seconds` after the start, and still
- * are. What was freed since is not among them: a recording keeps no history of single blocks. */
-int model_load_until(const char *source, double seconds, struct model **ret_model, struct problem *problem);
-/* The same of one recording, for who reads it every second. The kernel is not asked how much of it is
- * resident in the program, which holds the program up while that is counted: recorder_bytes is an upper
- * bound. */
-int model_glance(const char *path, struct model **ret_model, struct problem *problem);
+/* What to load, and how. Zeroed fields ask for nothing special. */
+struct model_load_options {
+    /* Each source is the path of a recording or of an archive, a folder of recordings, or the number of a running
+     * process. Several recordings are added up; one that is named twice counts once. */
+    const char *const *sources;
+    size_t source_count;
+
+    /* If not NULL, live figures count only the blocks that were allocated in so many seconds after the start and are
+     * still live. Blocks that were freed since are unknown: a recording keeps no history of single blocks. */
+    const double *live_born_until;
+
+    bool with_samples; /* fill `samples` in */
+
+    /* Do not ask the kernel how much of the recording is resident in the running program; `recorder_bytes` is an upper
+     * bound then. Asking holds the program up for a moment, which `top` must not do every second. */
+    bool skip_resident_size;
+
+    struct archive_writer *archive; /* also gets each recording, just as it was read; NULL: none */
+};
+
+/* On success the caller frees `*ret_model` with model_free. A recording that cannot be read is left out, and the model's
+ * warning says so, as long as another one can be read. A source that does not exist is an error. */
+int model_load(const struct model_load_options *options, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 
-/* The same again, and writes each recording into the archive, just as it was read. */
-struct archive_writer;
-int model_load_and_archive(const char *const *sources, size_t count, struct archive_writer *writer,
-    struct model **ret_model, struct problem *problem);
-
-/* The same without an archive, and the model lists the samples that are live. */
-int model_load_with_samples(
-    const char *const *sources, size_t count, struct model **ret_model, struct problem *problem);
+/* Whether the programs have told of heaps besides malloc's. If not, views need not tell heaps apart. */
+static inline bool model_has_heaps(const struct model *model) {
+    return model->shows_heaps || model->heap_count > model->malloc_heap_count;
+}
 
 /* What a live sample stands for: bytes and objects that, summed over the samples of a stack, are its live
  * figures. */

@@ -1,7 +1,9 @@
 #include "model/model_builder.h"
 
 #include "base/memory.h"
+#include "model/module_map.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,4 +42,47 @@ void model_builder_grow(void *array, size_t *capacity, size_t used, size_t count
     *pointer = memory_reallocate_array(*pointer, wanted, element_size);
     use_large_pages(*pointer, wanted * element_size);
     *capacity = wanted;
+}
+
+static void sum_up(struct model_builder *builder) {
+    struct model *model = builder->model;
+    struct figures *sum = &model->totals.sum;
+    figures_clear(sum);
+    for (size_t i = 0; i < model->stack_count; i++) {
+        struct model_stack *stack = &model->stacks[i];
+        stack->frames = model->frame_store + builder->frame_starts[i];
+        figures_add(sum, &stack->figures);
+    }
+    /* The header of a running program is copied before its stacks, which may have grown past the peak in it. */
+    model->totals.peak_bytes = fmax(model->totals.peak_bytes, sum->live_bytes.value);
+    model->totals.peak_objects = sum->at_peak_objects.value;
+    struct health *health = &model->health;
+    double samples = (double)sum->samples;
+    double truncated = samples > 0 ? (double)health->truncated / samples : 0;
+    health->complete = 1 - truncated;
+    health->mean_depth = samples > 0 ? builder->depth_sum / samples : 0;
+    health->confidence = truncated < 0.05 ? "high" : truncated < 0.20 ? "medium" : "low";
+
+    if (model->process_count > 1) {
+        free(model->timeline);
+        model->timeline = NULL;
+        model->moment_count = 0;
+    }
+    module_map_sort(model);
+}
+
+void model_builder_start(struct model_builder *builder) {
+    builder->model = memory_allocate(sizeof *builder->model);
+    builder->model->exact = builder->model->totals.exact_is_complete = true;
+}
+
+void model_builder_discard(struct model_builder *builder) {
+    free(builder->frame_starts);
+    model_free(builder->model);
+}
+
+struct model *model_builder_finish(struct model_builder *builder) {
+    sum_up(builder);
+    free(builder->frame_starts);
+    return builder->model;
 }

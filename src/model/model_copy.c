@@ -2,6 +2,7 @@
 #include "model/archive.h"
 #include "model/model.h"
 #include "model/snapshot.h"
+#include "model/source.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -81,7 +82,7 @@ int model_copy(const char *name, const char *path, bool replace, struct problem 
     r = recording_file_open(source.paths[0], source.pid, &file, problem);
     if (r == 0 && archive_is_one(file.descriptor)) r = take_out(&file, problem);
     if (r == 0) {
-        file.is_passed_on = true;
+        file.will_be_written = true;
         r = snapshot_take(&file, &snapshot, problem);
         recording_file_close(&file);
     }

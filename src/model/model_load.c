@@ -1,7 +1,8 @@
 /* Models of what the user names: recordings, archives, folders, processes, and several of these. */
 #include "base/memory.h"
 #include "model/archive.h"
-#include "model/model_builder.h"
+#include "model/load_recording.h"
+#include "model/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 static int add_recording(
     struct model_builder *builder, struct recording_file *file, struct problem *problem) {
     struct snapshot snapshot;
-    file->is_passed_on = builder->archive != NULL;
+    file->will_be_written = builder->archive != NULL;
     int r = snapshot_take(file, &snapshot, problem);
     if (r < 0) return r;
     r = load_recording(builder, &snapshot, file->path, problem);
@@ -71,7 +72,7 @@ static int add_file(struct model_builder *builder, const char *path, int writer,
     struct recording_file file;
     int r = recording_file_open(path, writer, &file, problem);
     if (r < 0) return r;
-    file.is_glance = builder->is_glance;
+    file.skip_resident_size = builder->skip_resident_size;
     if (archive_is_one(file.descriptor)) {
         struct archive archive;
         r = archive_open(file.descriptor, path, &archive, problem);
@@ -117,24 +118,16 @@ static int add_source(struct model_builder *builder, const char *name, bool is_o
     return r;
 }
 
-/* How sources are read. */
-struct reading {
-    struct archive_writer *archive;
-    uint64_t until;
-    bool is_glance, with_samples;
-};
-
-static int load(const char *const *names, size_t count, struct reading reading, struct model **ret_model,
-    struct problem *problem) {
-    struct model_builder builder = {.archive = reading.archive,
-        .until = reading.until,
-        .is_glance = reading.is_glance,
-        .with_samples = reading.with_samples};
+int model_load(const struct model_load_options *options, struct model **ret_model, struct problem *problem) {
+    struct model_builder builder = {.archive = options->archive,
+        .until = options->live_born_until ? (uint64_t)(*options->live_born_until * 1e9) : UINT64_MAX,
+        .skip_resident_size = options->skip_resident_size,
+        .with_samples = options->with_samples};
     struct problem first_problem = {0}, mistake = {0};
     int r = 0;
     model_builder_start(&builder);
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = add_source(&builder, names[i], count == 1, &first_problem, &mistake);
+    for (size_t i = 0; r == 0 && i < options->source_count; i++)
+        r = add_source(&builder, options->sources[i], options->source_count == 1, &first_problem, &mistake);
     if (r < 0) first_problem = mistake;
     if (r == 0 && builder.model->process_count) {
         *ret_model = model_builder_finish(&builder);
@@ -142,32 +135,4 @@ static int load(const char *const *names, size_t count, struct reading reading, 
     }
     model_builder_discard(&builder);
     return problem_set(problem, first_problem.kind, first_problem.remedy, "%s", first_problem.what);
-}
-
-int model_load_and_archive(const char *const *names, size_t count, struct archive_writer *archive,
-    struct model **ret_model, struct problem *problem) {
-    return load(names, count, (struct reading){.archive = archive, .until = UINT64_MAX}, ret_model, problem);
-}
-
-int model_load_until(const char *name, double seconds, struct model **ret_model, struct problem *problem) {
-    return load(&name, 1, (struct reading){.until = (uint64_t)(seconds * 1e9)}, ret_model, problem);
-}
-
-int model_load_with_samples(
-    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    return load(
-        names, count, (struct reading){.until = UINT64_MAX, .with_samples = true}, ret_model, problem);
-}
-
-int model_load_many(
-    const char *const *names, size_t count, struct model **ret_model, struct problem *problem) {
-    return model_load_and_archive(names, count, NULL, ret_model, problem);
-}
-
-int model_load(const char *name, struct model **ret_model, struct problem *problem) {
-    return model_load_many(&name, 1, ret_model, problem);
-}
-
-int model_glance(const char *path, struct model **ret_model, struct problem *problem) {
-    return load(&path, 1, (struct reading){.until = UINT64_MAX, .is_glance = true}, ret_model, problem);
 }

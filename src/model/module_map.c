@@ -6,6 +6,20 @@
 
 #include <stdlib.h>
 
+static int compare_modules(const void *a, const void *b) {
+    const struct model_module *x = a, *y = b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->first_seen > y->first_seen) - (x->first_seen < y->first_seen);
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const struct model_module *x = *(const struct model_module *const *)a,
+                              *y = *(const struct model_module *const *)b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
 /* Where a module begins or ends. */
 struct edge {
     uint64_t address;
@@ -113,4 +127,21 @@ const struct model_module *module_map_find(const struct model *model, uint32_t p
     const struct module_range *found = low ? &model->module_ranges[low - 1] : NULL;
     if (!found || found->process != process || found->module == MODULE_RANGE_NONE) return NULL;
     return &model->modules[found->module];
+}
+
+void module_map_sort(struct model *model) {
+    if (model->module_count == 0) return;
+    qsort(model->modules, model->module_count, sizeof *model->modules, compare_modules);
+    for (size_t i = 0; i < model->module_count; i++) model->numbered[i] = &model->modules[i];
+    qsort(model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
+    module_map_make(model);
+}
+
+const struct model_module *module_map_find_number(
+    const struct model *model, uint32_t process, uint32_t number) {
+    const struct model_module wanted = {.process = process, .number = number}, *key = &wanted;
+    if (!model->module_count) return NULL;
+    const struct model_module **found =
+        bsearch(&key, model->numbered, model->module_count, sizeof *model->numbered, compare_numbers);
+    return found ? *found : NULL;
 }

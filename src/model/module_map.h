@@ -13,8 +13,15 @@ struct module_range {
 };
 #define MODULE_RANGE_NONE UINT32_MAX
 
-/* Fills the model's ranges in. */
+/* Sorts `modules`, and fills `numbered` and the ranges in. */
+void module_map_sort(struct model *model);
+
+/* Fills the ranges in from modules that are sorted. */
 void module_map_make(struct model *model);
+
+/* The module that frames of `process` name by this number, or NULL. */
+const struct model_module *module_map_find_number(
+    const struct model *model, uint32_t process, uint32_t number);
 
 /* NULL if it lies in none. */
 const struct model_module *module_map_find(const struct model *model, uint32_t process, uint64_t address);

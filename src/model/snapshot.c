@@ -300,7 +300,8 @@ static void describe_process(
         clock_gettime(CLOCK_MONOTONIC, &now);
         uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         if (nanoseconds > header->start_monotonic) snapshot->elapsed = nanoseconds - header->start_monotonic;
-        if (!file->is_glance) snapshot->recorder_bytes = writer_process_resident(snapshot->writer, status);
+        if (!file->skip_resident_size)
+            snapshot->recorder_bytes = writer_process_resident(snapshot->writer, status);
     }
     uint64_t on_disk = (uint64_t)status->st_blocks * 512;
     if (snapshot->recorder_bytes == 0)
@@ -338,7 +339,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     }
     uint64_t size = (uint64_t)status.st_size;
     struct taking taking = {.snapshot = &snapshot, .has_holes = (uint64_t)status.st_blocks * 512 < size / 2};
-    bool in_place = !snapshot.writer && !snapshot.writer_is_hidden && !file->is_passed_on;
+    bool in_place = !snapshot.writer && !snapshot.writer_is_hidden && !file->will_be_written;
     /* A file that is being written may grow during the copy. */
     uint64_t grown = 2 * size + (UINT64_C(256) << 20);
     r = snapshot.writer ? make_room(&taking, file->descriptor, grown, false) : -ENOMEM;

@@ -17,7 +17,7 @@
 #include "core/recording.h"
 #include "model/mapped_file.h"
 #include "model/model.h"
-#include "model/source.h"
+#include "model/recording_file.h"
 
 /* Part of a table's segment that is in the file. */
 struct checked_segment {

@@ -135,8 +135,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
 
     struct model *model = NULL;
     struct problem problem = {0};
-    int r = size % 3 ? model_load(file_path, &model, &problem)
-                     : model_load_with_samples((const char *const[]){file_path}, 1, &model, &problem);
+    struct model_load_options options = {
+        .sources = (const char *const[]){file_path}, .source_count = 1, .with_samples = size % 3 == 0};
+    int r = model_load(&options, &model, &problem);
     if (r < 0) {
         REQUIRE(problem.what[0]);
         return 0;

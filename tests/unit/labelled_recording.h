@@ -2,6 +2,7 @@
 #ifndef MALLOSCOPE_TESTS_LABELLED_RECORDING_H
 #define MALLOSCOPE_TESTS_LABELLED_RECORDING_H
 
+#include "load_model.h"
 #include "model/model.h"
 #include "symbol/symbol.h"
 #include "test_model_recording.h"
@@ -108,7 +109,7 @@ static inline void labelled_load(struct labelled *l) {
     struct problem problem = {0};
     const char *path = in_folder(l->folder, "labelled.mscope");
     made_write(&l->made, path);
-    if (model_load(path, &l->model, &problem) < 0 || resolver_new(l->model, &l->resolver, &problem) < 0) {
+    if (load_model(path, &l->model, &problem) < 0 || resolver_new(l->model, &l->resolver, &problem) < 0) {
         fprintf(stderr, "%s\n", problem.what);
         abort();
     }

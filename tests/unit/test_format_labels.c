@@ -3,6 +3,7 @@
 #include "format/format.h"
 #include "format/profile.pb-c.h"
 #include "labelled_recording.h"
+#include "load_model.h"
 
 #include <zlib.h>
 
@@ -145,7 +146,7 @@ static void pprof_names_scopes_of_several_processes(void) {
     allocated(&other, 0, 0, 77, (const uint64_t[]){scope(one.request)}, 1);
     made_write(&other, in_folder(one.folder, "other.mscope"));
     made_free(&other);
-    CHECK(model_load(one.folder, &labelled.model, NULL) == 0);
+    CHECK(load_model(one.folder, &labelled.model, NULL) == 0);
     CHECK(resolver_new(labelled.model, &labelled.resolver, NULL) == 0);
     Pprof__Profile *profile = export_pprof();
     CHECK_TEXT(function_at(profile, sample_of(profile, 50), 0), "[scope request]");

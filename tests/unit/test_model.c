@@ -1,6 +1,7 @@
 /* What the model says about sound recordings, and how it refuses what is none. */
 #include "check.h"
 #include "core/sampler.h"
+#include "load_model.h"
 #include "model/model.h"
 #include "test_model_recording.h"
 
@@ -14,7 +15,7 @@ static const char *folder;
 static struct model *load(const char *source) {
     struct model *model = NULL;
     struct problem problem = {0};
-    if (!CHECK(model_load(source, &model, &problem) == 0)) {
+    if (!CHECK(load_model(source, &model, &problem) == 0)) {
         fprintf(stderr, "%s\n", problem.what);
         abort();
     }
@@ -419,7 +420,7 @@ static void a_folder_is_merged_and_stacks_keep_their_process(void) {
 static void refuses(const char *source, enum problem_kind kind, const char *words) {
     struct problem problem = {0};
     struct model *model = NULL;
-    CHECK_EQUAL(model_load(source, &model, &problem), -(int)kind);
+    CHECK_EQUAL(load_model(source, &model, &problem), -(int)kind);
     CHECK(model == NULL);
     CHECK_EQUAL(problem.kind, kind);
     if (!CHECK(strstr(problem.what, words) != NULL)) fprintf(stderr, "%s\n", problem.what);

@@ -2,6 +2,7 @@
  * what is left, or nothing. */
 #include "base/packer.h"
 #include "check.h"
+#include "load_model.h"
 #include "model/archive.h"
 #include "model/archive_format.h"
 #include "model/model.h"
@@ -46,7 +47,11 @@ static void pack(const char *path, const char *const *recordings, size_t count, 
     struct model *model;
     struct problem problem;
     if (!CHECK(archive_writer_start(path, true, &writer) == 0)) abort();
-    if (!CHECK(model_load_and_archive(recordings, count, &writer, &model, &problem) == 0)) abort();
+    if (!CHECK(model_load(
+                   &(struct model_load_options){
+                       .sources = recordings, .source_count = count, .archive = &writer},
+                   &model, &problem) == 0))
+        abort();
     model_free(model);
     if (with_names) archive_writer_add_names(&writer, NAMES, sizeof NAMES);
     CHECK_EQUAL(archive_writer_end(&writer, false), 0);
@@ -76,8 +81,8 @@ static void check_stacks(const struct model *model, uint32_t process) {
 static void a_recording_comes_out_as_it_went_in(void) {
     const char *archive = make_example(true);
     struct model *packed, *plain;
-    if (!CHECK(model_load(archive, &packed, NULL) == 0)) return;
-    if (!CHECK(model_load(in_folder(folder, "one.mscope"), &plain, NULL) == 0)) return;
+    if (!CHECK(load_model(archive, &packed, NULL) == 0)) return;
+    if (!CHECK(load_model(in_folder(folder, "one.mscope"), &plain, NULL) == 0)) return;
     CHECK(!packed->warning && !packed->damaged);
     check_stacks(packed, 0);
     CHECK_EQUAL(packed->process_count, 1);
@@ -108,7 +113,7 @@ static void a_copy_out_of_an_archive_is_a_recording(void) {
     const char *archive = make_example(true), *copy = in_folder(folder, "copy.mscope");
     struct model *model;
     CHECK_EQUAL(model_copy(archive, copy, true, NULL), 0);
-    if (!CHECK(model_load(copy, &model, NULL) == 0)) return;
+    if (!CHECK(load_model(copy, &model, NULL) == 0)) return;
     check_stacks(model, 0);
     CHECK(!model->processes[0].has_names);
     model_free(model);
@@ -119,7 +124,7 @@ static void a_program_that_was_killed_stays_killed(void) {
     write_recording(recording, (int32_t)getppid(), 0); /* a process of that number exists, and is another */
     pack(archive, &recording, 1, false);
     struct model *model;
-    if (!CHECK(model_load(archive, &model, NULL) == 0)) return;
+    if (!CHECK(load_model(archive, &model, NULL) == 0)) return;
     CHECK(model->processes[0].state == PROCESS_KILLED && !model->warning);
     model_free(model);
 }
@@ -131,7 +136,7 @@ static void several_recordings_fit_into_one_archive(void) {
     write_recording(recordings[1], 0x3fffffff, RECORDING_FINISHED);
     pack(archive, recordings, 2, true);
     struct model *model;
-    if (!CHECK(model_load(archive, &model, NULL) == 0)) return;
+    if (!CHECK(load_model(archive, &model, NULL) == 0)) return;
     CHECK_EQUAL(model->process_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         check_stacks(model, i);
@@ -142,7 +147,9 @@ static void several_recordings_fit_into_one_archive(void) {
     model_free(model);
     /* Together with another archive its names are told apart. */
     const char *sources[] = {make_example(true), archive};
-    if (!CHECK(model_load_many(sources, 2, &model, NULL) == 0)) return;
+    if (!CHECK(model_load(
+                   &(struct model_load_options){.sources = sources, .source_count = 2}, &model, NULL) == 0))
+        return;
     CHECK(model->process_count == 3 && model->names_count == 2);
     CHECK_EQUAL(model->processes[2].names, 1);
     CHECK_EQUAL(model->processes[2].names_space, 1);
@@ -170,7 +177,7 @@ static void a_cut_archive_gives_what_is_left(void) {
         write_file(cut, bytes, length);
         struct model *model;
         struct problem problem = {0};
-        int r = model_load(cut, &model, &problem);
+        int r = load_model(cut, &model, &problem);
         if (r < 0) {
             CHECK(r == -PROBLEM_DAMAGED && problem.what[0] && problem.remedy[0]);
             CHECK(whole == 0);
@@ -196,7 +203,7 @@ static void damage_is_noticed(void) {
         bytes[place] = (char)(bytes[place] ^ 1 << place % 8);
         struct model *model;
         struct problem problem = {0};
-        if (model_load(bad, &model, &problem) < 0) {
+        if (load_model(bad, &model, &problem) < 0) {
             CHECK(problem.kind == PROBLEM_DAMAGED && problem.remedy[0]);
             refused++;
             continue;
@@ -229,7 +236,7 @@ static int load_made(uint32_t kind, const void *bytes, size_t size, uint64_t cla
     if (write(file, &end, sizeof end) != (ssize_t)sizeof end) abort();
     close(file);
     struct model *model;
-    int r = model_load(path, &model, problem);
+    int r = load_model(path, &model, problem);
     if (r == 0) model_free(model);
     return r;
 }
@@ -305,7 +312,7 @@ static void names_without_end_do_not_hide_the_recording(void) {
     bytes[size - sizeof(struct part_head) - 3] ^= 1; /* in the checksum of the names */
     write_file(archive, bytes, size);
     struct model *model;
-    if (CHECK(model_load(archive, &model, NULL) == 0)) {
+    if (CHECK(load_model(archive, &model, NULL) == 0)) {
         check_stacks(model, 0);
         CHECK(model->damaged && strstr(model->warning, "names") && !model->processes[0].has_names);
         model_free(model);
@@ -330,7 +337,10 @@ static void an_archive_appears_whole_or_not_at_all(void) {
     struct model *model;
     const char *recording = in_folder(folder, "one.mscope");
     CHECK_EQUAL(archive_writer_start(path, false, &writer), 0);
-    if (CHECK(model_load_and_archive(&recording, 1, &writer, &model, NULL) == 0)) model_free(model);
+    if (CHECK(model_load(
+                  &(struct model_load_options){.sources = &recording, .source_count = 1, .archive = &writer},
+                  &model, NULL) == 0))
+        model_free(model);
     CHECK_EQUAL(archive_writer_end(&writer, false), -EFBIG);
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);

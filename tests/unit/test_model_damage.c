@@ -1,5 +1,6 @@
 /* Recordings that are cut, overwritten or made to do harm: the model takes what is left, and no harm. */
 #include "check.h"
+#include "load_model.h"
 #include "model/model.h"
 #include "model/snapshot.h"
 #include "test_model_recording.h"
@@ -66,7 +67,7 @@ static void a_cut_recording_gives_what_is_left(void) {
         put(made.header, size);
         struct model *model = NULL;
         struct problem problem = {0};
-        int r = model_load(file_path, &model, &problem);
+        int r = load_model(file_path, &model, &problem);
         if (r < 0) {
             CHECK_EQUAL(r, -PROBLEM_DAMAGED);
             CHECK(problem.what[0] && problem.remedy[0]);
@@ -125,7 +126,7 @@ static void flipped_bytes_do_no_harm(void) {
         put(bytes, used);
         struct model *model = NULL;
         struct problem problem = {0};
-        int r = model_load(file_path, &model, &problem);
+        int r = load_model(file_path, &model, &problem);
         if (r == 0) {
             loaded++;
             double sum = read_everything(model);
@@ -154,7 +155,7 @@ static void a_bad_stack_is_left_out_and_counted(void) {
         record->frame_count = bad[i].count;
         put(made.header, MADE_SIZE);
         struct model *model = NULL;
-        CHECK_EQUAL(model_load(file_path, &model, NULL), 0);
+        CHECK_EQUAL(load_model(file_path, &model, NULL), 0);
         CHECK_EQUAL(model->stack_count, STACKS);
         CHECK(model->warning && strstr(model->warning, "1 stacks"));
         what_is_there_is_right(model);
@@ -172,7 +173,7 @@ static void other_tables_may_be_lost(void) {
     made.header->executable = MADE_SIZE;
     put(made.header, MADE_SIZE);
     struct model *model = NULL;
-    CHECK_EQUAL(model_load(file_path, &model, NULL), 0);
+    CHECK_EQUAL(load_model(file_path, &model, NULL), 0);
     CHECK_EQUAL(model->stack_count, STACKS);
     CHECK_EQUAL(model->module_count, 0);
     CHECK_EQUAL(model->thread_count, 4); /* the first segment, which holds four */
@@ -227,7 +228,7 @@ static void sharing_does_not_multiply(void) {
     uint64_t before = memory_peak();
     double start = now();
     struct model *model = NULL;
-    int r = model_load(file_path, &model, NULL);
+    int r = load_model(file_path, &model, NULL);
     if (CHECK(r == 0)) {
         uint64_t frames = 0;
         for (size_t i = 0; i < model->stack_count; i++) frames += model->stacks[i].frame_count;
@@ -261,7 +262,7 @@ static void a_huge_empty_file_is_read_quickly(void) {
         uint64_t before = memory_peak();
         double start = now();
         struct model *model = NULL;
-        int r = model_load(path, &model, NULL);
+        int r = load_model(path, &model, NULL);
         CHECK(r == 0 || r == -PROBLEM_FAILURE); /* no address space for it is an answer too */
         if (r == 0) {
             CHECK_EQUAL(model->stack_count, STACKS);
@@ -290,7 +291,7 @@ static void huge_numbers_take_no_memory(void) {
     put(made.header, made.header->arena_used);
     struct model *model = NULL;
     struct problem problem = {0};
-    CHECK_EQUAL(model_load(file_path, &model, &problem), 0);
+    CHECK_EQUAL(load_model(file_path, &model, &problem), 0);
     CHECK(model->text_count < 100000 && model->code_count < 100000);
     what_is_there_is_right(model);
     model_free(model);
@@ -314,7 +315,7 @@ static void a_file_that_is_cut_under_the_reader_reads_as_zero(void) {
     snapshot_free(&snapshot);
 
     put(made.header, used);
-    recording.is_passed_on = true;
+    recording.will_be_written = true;
     CHECK(snapshot_take(&recording, &snapshot, NULL) == 0);
     CHECK(snapshot.in_place.bytes == NULL && !snapshot_lost_pages(&snapshot));
     snapshot_free(&snapshot);
@@ -345,7 +346,7 @@ static void a_file_that_others_write_to_does_no_harm(void) {
     if (pthread_create(&thread, NULL, scribble, &made) != 0) abort();
     for (int i = 0; i < 2000; i++) {
         struct model *model = NULL;
-        if (model_load(file_path, &model, NULL) == 0) {
+        if (load_model(file_path, &model, NULL) == 0) {
             CHECK(model->stack_count <= STACKS + 1);
             model_free(model);
         }

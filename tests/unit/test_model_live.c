@@ -1,6 +1,7 @@
 /* Reading a recording while it is written, and copying it. The program that writes is this test itself. */
 #include "check.h"
 #include "core/live_table.h"
+#include "load_model.h"
 #include "model/model.h"
 #include "model/snapshot.h"
 #include "test_model_recording.h"
@@ -37,7 +38,7 @@ static void unmap(struct made *made) {
 static struct model *load(const char *source) {
     struct model *model = NULL;
     struct problem problem = {0};
-    if (!CHECK(model_load(source, &model, &problem) == 0)) {
+    if (!CHECK(load_model(source, &model, &problem) == 0)) {
         fprintf(stderr, "%s\n", problem.what);
         abort();
     }
@@ -101,7 +102,7 @@ static void a_deleted_recording_is_read_while_it_is_mapped(void) {
     unlink(path);
     struct problem problem = {0};
     struct model *model = NULL;
-    int r = model_load(own_number(), &model, &problem);
+    int r = load_model(own_number(), &model, &problem);
     if (r == -PROBLEM_PERMISSION) { /* the kernel's link to a mapped file wants privilege */
         CHECK(geteuid() != 0 && strstr(problem.what, "deleted.mscope"));
     } else if (CHECK(r == 0)) {
@@ -320,7 +321,7 @@ static void a_file_cut_under_the_reader_does_not_kill_it(void) {
     for (int round = 0; round < 1000; round++) {
         struct model *model = NULL;
         struct problem problem = {0};
-        int r = model_load(path, &model, &problem);
+        int r = load_model(path, &model, &problem);
         CHECK(r == 0 || r == -PROBLEM_DAMAGED);
         if (r == 0 && model->stack_count == 500) whole++;
         if (r == 0 && model->stack_count < 500) {

@@ -6,6 +6,7 @@
 #include "core/recording_begin.h"
 #include "core/stack_table.h"
 #include "core/thread_table.h"
+#include "load_model.h"
 #include "model/model.h"
 #include "record/dump/dump.h"
 #include "recording_fixture.h"
@@ -91,7 +92,7 @@ static int write_heap(struct dump_file *file) {
 static double load_copy(const char *path, bool exact) {
     struct model *model = NULL;
     struct problem problem = {0};
-    if (!CHECK(model_load(path, &model, &problem) == 0)) {
+    if (!CHECK(load_model(path, &model, &problem) == 0)) {
         fprintf(stderr, "%s\n", problem.what);
         return 0;
     }

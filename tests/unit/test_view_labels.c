@@ -1,6 +1,8 @@
 /* Heaps, types, scopes and threads among the rows and in the tree. */
 #include "check.h"
 #include "labelled_recording.h"
+#include "load_model.h"
+#include "model/heap_totals.h"
 #include "model/stack_labels.h"
 #include "view/source_frames.h"
 #include "view/view.h"
@@ -162,7 +164,7 @@ static void a_scope_is_the_site_only_where_no_call_is_known(void) {
 
 static void heaps_and_names_are_counted(void) {
     size_t count;
-    struct heap_totals *heaps = model_heap_totals(labelled.model, &count);
+    struct heap_totals *heaps = heap_totals_make(labelled.model, &count);
     CHECK_EQUAL(count, 2);
     CHECK_TEXT(heaps[0].name, "malloc");
     CHECK_TEXT(heaps[1].name, "textures");
@@ -192,7 +194,7 @@ static void names_of_several_processes_are_one_if_they_are_equal(void) {
     made_free(&other);
 
     struct labelled both = {0};
-    CHECK(model_load(labelled.folder, &both.model, NULL) == 0);
+    CHECK(load_model(labelled.folder, &both.model, NULL) == 0);
     CHECK(resolver_new(both.model, &both.resolver, NULL) == 0);
     struct view_rows rows;
     struct view_query query = {.by = BY_SCOPE, .sort = SORT_LIVE};
@@ -202,7 +204,7 @@ static void names_of_several_processes_are_one_if_they_are_equal(void) {
     CHECK_EQUAL(live_of(&rows.rows[0]), 7050);
     view_rows_free(&rows);
     size_t count;
-    struct heap_totals *heaps = model_heap_totals(both.model, &count);
+    struct heap_totals *heaps = heap_totals_make(both.model, &count);
     CHECK_EQUAL(count, 2);
     CHECK_EQUAL(heaps[1].figures.live_bytes.value, 8000);
     CHECK_EQUAL(heaps[1].rate, 4096);

@@ -12,7 +12,6 @@
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
 #include "format/page_diff.h"
-#include "model/stack_labels.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -16,7 +16,6 @@
 #include "cli/words/stack_text.h"
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
-#include "model/stack_labels.h"
 
 #include <string.h>
 

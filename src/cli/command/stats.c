@@ -8,7 +8,6 @@
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
-#include "model/stack_labels.h"
 
 static const char about[] = "Shows the totals of a recording and how good its stacks are.\n" SOURCE_HELP "\n"
                             "Names are not looked up (symbolization), so this is quick.";

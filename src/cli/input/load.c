@@ -76,35 +76,35 @@ int load_check_options(const struct load_options *options) {
     return options && options->sysroot ? check_sysroot(options->sysroot) : 0;
 }
 
-int load_into_archive(char **sources, size_t count, const struct load_options *options,
-    struct archive_writer *archive, struct loaded *ret_loaded) {
+/* Reads the recordings, prints what goes wrong, and looks names up if `options` is not NULL. */
+static int load_model(const struct model_load_options *model_options, const struct load_options *options,
+    struct loaded *ret_loaded) {
     struct problem problem = {0};
     int code = load_check_options(options);
     if (code) return code;
     *ret_loaded = (struct loaded){0};
-    const char *const *names = (const char *const *)sources;
     struct progress progress;
     progress_start(&progress, READING);
-    int r = options && options->samples
-                ? model_load_with_samples(names, count, &ret_loaded->model, &problem)
-                : model_load_and_archive(names, count, archive, &ret_loaded->model, &problem);
+    int r = model_load(model_options, &ret_loaded->model, &problem);
     progress_end(&progress);
     if (r < 0) return message_problem(&problem);
     return complete(options, ret_loaded);
 }
 
+int load_into_archive(char **sources, size_t count, const struct load_options *options,
+    struct archive_writer *archive, struct loaded *ret_loaded) {
+    struct model_load_options model_options = {.sources = (const char *const *)sources,
+        .source_count = count,
+        .with_samples = options && options->samples,
+        .archive = archive};
+    return load_model(&model_options, options, ret_loaded);
+}
+
 int load_moment(char *source, double seconds, const struct load_options *options, struct loaded *ret_loaded) {
-    if (seconds < 0) return load_sources(&source, 1, options, ret_loaded);
-    struct problem problem = {0};
-    int code = load_check_options(options);
-    if (code) return code;
-    *ret_loaded = (struct loaded){0};
-    struct progress progress;
-    progress_start(&progress, READING);
-    int r = model_load_until(source, seconds, &ret_loaded->model, &problem);
-    progress_end(&progress);
-    if (r < 0) return message_problem(&problem);
-    return complete(options, ret_loaded);
+    const char *const sources[] = {source};
+    struct model_load_options model_options = {
+        .sources = sources, .source_count = 1, .live_born_until = seconds < 0 ? NULL : &seconds};
+    return load_model(&model_options, options, ret_loaded);
 }
 
 int load_sources(

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "cli/words/stack_text.h"
+#include "model/recording_file.h"
 #include "model/source.h"
 
 #include <stdlib.h>
@@ -162,7 +163,9 @@ static void show_sites(struct top_reader *reader, const struct top_watch *watch,
 }
 
 static int glance(const struct top_watch *watch, struct model **ret_model, struct problem *problem) {
-    int r = model_glance(watch->path, ret_model, problem);
+    struct model_load_options options = {
+        .sources = (const char *const[]){watch->path}, .source_count = 1, .skip_resident_size = true};
+    int r = model_load(&options, ret_model, problem);
     if (r < 0 || (*ret_model)->process_count == 1) return r;
     model_free(*ret_model);
     return problem_set(problem, PROBLEM_USAGE, "'malloscope report' shows them",

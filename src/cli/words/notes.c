@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
-#include "model/stack_labels.h"
 
 #include <math.h>
 #include <stdlib.h>

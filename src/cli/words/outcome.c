@@ -8,6 +8,7 @@
 #include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
+#include "model/load_recording.h"
 
 char *outcome_path(const char *path) {
     return text_clean(text_path_from_here(path));
@@ -17,7 +18,7 @@ void outcome_print(const char *recording, double seconds, const char *more) {
     struct problem problem = {0};
     struct model *model;
     cleanup_text char *path = outcome_path(recording);
-    if (model_load_recording(recording, &model, &problem) < 0) {
+    if (load_recording_alone(recording, &model, &problem) < 0) {
         message_problem(&problem);
         return;
     }

@@ -5,7 +5,7 @@
 #include "cli/terminal/units.h"
 #include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
-#include "model/stack_labels.h"
+#include "model/heap_totals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ void summary_print(FILE *out, const struct model *model) {
 
 void summary_print_heaps(FILE *out, const struct model *model) {
     size_t count, widest = 0;
-    struct heap_totals *heaps = model_heap_totals(model, &count);
+    struct heap_totals *heaps = heap_totals_make(model, &count);
     for (size_t i = 0; i < count; i++) {
         cleanup_text char *name = text_clean(heaps[i].name);
         if (text_width(name) > widest) widest = text_width(name);
