@@ -12,41 +12,42 @@
 
 struct python python;
 
-python_walk *_Atomic hook_python_walk;
-python_sign *hook_python_sign;
-python_merge *hook_python_merge;
+_Atomic bool python_is_present;
 
 static void begin(const struct interpreter *found) {
     python.interpreter = *found;
     python.evaluate = unwind_frame_word(found->evaluate);
     python_code_deaths_watch();
-    hook_python_sign = python_sign_frames;
-    hook_python_merge = python_merge_frames;
-    hook_python_walk = python_walk_frames; /* last: it tells that the others are there */
+    python_is_present = true; /* last: a thread that sees it uses all of the above */
 }
 
-/* ---- libraries that are opened later ---- */
+/* ---- an interpreter in a library that is opened later ---- */
 
-/* One that may be an interpreter, by its name; others are not looked into. */
+/* A library that may be an interpreter, going by its name.
+ *
+ *     NONE ──► NOTED ──► SEEN     python_note_module, then a stack with code of the library
+ *                ▲─────────┘      a library is being closed */
 static struct {
-    _Atomic uint32_t stage, number;
-    _Atomic uint64_t base;
+    _Atomic uint32_t stage;
+    _Atomic uint32_t number; /* of the module */
+    _Atomic uint64_t base;   /* its address */
 } library;
 
 enum { NONE, NOTED, SEEN };
 
 void python_note_module(const struct mapped_code *code, uint32_t number) {
     const char *name = strrchr(code->line->path, '/');
-    /* libpython3.so is empty */
+    /* libpython3.so has no code: it only names the library that has. */
     bool may_be = name && strncmp(name, "/libpython3.", 12) == 0 && name[12] != 's';
     if (!may_be || !code->base || number >= MODULE_BY_ADDRESS) return;
-    if (hook_python_walk || library.stage == SEEN) return;
+    if (python_is_present || library.stage == SEEN) return;
     library.number = number;
     library.base = code->base;
     library.stage = NOTED;
 }
 
-/* Libraries that are being closed may run Python code once more, and be gone a moment later. */
+/* Calls of dlclose that are under way. A library that is being closed may run Python code once more, and be unmapped
+ * a moment later. */
 static _Atomic uint32_t closings;
 
 void python_look_at_stack(const struct native_stack *native) {
@@ -57,7 +58,8 @@ void python_look_at_stack(const struct native_stack *native) {
         uint32_t noted = NOTED;
         struct interpreter found;
         if ((native->frames[i] & ~FRAME_OFFSET_MASK) != module) continue;
-        /* One thread is to look; the strongest order costs nothing here. */
+        /* The exchange decides which thread looks into the library. It happens so rarely that the strongest order
+         * costs nothing. */
         if (!atomic_compare_exchange_strong(&library.stage, &noted, SEEN)) return;
         if (python_find_in(library.base, &found) && python_layout(found.minor, found.runtime, &python.layout))
             begin(&found);
@@ -67,7 +69,7 @@ void python_look_at_stack(const struct native_stack *native) {
 void python_before_closing(void) {
     closings++;
     if (library.stage == NONE) return;
-    hook_python_walk = NULL;
+    python_is_present = false;
     python_code_deaths_unwatch();
     library.stage = NOTED;
 }
@@ -76,10 +78,11 @@ void python_after_closing(void) {
     closings--;
 }
 
-/* ---- what was there from the start ---- */
+/* ---- an interpreter that is there from the start ---- */
 
-/* From 3.12 on, who begins the interpreter a second time gets back its own allocators, which do not know our
- * marks on the objects that have survived. An interpreter that is a program begins once. */
+/* Whether the interpreter is initialized only once in this process. From 3.12 on, Py_Initialize after Py_Finalize
+ * puts back the interpreter's own allocators. Those do not know the marks in front of objects that have survived. An
+ * executable that is called python… initializes the interpreter once; of other programs nothing is known. */
 static bool begins_once(int minor) {
     char path[PATH_MAX];
     ssize_t length = minor < 12 ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
@@ -92,7 +95,7 @@ static bool begins_once(int minor) {
 void python_start(bool objects) {
     struct interpreter found;
     if (!python_find(&found) || !python_layout(found.minor, found.runtime, &python.layout)) return;
-    library.stage = NONE; /* if it is a library, it stays */
+    library.stage = NONE; /* the program was linked with it: it is never closed */
     begin(&found);
     if (objects && begins_once(found.minor)) python_objects_start();
 }

@@ -1,243 +1,230 @@
-/* The signature of the calling thread's Python frames: in exact mode every allocation asks for it.
+/* The fingerprint of the calling thread's Python frames. In exact mode every allocation asks for it.
  *
- * It is made from the addresses of the instructions that the frames are at, which tell the code too. Where
- * there are few frames all are looked at. Of many, the frames of the last time are remembered with the
- * signature up to each of them:
+ * It is a hash of the addresses of the instructions that the frames are at. An instruction's address tells the code
+ * object, too, as long as no code object dies; so the number of deaths is part of the hash.
  *
- *     chain      ─ main ─ rank ─ key ─ less       as it was
- *     frames       main ─ rank ─ key              now: key is at another instruction
- *                  same   same   changed
+ * If there are few frames, all of them are hashed each time. If there are many, the frames of the last time are
+ * remembered, each with the fingerprint of itself and its callers:
  *
- * That a frame is as it was says nothing of its callers: another call may have taken the same place. So all
- * are compared, but by addresses that are known before, so that no comparison waits for another; what changes
- * is mostly the innermost. */
+ *     remembered   main ─ rank ─ key ─ less
+ *     now          main ─ rank ─ key              key is at another instruction, less has returned
+ *                  same   same   changed          so the fingerprint of rank is used, and that of key made anew
+ *
+ * A frame that is as it was says nothing about its callers: another call may have got the memory of an earlier one.
+ * So all remembered frames have to be compared. But their addresses are known beforehand, so that the processor can
+ * compare many at once, where following the frames from one to the next would wait for memory at each step. */
 #include "platform/caller_state.h"
 #include "platform/pages.h"
 #include "record/python/python_internals.h"
 
 #include <stdatomic.h>
 
-#define FEW        24u   /* frames that are not worth a chain */
-#define CHAIN_MOST 8191u /* deeper stacks are signed frame by frame */
-#define PLACES     4096u
-#define AHEAD      24 /* links between the frames that are compared and those that are fetched */
+#define FRAMES_FEW        24u   /* up to so many, nothing is remembered; a multiple of 4 */
+#define FRAMES_REMEMBERED 8191u /* deeper stacks are hashed frame by frame */
+#define INDEX_SIZE        4096u
+#define PREFETCH_DISTANCE 24 /* frames between those that are compared and those that are prefetched */
 
-struct link {
+struct remembered_frame {
     const void *frame;
-    const void *instruction;
+    const void *instruction; /* that it was at */
 };
 
-struct chain {
-    uint64_t deaths; /* of code objects, when it was made */
-    uint32_t count;  /* of links behind the first, which stands for the end of the stack */
-    bool is_busy;
-    uint16_t place[PLACES]; /* by a frame's address, which link it may be */
-    struct link link[CHAIN_MOST + 1];
-    uint64_t signature[CHAIN_MOST + 1]; /* of a link's frame and its callers: apart from what is compared */
-    const void *fresh[CHAIN_MOST];      /* frames that are not in the chain yet, the innermost first */
+/* The frames of the thread's last stack, outermost first. Number 0 stands for the end of the stack: its frame is
+ * NULL, as is the `previous` of the outermost frame. */
+struct remembered_frames {
+    uint64_t deaths; /* python_code_deaths when the fingerprints were made */
+    uint32_t count;  /* of frames, not counting number 0 */
+    bool is_busy;    /* a signal handler that finds this true has interrupted the thread in here */
+    uint16_t number_of[INDEX_SIZE]; /* by a hash of a frame's address: the number that it may have */
+    struct remembered_frame frame[FRAMES_REMEMBERED + 1];
+    /* Of each frame and its callers. Apart from the frames, so that comparing these reads as few lines as it can. */
+    uint64_t fingerprint[FRAMES_REMEMBERED + 1];
+    const void *added[FRAMES_REMEMBERED]; /* frames that are to be remembered, innermost first */
 };
 
-static __thread struct chain *own_chain;
+static __thread struct remembered_frames *own_frames;
 
-/* ---- code that dies ---- */
-
-/* How many code objects have died. While none does, code is known by its address. */
-static _Atomic uint64_t code_deaths;
-static void (*_Atomic free_code)(void *code);
-
-#define TYPE_FREE 48 /* in every type: the function that ends its objects */
-
-/* Relaxed: code is freed by a thread that holds the interpreter's lock, and its memory used again by one that
- * held it later; with the lock comes the count. */
-static void note_death(void *code) {
-    atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed);
-    free_code(code);
+static uint64_t mix(uint64_t fingerprint, uint64_t at) {
+    return (fingerprint ^ at) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static void (**code_free_slot(void))(void *) {
-    return (void (**)(void *))(uintptr_t)((const char *)python.interpreter.code_type + TYPE_FREE);
-}
-
-void python_code_deaths_watch(void) {
-    atomic_fetch_add_explicit(&code_deaths, 1, memory_order_relaxed); /* some may have died unseen */
-    if (*code_free_slot() == note_death) return;
-    free_code = *code_free_slot();
-    __atomic_store_n(code_free_slot(), note_death, __ATOMIC_RELEASE); /* who finds it finds free_code */
-}
-
-void python_code_deaths_unwatch(void) {
-    if (python.interpreter.code_type && *code_free_slot() == note_death) *code_free_slot() = free_code;
+/* The fingerprint of no frames. Multiplied, so that a difference of deaths does not look like one of addresses. */
+static uint64_t fingerprint_start(uint64_t deaths) {
+    return deaths * UINT64_C(0xc2b2ae3d27d4eb4f);
 }
 
 /* ---- frame by frame ---- */
 
-static uint64_t mix(uint64_t signature, uint64_t at) {
-    return (signature ^ at) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-/* Multiplied, so as not to be mistaken for a difference of addresses. */
-static uint64_t first_signature(uint64_t deaths) {
-    return deaths * UINT64_C(0xc2b2ae3d27d4eb4f);
-}
-
-/* Up to 3.10. */
-static uint64_t sign_objects(const void *frame, uint64_t signature) {
+/* Up to 3.10: a frame has its code object, and the number of the instruction. */
+static uint64_t hash_frame_objects(const void *frame, uint64_t fingerprint) {
     const struct layout *layout = &python.layout;
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
         uint64_t instruction = (uint32_t)number_at(frame, layout->frame.instruction);
-        signature = mix(signature, (uintptr_t)pointer_at(frame, layout->frame.code) + (instruction << 40));
+        fingerprint =
+            mix(fingerprint, (uintptr_t)pointer_at(frame, layout->frame.code) + (instruction << 40));
         frame = pointer_at(frame, layout->frame.previous);
     }
-    return signature;
+    return fingerprint;
 }
 
-/* At most `most` frames, a multiple of four: those behind them begin at `*frame` then. */
-static inline uint64_t sign_each(const void **frame, uint32_t most, uint64_t signature) {
+/* From 3.11 on: a frame has the address of the instruction. Hashes at most `most` frames, a multiple of four; `*frame`
+ * is the first that is left then, or NULL. */
+static inline uint64_t hash_frames(const void **frame, uint32_t most, uint64_t fingerprint) {
     uint16_t previous = python.layout.frame.previous, instruction = python.layout.frame.instruction;
     const void *at = *frame;
     for (; at && most; most -= 4)
 #pragma GCC unroll 4
         for (int i = 0; i < 4 && at; i++) {
-            signature = mix(signature, (uintptr_t)pointer_at(at, instruction));
+            fingerprint = mix(fingerprint, (uintptr_t)pointer_at(at, instruction));
             at = pointer_at(at, previous);
         }
     *frame = at;
-    return signature;
+    return fingerprint;
 }
 
-/* ---- by the chain ---- */
+/* ---- by the frames of the last time ---- */
 
-static uint16_t *place_of(struct chain *chain, const void *frame) {
-    return &chain->place[(uintptr_t)frame / 16 % PLACES];
+static uint16_t *index_of(struct remembered_frames *frames, const void *frame) {
+    return &frames->number_of[(uintptr_t)frame / 16 % INDEX_SIZE];
 }
 
-/* The number of the link that was for a frame at this address; 0: none. */
-static uint32_t find_link(struct chain *chain, const void *frame) {
-    uint32_t number = *place_of(chain, frame);
-    return number <= chain->count && chain->link[number].frame == frame ? number : 0;
+/* The number under which a frame at this address is remembered; 0: none. */
+static uint32_t find_frame(struct remembered_frames *frames, const void *frame) {
+    uint32_t number = *index_of(frames, frame);
+    return number <= frames->count && frames->frame[number].frame == frame ? number : 0;
 }
 
-/* The frame is where it was, and was called by the one before it. */
-static inline bool is_same(const struct link *link, uint16_t instruction, uint16_t previous) {
-    return pointer_at(link->frame, instruction) == link->instruction &&
-           pointer_at(link->frame, previous) == link[-1].frame;
+/* Whether the frame is at the instruction that it was at, and has the caller that it had. */
+static inline bool is_same(const struct remembered_frame *frame, uint16_t instruction, uint16_t previous) {
+    return pointer_at(frame->frame, instruction) == frame->instruction &&
+           pointer_at(frame->frame, previous) == frame[-1].frame;
 }
-static inline bool are_four_same(const struct link *link, uint16_t instruction, uint16_t previous) {
-    return is_same(link, instruction, previous) && is_same(link - 1, instruction, previous) &&
-           is_same(link - 2, instruction, previous) && is_same(link - 3, instruction, previous);
+static inline bool are_four_same(
+    const struct remembered_frame *frame, uint16_t instruction, uint16_t previous) {
+    return is_same(frame, instruction, previous) && is_same(frame - 1, instruction, previous) &&
+           is_same(frame - 2, instruction, previous) && is_same(frame - 3, instruction, previous);
 }
 
-/* Goes on to the callers for as long as four at once are as they were. Returns the first link that is to be
- * looked at by itself. */
-static inline uint32_t pass_same(
-    const struct chain *chain, uint32_t at, uint16_t instruction, uint16_t previous) {
-    const struct link *link = &chain->link[at], *first = chain->link;
-    while (link - first >= AHEAD + 4 && are_four_same(link, instruction, previous)) {
-        /* The frames of a deep recursion do not fit into the nearest cache. */
+/* Goes from frame number `at` on to its callers, for as long as four at once are the same. Returns the number of the
+ * first frame that is to be looked at by itself; 0: the end of the stack. */
+static inline uint32_t skip_same(
+    const struct remembered_frames *frames, uint32_t at, uint16_t instruction, uint16_t previous) {
+    const struct remembered_frame *frame = &frames->frame[at], *first = frames->frame;
+    while (frame - first >= PREFETCH_DISTANCE + 4 && are_four_same(frame, instruction, previous)) {
+        /* The frames of a deep recursion do not fit into the first-level cache. */
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) __builtin_prefetch((const char *)link[-AHEAD - i].frame + instruction);
-        link -= 4;
+        for (int i = 0; i < 4; i++)
+            __builtin_prefetch((const char *)frame[-PREFETCH_DISTANCE - i].frame + instruction);
+        frame -= 4;
     }
-    while (link - first > 4 && are_four_same(link, instruction, previous)) link -= 4;
-    return (uint32_t)(link - first);
+    while (frame - first > 4 && are_four_same(frame, instruction, previous)) frame -= 4;
+    return (uint32_t)(frame - first);
 }
 
-/* Whether the callers of the frame of link `number`, which is there, are still those of the links before it.
- * A link's frame is looked at once its callee has told that it is there. Fills in the outermost link whose
- * frame, with the same callers, is at another instruction; `number` + 1 if there is none. The chain ends
- * where it does not fit. */
-static bool has_same_callers(struct chain *chain, uint32_t number, uint32_t *ret_changed) {
+/* Whether the callers of frame `number`, which is on the stack, are the remembered ones. A remembered frame is read
+ * only after the frame that it called has named it as its caller: then it is on the stack, and its memory is there.
+ *
+ * True: `*ret_changed` is the outermost of these frames that is at another instruction; `number` + 1 if none is.
+ * False: the frames from the one that has another caller on are forgotten. */
+static bool has_same_callers(struct remembered_frames *frames, uint32_t number, uint32_t *ret_changed) {
     uint16_t previous = python.layout.frame.previous, instruction = python.layout.frame.instruction;
     *ret_changed = number + 1;
-    for (uint32_t at = pass_same(chain, number, instruction, previous); at;
-         at = pass_same(chain, at - 1, instruction, previous)) {
-        const struct link *link = &chain->link[at];
-        if (pointer_at(link->frame, instruction) != link->instruction) *ret_changed = at;
-        if (pointer_at(link->frame, previous) != link[-1].frame) {
-            chain->count = at - 1;
+    for (uint32_t at = skip_same(frames, number, instruction, previous); at;
+         at = skip_same(frames, at - 1, instruction, previous)) {
+        const struct remembered_frame *frame = &frames->frame[at];
+        if (pointer_at(frame->frame, instruction) != frame->instruction) *ret_changed = at;
+        if (pointer_at(frame->frame, previous) != frame[-1].frame) {
+            frames->count = at - 1;
             return false;
         }
     }
     return true;
 }
 
-static void sign_link(struct chain *chain, uint32_t number) {
-    struct link *link = &chain->link[number];
-    link->instruction = pointer_at(link->frame, python.layout.frame.instruction);
-    chain->signature[number] = mix(chain->signature[number - 1], (uintptr_t)link->instruction);
+/* Makes the fingerprint of frame `number` from that of its caller. */
+static void hash_frame(struct remembered_frames *frames, uint32_t number) {
+    struct remembered_frame *frame = &frames->frame[number];
+    frame->instruction = pointer_at(frame->frame, python.layout.frame.instruction);
+    frames->fingerprint[number] = mix(frames->fingerprint[number - 1], (uintptr_t)frame->instruction);
 }
 
-/* 0: the stack is too deep for it. */
-static uint64_t sign_chain(struct chain *chain, const void *frame) {
-    uint32_t fresh = 0, number = 0, changed = 1;
+/* The fingerprint of `frame` and its callers, all of which are remembered afterwards. 0: there are too many. */
+static uint64_t hash_and_remember(struct remembered_frames *frames, const void *frame) {
+    uint32_t added = 0, number = 0, changed = 1;
     for (; frame; frame = pointer_at(frame, python.layout.frame.previous)) {
-        number = find_link(chain, frame);
-        if (number && has_same_callers(chain, number, &changed)) break;
+        number = find_frame(frames, frame);
+        if (number && has_same_callers(frames, number, &changed)) break;
         number = 0, changed = 1;
-        if (fresh == CHAIN_MOST) return 0;
-        chain->fresh[fresh++] = frame;
+        if (added == FRAMES_REMEMBERED) return 0;
+        frames->added[added++] = frame;
     }
-    if (number + fresh > CHAIN_MOST) return 0;
-    for (uint32_t i = changed; i <= number; i++) sign_link(chain, i);
-    while (fresh) {
-        const void *added = chain->fresh[--fresh];
-        chain->link[++number].frame = added;
-        *place_of(chain, added) = (uint16_t)number;
-        sign_link(chain, number);
+    if (number + added > FRAMES_REMEMBERED) return 0;
+    for (uint32_t i = changed; i <= number; i++) hash_frame(frames, i);
+    while (added) {
+        const void *next = frames->added[--added];
+        frames->frame[++number].frame = next;
+        *index_of(frames, next) = (uint16_t)number;
+        hash_frame(frames, number);
     }
-    chain->count = number;
-    return chain->signature[number];
+    frames->count = number;
+    return frames->fingerprint[number];
 }
 
-static __attribute__((noinline, cold)) struct chain *make_chain(void) {
+static __attribute__((noinline, cold)) struct remembered_frames *make_frames(void) {
     KEEP_CALLER_STATE;
-    own_chain = pages_take(sizeof(struct chain));
-    return own_chain;
+    own_frames = pages_take(sizeof(struct remembered_frames));
+    return own_frames;
 }
 
 void python_fingerprint_free(void) {
-    struct chain *former = own_chain;
-    own_chain = NULL; /* first: a signal handler may come in between */
+    struct remembered_frames *former = own_frames;
+    own_frames = NULL; /* first: a signal handler that comes now must not use the memory */
     atomic_signal_fence(memory_order_seq_cst);
     if (former) pages_give(former, sizeof *former);
 }
 
-static __attribute__((noinline)) uint64_t sign_many(const void *top, uint64_t deaths) {
-    struct chain *chain = own_chain ? own_chain : make_chain();
-    uint64_t signature = 0, first = first_signature(deaths);
-    if (chain && !chain->is_busy) { /* busy: this is a signal handler */
-        chain->is_busy = true;
+/* ---- the choice between the two ---- */
+
+static __attribute__((noinline)) uint64_t fingerprint_many(const void *top, uint64_t deaths) {
+    struct remembered_frames *frames = own_frames ? own_frames : make_frames();
+    uint64_t fingerprint = 0, start = fingerprint_start(deaths);
+    if (frames && !frames->is_busy) {
+        frames->is_busy = true;
         atomic_signal_fence(memory_order_seq_cst);
-        if (chain->deaths != deaths) chain->count = 0;
-        chain->deaths = deaths;
-        chain->signature[0] = first;
-        signature = sign_chain(chain, top);
-        if (!signature) chain->count = 0;
+        if (frames->deaths != deaths) frames->count = 0;
+        frames->deaths = deaths;
+        frames->fingerprint[0] = start;
+        fingerprint = hash_and_remember(frames, top);
+        if (!fingerprint) frames->count = 0;
         atomic_signal_fence(memory_order_seq_cst);
-        chain->is_busy = false;
+        frames->is_busy = false;
     }
-    return (signature ? signature : sign_each(&top, FRAMES_WALKED, first)) | 1;
+    return (fingerprint ? fingerprint : hash_frames(&top, FRAMES_WALKED, start)) | 1;
 }
 
-/* One kind of signature for each stack, whatever came before it. */
-static uint64_t sign_few(const void *top, uint64_t deaths) {
+/* The two ways come to different fingerprints: one hashes from the innermost frame on, the other from the outermost.
+ * So the number of frames alone decides which way is taken, whatever the thread did before: up to FRAMES_FEW the
+ * first, beyond that the second. */
+static uint64_t fingerprint_few(const void *top, uint64_t deaths) {
     const void *rest = top;
-    uint64_t signature = sign_each(&rest, FEW, first_signature(deaths));
-    return __builtin_expect(rest != NULL, 0) ? sign_many(top, deaths) : signature | 1;
+    uint64_t fingerprint = hash_frames(&rest, FRAMES_FEW, fingerprint_start(deaths));
+    return __builtin_expect(rest != NULL, 0) ? fingerprint_many(top, deaths) : fingerprint | 1;
 }
 
-static __attribute__((noinline)) uint64_t sign_as_many(const void *top, uint64_t deaths) {
-    uint64_t signature = sign_many(top, deaths);
-    return own_chain->count > FEW ? signature : sign_few(top, deaths);
+/* Where the last stack had many frames, this one most likely has, too. */
+static __attribute__((noinline)) uint64_t fingerprint_as_many(const void *top, uint64_t deaths) {
+    uint64_t fingerprint = fingerprint_many(top, deaths);
+    return own_frames->count > FRAMES_FEW ? fingerprint : fingerprint_few(top, deaths);
 }
 
-uint64_t python_sign_frames(bool is_locked) {
+/* Not inlined into recorder_sample, most of whose callers run no Python. */
+__attribute__((noinline)) uint64_t python_fingerprint(bool is_locked) {
     const void *thread = is_locked ? python.interpreter.thread_state() : python_walk_thread();
     if (!thread) return 0;
-    const void *top = python_top(thread);
-    uint64_t deaths = atomic_load_explicit(&code_deaths, memory_order_relaxed);
+    const void *top = python_walk_top(thread);
+    uint64_t deaths = atomic_load_explicit(&python_code_deaths, memory_order_relaxed);
     if (__builtin_expect(python.layout.shape < SHAPE_ENTRIES, 0))
-        return sign_objects(top, first_signature(deaths)) | 1;
-    bool were_many = own_chain && own_chain->count > FEW;
-    return were_many ? sign_as_many(top, deaths) : sign_few(top, deaths);
+        return hash_frame_objects(top, fingerprint_start(deaths)) | 1;
+    bool were_many = own_frames && own_frames->count > FRAMES_FEW;
+    return were_many ? fingerprint_as_many(top, deaths) : fingerprint_few(top, deaths);
 }

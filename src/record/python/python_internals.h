@@ -1,4 +1,4 @@
-/* What the files that read the interpreter (python*.c) share: where it is, and what is read of its frames. */
+/* What the files of this folder share: where the interpreter is, and how its memory is read. */
 #ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_INTERNALS_H
 #define MALLOSCOPE_RECORD_PYTHON_PYTHON_INTERNALS_H
 
@@ -6,16 +6,18 @@
 #include "record/python/python_find.h"
 #include "record/python/python_layout.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAMES_WALKED 100000 /* deeper recursion than any interpreter allows */
-#define OBJECT_TYPE   8      /* of every object */
+#define FRAMES_WALKED 100000 /* a walk ends here: the interpreter allows no deeper recursion by default */
+#define OBJECT_TYPE   8      /* offset of the type, in every object */
 
+/* Filled before python_is_present becomes true. */
 struct python {
     struct layout layout;
     struct interpreter interpreter;
-    uint64_t evaluate; /* the word of a frame at the beginning of the C function that interprets */
+    uint64_t evaluate; /* the frame word for the first instruction of _PyEval_EvalFrameDefault */
 };
 extern struct python python;
 
@@ -25,32 +27,37 @@ static inline const void *pointer_at(const void *base, uint16_t offset) {
 static inline int32_t number_at(const void *base, uint16_t offset) {
     return *(const int32_t *)((const char *)base + offset);
 }
-/* From 3.14 on the lowest bits of a reference in a frame tell how it is counted. */
+/* An object that a frame refers to. From 3.14 on the lowest bits of such a reference say how it is counted. */
 static inline const void *object_at(const void *base, uint16_t offset) {
     return (const void *)((uintptr_t)pointer_at(base, offset) & ~(uintptr_t)3);
 }
 
-/* The calling thread's state, if it holds the interpreter's lock; otherwise NULL (python_walk.c). */
+/* ---- python_walk.c ---- */
+
+/* The calling thread's state, if it holds the interpreter's lock; otherwise NULL. */
 const void *python_walk_thread(void);
 
-/* Of that: its innermost frame, or NULL. */
-static inline const void *python_top(const void *thread) {
+/* The innermost frame of a thread's state, or NULL. */
+static inline const void *python_walk_top(const void *thread) {
     const struct layout *layout = &python.layout;
     const void *top = pointer_at(thread, layout->thread.top);
     bool is_cframe = layout->shape == SHAPE_ENTRIES || layout->minor == 12;
     return top && is_cframe ? pointer_at(top, layout->cframe.frame) : top;
 }
 
-/* The word (core/recording.h) for a code object at an instruction, so many bytes from its first
- * (python_code.c). */
+/* ---- python_code.c ---- */
+
+/* The frame word (core/recording.h) for a code object at the instruction `instruction` bytes from its first. */
 uint64_t python_code_word(const void *code, uint32_t instruction);
 
-python_walk python_walk_frames;   /* python_walk.c */
-python_merge python_merge_frames; /* python_merge.c */
-python_sign python_sign_frames;   /* python_signature.c */
+/* ---- python_code_deaths.c ---- */
 
-/* Code objects that die are counted, for signatures. Only one interpreter at a time is watched
- * (python_signature.c). */
+/* How many code objects have died. As long as the number does not change, an address of an instruction stands for
+ * one and the same code. Relaxed: code is freed by a thread that holds the interpreter's lock, and its memory is used
+ * again by a thread that took the lock later; the lock hands the number on. */
+extern _Atomic uint64_t python_code_deaths;
+
+/* Has the interpreter count them from now on; or no more. One interpreter is watched at a time. */
 void python_code_deaths_watch(void);
 void python_code_deaths_unwatch(void);
 

@@ -17,7 +17,7 @@ static bool is_passed(const struct native_stack *native, uint32_t i, uint64_t pl
     return place && place < native->places[i] && native->places[i] != UINT64_MAX;
 }
 
-uint32_t python_merge_frames(
+void python_merge_frames(
     const struct python_stack *stack, const struct native_stack *native, struct native_stack *merged) {
     uint32_t next = 0;
     merged->count = 0;
@@ -35,5 +35,4 @@ uint32_t python_merge_frames(
     }
     uint64_t outermost = native->count ? native->places[native->count - 1] : 0;
     while (next < stack->count) emit(merged, stack->frames[next++], outermost);
-    return merged->count;
 }

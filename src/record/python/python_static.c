@@ -1,17 +1,32 @@
-/* A program that is linked statically has no interpreter that could be found. */
+/* In the place of the other files of this folder, for programs that are linked statically: no interpreter can be
+ * found in them. */
 #include "record/python/python.h"
 
-python_walk *_Atomic hook_python_walk;
-python_sign *hook_python_sign;
-python_merge *hook_python_merge;
-
-void python_fingerprint_free(void) {}
+_Atomic bool python_is_present;
 
 void python_start(bool objects) {
     (void)objects;
 }
 
 void python_end(void) {}
+
+bool python_walk_frames(struct python_stack *stack) {
+    (void)stack;
+    return false;
+}
+
+uint64_t python_fingerprint(bool is_locked) {
+    (void)is_locked;
+    return 0;
+}
+
+void python_merge_frames(
+    const struct python_stack *python, const struct native_stack *native, struct native_stack *merged) {
+    (void)python;
+    *merged = *native;
+}
+
+void python_fingerprint_free(void) {}
 
 void python_note_module(const struct mapped_code *code, uint32_t number) {
     (void)code, (void)number;

@@ -60,7 +60,7 @@ static void keep(struct frame_output *walk, const void *frame, const void *place
 static void walk_objects(struct frame_output *walk, const void *thread) {
     const struct layout *layout = &python.layout;
     const void *cframe = layout->thread.cframe ? pointer_at(thread, layout->thread.cframe) : NULL;
-    const void *frame = python_top(thread);
+    const void *frame = python_walk_top(thread);
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
         keep(walk, frame, cframe);
         frame = pointer_at(frame, layout->frame.previous);
@@ -72,7 +72,7 @@ static void walk_objects(struct frame_output *walk, const void *thread) {
 static void walk_entries(struct frame_output *walk, const void *thread) {
     const struct layout *layout = &python.layout;
     const void *cframe = pointer_at(thread, layout->thread.top);
-    const void *frame = python_top(thread);
+    const void *frame = python_walk_top(thread);
     for (int i = 0; frame && cframe && i < FRAMES_WALKED; i++) {
         keep(walk, frame, cframe);
         bool is_entry = *((const uint8_t *)frame + layout->frame.is_entry);
@@ -93,7 +93,7 @@ static const void *shim_of(const void *frame) {
 }
 
 static void walk_shims(struct frame_output *walk, const void *thread) {
-    const void *frame = python_top(thread), *shim = NULL;
+    const void *frame = python_walk_top(thread), *shim = NULL;
     for (int i = 0; frame && i < FRAMES_WALKED; i++) {
         if (is_shim(frame)) {
             shim = NULL;

@@ -133,15 +133,14 @@ static bool is_cut(const uint64_t *frames, uint32_t count) {
 /* Puts the interpreter's frames among the native ones. False: the thread executes no Python code. The first
  * quarter of the capture buffer holds the native stack, the second receives the interpreter's, the second half
  * the merged one. */
-static __attribute__((noinline)) bool merge_python(
-    python_walk *walk, struct native_stack *native, bool *cut) {
+static __attribute__((noinline)) bool merge_python(struct native_stack *native, bool *cut) {
     uint32_t depth = recorder.depth;
     uint64_t *room = native->frames + 2 * depth + SCOPES_ROOM;
     struct python_stack python = {.frames = room, .places = room + depth, .max = depth};
     struct native_stack merged = {.frames = room + 2 * depth, .places = room + 4 * depth + SCOPES_ROOM};
-    if (!walk(&python)) return false;
+    if (!python_walk_frames(&python)) return false;
     *cut |= is_cut(python.frames, python.count);
-    hook_python_merge(&python, native, &merged);
+    python_merge_frames(&python, native, &merged);
     *native = merged;
     return true;
 }
@@ -157,7 +156,7 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
         .frames = capture_buffers_take((uint32_t)thread->number, caller->sp, &buffer)};
     if (!stack.frames) return UINT32_MAX;
     prefetch_for_sample(&last_stack, thread);
-    python_walk *walk_python = recorder.walks ? hook_python_walk : NULL;
+    bool walk_python = recorder.walks && python_is_present;
     if (walk_python || scopes_are_open()) stack.places = stack.frames + depth + SCOPES_ROOM;
     bool complete = true, in_handler = false;
     struct unwind_bounds bounds = {0};
@@ -169,8 +168,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
     bool cut = is_cut(stack.frames, stack.count);
     /* In a signal handler the interpreter's frames cannot be read: the signal may have come while the interpreter
      * was changing them. */
-    bool merged = walk_python && !in_handler && merge_python(walk_python, &stack, &cut);
-    if (merged && ret_python) *ret_python = hook_python_sign(false);
+    bool merged = walk_python && !in_handler && merge_python(&stack, &cut);
+    if (merged && ret_python) *ret_python = python_fingerprint(false);
     if (!walk_python) python_look_at_stack(&stack);
     /* Where a coroutine's stack ends is not known: bounds.high is then a guess (stack_bounds.c). If the guess
      * lies beyond the lower end of the thread's own stack, the coroutine's has ended there at the latest. */
@@ -190,8 +189,8 @@ static __attribute__((noinline)) uint32_t walk_stack(const struct unwind_registe
 /* The number of the caller's stack: from the walk cache, if it is known there. */
 static uint32_t find_stack(const struct unwind_registers *caller, uint32_t heap, bool is_locked) {
     struct walk_lookup lookup;
-    uint64_t around = scopes_fingerprint() + heap * UINT64_C(0x632be59bd9b4e019);
-    uint32_t stack = walk_cache_find(caller, recorder_thread, around, is_locked, &lookup);
+    uint64_t context = scopes_fingerprint() + heap * UINT64_C(0x632be59bd9b4e019);
+    uint32_t stack = walk_cache_find(caller, recorder_thread, context, is_locked, &lookup);
     if (stack != WALK_UNKNOWN) return stack;
     if (!lookup.cache) return walk_stack(caller, heap, NULL, NULL);
     stack = walk_stack(caller, heap, lookup.trace, &lookup.python);

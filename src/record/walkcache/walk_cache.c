@@ -222,8 +222,8 @@ static uint32_t find_in_turn(
     uint32_t stack = find_stack(registers, false, lookup);
     if (stack == WALK_UNKNOWN)
         lookup->trace = &lookup->cache->trace;
-    else if (hook_python_walk) {
-        lookup->python = hook_python_sign(is_locked);
+    else if (python_is_present) {
+        lookup->python = python_fingerprint(is_locked);
         if (lookup->python) stack = find_known(lookup->cache, with_python(lookup));
     }
     return stack == MERGED ? WALK_UNKNOWN : stack;
@@ -240,9 +240,9 @@ uint32_t walk_cache_find(const struct unwind_registers *registers, const struct 
     ret_lookup->trace = NULL;
     ret_lookup->around = around * cache->of_around + epoch * cache->of_epoch;
     uint32_t stack = WALK_UNKNOWN;
-    if (is_locked && hook_python_walk) {
+    if (is_locked && python_is_present) {
         /* The interpreter does not allocate objects in signal handlers: who does so can read its frames. */
-        ret_lookup->python = hook_python_sign(true);
+        ret_lookup->python = python_fingerprint(true);
         if (ret_lookup->python) stack = find_stack(registers, true, ret_lookup);
     }
     if (stack == WALK_UNKNOWN) stack = find_in_turn(registers, is_locked, ret_lookup);
