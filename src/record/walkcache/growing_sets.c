@@ -7,53 +7,53 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-static _Atomic size_t room_taken;
+/* Bytes of all threads' tables beyond their starts. Relaxed throughout: a sum, by which nothing is ordered. */
+static _Atomic size_t bytes_taken;
 
-/* At most half of what is left, so that the first ones leave some for others. */
-static bool room_take(size_t size) {
-    /* Relaxed: a sum that nothing is ordered by. */
-    size_t taken = atomic_load_explicit(&room_taken, memory_order_relaxed);
+/* A thread may take at most half of what is left, so that the first ones leave some for others. */
+static bool take_room(size_t size) {
+    size_t taken = atomic_load_explicit(&bytes_taken, memory_order_relaxed);
     do
         if (size > (SETS_BYTES_MOST - taken) / 2) return false;
     while (!atomic_compare_exchange_weak_explicit(
-        &room_taken, &taken, taken + size, memory_order_relaxed, memory_order_relaxed));
+        &bytes_taken, &taken, taken + size, memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
-static void room_give(size_t size) {
-    /* Relaxed: as above. */
-    atomic_fetch_sub_explicit(&room_taken, size, memory_order_relaxed);
+static void give_room(size_t size) {
+    atomic_fetch_sub_explicit(&bytes_taken, size, memory_order_relaxed);
 }
 
 void growing_sets_after_fork(void) {
-    atomic_store_explicit(&room_taken, 0, memory_order_relaxed); /* there is one thread */
+    atomic_store_explicit(&bytes_taken, 0, memory_order_relaxed);
 }
 
-static struct growing_sets growing_sets_of(void *first, uint64_t count) {
+static struct growing_sets table_of(void *first, uint64_t count) {
     return (struct growing_sets){first, (count - 1) * SET_SIZE};
 }
 
 void growing_sets_start(struct growing_sets *sets, void *first) {
-    *sets = growing_sets_of(first, SETS_AT_START);
+    *sets = table_of(first, SETS_AT_START);
 }
 
 bool growing_sets_make_larger(
     const struct growing_sets *sets, uint64_t count, struct growing_sets *ret_larger) {
-    while (count > growing_sets_count(sets) && !room_take(count * SET_SIZE)) count /= 2;
+    while (count > growing_sets_count(sets) && !take_room(count * SET_SIZE)) count /= 2;
     if (count <= growing_sets_count(sets)) return false;
     KEEP_CALLER_STATE;
     void *first = pages_take(count * SET_SIZE);
     if (!first) {
-        room_give(count * SET_SIZE);
+        give_room(count * SET_SIZE);
         return false;
     }
-    /* Each look-up is in another page: of small ones the processor would have to look up most, too. */
+    /* Nearly every look-up touches another page. With small pages most of them would miss the TLB, too. */
     madvise(first, count * SET_SIZE, MADV_HUGEPAGE);
-    *ret_larger = growing_sets_of(first, count);
+    *ret_larger = table_of(first, count);
     return true;
 }
 
-/* The larger one with the former mask is sound, too: whatever a set has is compared in full. */
+/* `first` is set before `mask`: a signal handler that comes in between uses the larger table with the smaller
+ * mask. It finds sets that exist, though perhaps not all that it looks for. */
 void growing_sets_replace(struct growing_sets *sets, const struct growing_sets *larger) {
     struct growing_sets former = *sets;
     atomic_signal_fence(memory_order_seq_cst);
@@ -69,5 +69,5 @@ void growing_sets_free(const struct growing_sets *sets) {
     if (count == SETS_AT_START) return;
     KEEP_CALLER_STATE;
     pages_give(sets->first, count * SET_SIZE);
-    room_give(count * SET_SIZE);
+    give_room(count * SET_SIZE);
 }

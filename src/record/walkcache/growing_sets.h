@@ -1,10 +1,13 @@
-/* Tables of sets, each a line of the cache, found by bits of a hash, and made larger by need.
+/* A set-associative table that grows: sets of one cache line each, selected by bits of a hash.
  *
- *     hash     …0110…       ─► set 6 of 16
- *     larger   …10110…      ─► set 22 of 32: what was in set 6 goes into 6 and 22
+ *     hash, 16 sets    …0110…      ─► set 6
+ *     hash, 32 sets    …10110…     ─► set 22: what was in set 6 belongs into set 6 or set 22
  *
- * A thread has its own. A signal handler may jump out anywhere: all that can happen then is that some of the
- * sets are not found any more, or that a table is not given back. */
+ * What is in a set is the owner's affair (walk_cache.c, read_lists.c), which also moves it to a larger table.
+ *
+ * A table belongs to one thread, and is used by no other. A signal handler of that thread may leave by longjmp at
+ * any instruction. The worst that comes of it is that some sets are not found any more, or that the memory of a
+ * table is never given back. */
 #ifndef MALLOSCOPE_RECORD_WALKCACHE_GROWING_SETS_H
 #define MALLOSCOPE_RECORD_WALKCACHE_GROWING_SETS_H
 
@@ -12,21 +15,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SET_SIZE      64u
-#define SETS_AT_START 1024u /* 64 KiB: each thread has those, whether of use or not */
+#define SET_SIZE      64u   /* bytes: a cache line */
+#define SETS_AT_START 1024u /* 64 KiB, which each thread has in any case */
 
-/* What all threads together may have beyond what they start with, in bytes. Who finds none left goes on with
- * the table that it has. */
+/* The bytes that the tables of all threads together may take beyond what each starts with. A thread that finds no
+ * room left keeps the table it has. */
 #define SETS_BYTES_MOST ((size_t)128 << 20)
 
-/* Powers of two are as many as these. */
+/* The number of sets is a power of two, so that a mask selects one. */
 struct growing_sets {
     unsigned char *first;
-    uint64_t mask; /* of the distance to the first, in bytes */
+    uint64_t mask; /* (number of sets − 1) × SET_SIZE: for a set's distance from the first, in bytes */
 };
 
-/* By the bits from the fortieth on, which those below had a part in when the hash was multiplied; six of them
- * are for the bytes of a set. */
+/* Bit 40 of the hash is the lowest that selects a set. Hashes are products: the bits below 40 have an influence on
+ * those above. log2(SET_SIZE) = 6 less is shifted, which makes a number of sets a number of bytes. */
 static inline void *growing_sets_at(const struct growing_sets *sets, uint64_t hash) {
     return sets->first + (hash >> (40 - 6) & sets->mask);
 }
@@ -35,21 +38,21 @@ static inline uint64_t growing_sets_count(const struct growing_sets *sets) {
     return sets->mask / SET_SIZE + 1;
 }
 
-/* The table to start with: zeroed lines of the caller's, which are never given back from here. */
+/* Begins with SETS_AT_START sets in memory of the caller's, at `first`, which is zero and stays the caller's. */
 void growing_sets_start(struct growing_sets *sets, void *first);
 
-/* A zeroed table of up to `count` sets, more than there are. False: there is no room for it. The caller fills
- * it with what is in the former one. */
+/* Makes a zeroed table of `count` sets, a power of two, or of fewer if there is no room for that; of more than
+ * `sets` has in any case. The caller fills it with what is in `sets`. False: there is no room or no memory. */
 bool growing_sets_make_larger(
     const struct growing_sets *sets, uint64_t count, struct growing_sets *ret_larger);
 
-/* Uses it from now on, and gives the former one back. */
+/* Puts the larger table in the place of the former one, whose memory is given back. */
 void growing_sets_replace(struct growing_sets *sets, const struct growing_sets *larger);
 
-/* In a forked child the other threads' tables are nobody's. */
+/* To be called in a forked child: the tables of the parent's other threads belong to nobody there. */
 void growing_sets_after_fork(void);
 
-/* The table is not used any more. */
+/* Gives the memory of the table back. */
 void growing_sets_free(const struct growing_sets *sets);
 
 #endif

@@ -5,52 +5,54 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CALLERS_MOST 16 /* that tell lists apart */
-#define ALIGNED      8u
+#define SPLITS_MOST 16 /* words that may be part of the hash, beside pc and sp */
+#define ALIGNMENT   8u /* of lists in the ring */
 
-/* What a walk begins with. */
-struct beginning {
-    uint64_t hash;
-    uint32_t callers; /* that are in it */
-    struct read_list_set *set;
+/* The set of a walk, while it is looked for. */
+struct search {
+    uint64_t hash; /* of pc, sp and the first `words` words that the walk reads */
+    uint32_t words;
+    struct read_list_set *set; /* the one that `hash` selects */
 };
 
-static void begin(struct beginning *beginning, struct read_lists *lists, uint64_t hash) {
-    beginning->hash = hash;
-    beginning->set = growing_sets_at(&lists->sets, hash);
+static void go_to(struct search *search, struct read_lists *lists, uint64_t hash) {
+    search->hash = hash;
+    search->set = growing_sets_at(&lists->sets, hash);
 }
 
 static uint64_t page_of(const struct unwind_registers *registers, uint64_t place) {
     return (registers->sp + place * 8) / PAGE_SIZE_MIN;
 }
 
-/* Takes one more caller into account, where that can be read. The place may be one of other lists that met
- * in the same set. */
-__attribute__((no_sanitize("address"))) static bool go_on(
-    struct beginning *beginning, struct read_lists *lists, const struct unwind_registers *registers) {
-    uint64_t next = beginning->set->next;
-    if (next == 0 || beginning->callers == CALLERS_MOST ||
-        page_of(registers, next - 1) != page_of(registers, 0))
+/* Goes on to the next set if this one is split. False: it is the last. A set may have been split for walks that
+ * start elsewhere and have the same hash; so the word is read only if it lies in the page of the stack pointer,
+ * which is mapped. */
+__attribute__((no_sanitize("address"))) static bool follow_split(
+    struct search *search, struct read_lists *lists, const struct unwind_registers *registers) {
+    uint64_t split = search->set->split;
+    if (split == 0 || search->words == SPLITS_MOST || page_of(registers, split - 1) != page_of(registers, 0))
         return false;
-    uint64_t word = ((const uint64_t *)registers->sp)[next - 1];
-    begin(beginning, lists, (beginning->hash + word) * UINT64_C(0xc2b2ae3d27d4eb4f));
-    beginning->callers++;
+    uint64_t word = ((const uint64_t *)registers->sp)[split - 1];
+    go_to(search, lists, (search->hash + word) * UINT64_C(0xc2b2ae3d27d4eb4f));
+    search->words++;
     return true;
 }
 
-static struct beginning beginning_of(struct read_lists *lists, const struct unwind_registers *registers) {
-    struct beginning beginning = {.callers = 0};
-    begin(&beginning, lists, (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15));
-    while (go_on(&beginning, lists, registers)) {
+static struct search search_from(struct read_lists *lists, const struct unwind_registers *registers) {
+    struct search search = {.words = 0};
+    go_to(&search, lists, (registers->pc ^ registers->sp << 20) * UINT64_C(0x9e3779b97f4a7c15));
+    while (follow_split(&search, lists, registers)) {
     }
-    return beginning;
+    return search;
 }
 
 struct read_list_set *read_lists_set_of(struct read_lists *lists, const struct unwind_registers *registers) {
-    return beginning_of(lists, registers).set;
+    return search_from(lists, registers).set;
 }
 
-/* Moves the words from `from` on further back, with the one before them, or the first, in between. */
+/* ---- the words of a walk, in groups ---- */
+
+/* Inserts `times` copies of the word before number `from` (of the first word, if `from` is 0) in front of it. */
 static void repeat(struct unwind_trace *trace, uint32_t from, uint32_t times) {
     uint32_t again = from ? from - 1 : 0, moved = trace->count - from;
     uint32_t place = trace->place[again];
@@ -69,8 +71,8 @@ bool read_lists_align(
     uint64_t page = page_of(registers, 0);
     *ret_new_pages = 0;
     for (uint32_t i = 0; i <= trace->count; i++) {
-        bool is_end = i == trace->count, is_turn = !is_end && page_of(registers, trace->place[i]) > page;
-        if (!is_end && !is_turn) continue;
+        bool is_end = i == trace->count, is_new_page = !is_end && page_of(registers, trace->place[i]) > page;
+        if (!is_end && !is_new_page) continue;
         uint32_t times = -i % READ_GROUP;
         if (trace->count + times > TRACE_WORDS) return false;
         repeat(trace, i, times);
@@ -82,15 +84,19 @@ bool read_lists_align(
     return true;
 }
 
+/* ---- lists ---- */
+
+/* The list in the set that has the words of this walk, or NULL. `*ret_full`: every way has a list of a walk from
+ * these registers. */
 static const struct read_list *find(const struct read_lists *lists, const struct read_list_set *set,
-    const struct unwind_registers *registers, const struct unwind_trace *trace, bool *ret_crowded) {
-    *ret_crowded = true;
+    const struct unwind_registers *registers, const struct unwind_trace *trace, bool *ret_full) {
+    *ret_full = true;
     for (uint32_t way = 0; way < READ_LISTS_WAYS; way++) {
         const struct read_list *list = read_lists_get(lists, set, way, registers);
         if (list && list->uses_fp == trace->uses_fp && list->count == trace->count &&
             memcmp(list->place, trace->place, trace->count * sizeof *trace->place) == 0)
             return list;
-        *ret_crowded &= list != NULL;
+        *ret_full &= list != NULL;
     }
     return NULL;
 }
@@ -100,15 +106,19 @@ static uint64_t mixed(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 32;
 }
 
-/* A handler may jump out anywhere: no set leads to what is not whole. */
+/* Makes a list in the ring and puts it into the set, into the way after the one that was of use last.
+ *
+ * The order of the stores matters if a signal handler interrupts this and leaves by longjmp, so that the rest is
+ * never done. `made` goes first: sets that name a list which is overwritten find it gone. The set comes last, when
+ * the list is whole. */
 static const struct read_list *make(struct read_lists *lists, struct read_list_set *set,
     const struct unwind_registers *registers, const struct unwind_trace *trace, uint32_t new_pages) {
     size_t places = trace->count * sizeof *trace->place, size = offsetof(struct read_list, place) + places;
     if (!lists->made) lists->made = READ_LISTS_RING;
-    /* A list that begins before the ring's end may go beyond it; the next one begins anew. */
+    /* The first list behind one that reaches the end of the ring begins at the start of the ring. */
     uint64_t at = lists->made, in_ring = at % READ_LISTS_RING;
     struct read_list *list = (struct read_list *)&lists->ring[in_ring];
-    size = (size + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
+    size = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     lists->made = in_ring + size < READ_LISTS_RING ? at + size : at - in_ring + READ_LISTS_RING;
     atomic_signal_fence(memory_order_seq_cst);
     list->pc = registers->pc;
@@ -126,8 +136,9 @@ static const struct read_list *make(struct read_lists *lists, struct read_list_s
     return list;
 }
 
-/* Half of what the sets hold has been made. Whoever looked into a set now looks into one of several which
- * have the same in them, until others take its place. */
+/* Called when lists for half of all ways have been made since the sets were last made more. Each new set gets what
+ * was in the set that its walks looked into before. So several sets have the same lists at first, and every walk
+ * still finds its own. */
 static __attribute__((noinline, cold)) void make_more_sets(struct read_lists *lists) {
     struct growing_sets larger;
     uint64_t count = growing_sets_count(&lists->sets);
@@ -140,15 +151,15 @@ static __attribute__((noinline, cold)) void make_more_sets(struct read_lists *li
 
 const struct read_list *read_lists_add(struct read_lists *lists, const struct unwind_registers *registers,
     const struct unwind_trace *trace, uint32_t new_pages) {
-    struct beginning beginning = beginning_of(lists, registers);
-    bool crowded;
-    const struct read_list *known = find(lists, beginning.set, registers, trace, &crowded);
+    struct search search = search_from(lists, registers);
+    bool is_full;
+    const struct read_list *known = find(lists, search.set, registers, trace, &is_full);
     if (known) return known;
-    if (crowded && !beginning.set->next && beginning.callers < trace->count) {
-        beginning.set->next = trace->place[beginning.callers] + 1;
-        go_on(&beginning, lists, registers);
+    if (is_full && !search.set->split && search.words < trace->count) {
+        search.set->split = trace->place[search.words] + 1;
+        follow_split(&search, lists, registers);
     }
-    const struct read_list *made = make(lists, beginning.set, registers, trace, new_pages);
+    const struct read_list *made = make(lists, search.set, registers, trace, new_pages);
     uint64_t sets = growing_sets_count(&lists->sets);
     if (++lists->count >= sets * READ_LISTS_WAYS / 2 && sets < READ_LISTS_SETS_MOST) make_more_sets(lists);
     return made;

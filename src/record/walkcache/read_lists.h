@@ -1,16 +1,21 @@
-/* Where on the stack walks read what they depend on: a walk that starts from the same pc and sp as a former
- * one, and finds the same words there, need not be made.
+/* Read lists: which words of the stack a walk reads.
  *
- * Walks that start at one place may take several lists, since their callers' frames are of other sizes.
- * Where they are too many, as in a function that all others call to allocate, they are told apart by the
- * caller, whose return address all of them have in the same place; where that is not enough, by its caller
- * too.
+ * A walk's result depends on the registers it starts from and on the words it reads from the stack: return
+ * addresses and saved frame pointers. A read list has the places of these words, as distances from the stack
+ * pointer. A walk that starts at the same pc and sp as the one that made the list, and would find the same words at
+ * these places, would find the same frames. So it need not be made (walk_cache.h).
  *
- *     sets   start ─► [a b c d]            the lists from there, or
- *            start ─► next: word 3 ─► start + word 3 ─► [a b c d]
- *     ring   … a ... │ c .. │ b .... │     as they were made; the oldest give way
+ * Walks that start at one pc and sp may have several lists, because the frames of their callers differ in size. A
+ * set holds READ_LISTS_WAYS of them. A function through which the whole program allocates has more. Then its set is
+ * split. All walks from one pc and sp read their first word at one place, which follows from the pc: in most cases
+ * the return address into the caller. That word becomes part of the hash, and tells callers apart. If such a set
+ * gets full in turn, the second word is taken as well, and so on.
  *
- * There are more sets where many lists are made. */
+ *     sets   pc, sp ─► [a b c d]                          the lists of walks from there
+ *            pc, sp ─► split by the word at place 3 ─► pc, sp and that word ─► [a b c d]
+ *     ring   … a ... │ c .. │ b .... │                    lists as they were made; new ones overwrite the oldest
+ *
+ * The number of sets grows with the number of lists that are made. */
 #ifndef MALLOSCOPE_RECORD_WALKCACHE_READ_LISTS_H
 #define MALLOSCOPE_RECORD_WALKCACHE_READ_LISTS_H
 
@@ -22,49 +27,53 @@
 
 #define READ_LISTS_WAYS      4u
 #define READ_LISTS_SETS_MOST 4096u      /* 256 KiB */
-#define READ_LISTS_RING      (1u << 20) /* bytes, of which only used pages become resident */
+#define READ_LISTS_RING      (1u << 20) /* bytes; pages that are not used yet take no memory */
 
-/* Words are read by so many at once, and none from a page of the stack that is not known to be there. That of
- * the stack pointer is. Whoever has found all words up to some place to be as in a former walk stands on the
- * same frames as that one did: then the next frame is there, too. So a group of words does not go beyond the
- * pages of those before it, but for the first one of a page, and `new_pages` has a bit for each that does. */
+/* Words are read in groups of READ_GROUP, and no page of the stack is read that may not be mapped. The page of the
+ * stack pointer is mapped. If all words up to some group are those of a former walk, the frames up to there are
+ * those of the former walk, so the frame that comes next exists, and the page that holds it is mapped. Therefore a
+ * group lies in pages that the groups before it lie in, or it is the first that reaches a new page. The latter have
+ * a bit in `new_pages`: before such a group is read, the words before it must have been recognised. */
 #define READ_GROUP 4u
 
 struct read_list {
-    uint64_t pc, sp;
-    uint64_t salt; /* a hash of all of this */
-    uint32_t uses_fp;
-    uint32_t count; /* a multiple of READ_GROUP: some are there twice */
+    uint64_t pc, sp;  /* where the walk starts */
+    uint64_t salt;    /* a hash of pc, sp, uses_fp and the places */
+    uint32_t uses_fp; /* the walk also depends on the frame pointer that it starts from */
+    uint32_t count;   /* a multiple of READ_GROUP: some places are there twice */
     uint32_t new_pages;
-    uint32_t place[TRACE_WORDS]; /* as in a trace; only `count` of them are there */
+    uint32_t place[TRACE_WORDS]; /* as in struct unwind_trace; memory is taken for `count` of them */
 };
-static_assert(TRACE_WORDS / READ_GROUP <= 32, "a bit for each group");
+static_assert(TRACE_WORDS / READ_GROUP <= 32, "new_pages has a bit for each group");
 
 struct read_list_set {
-    _Alignas(SET_SIZE) uint64_t at[READ_LISTS_WAYS]; /* where in the ring they are */
-    uint32_t recent;                                 /* which was of use last */
-    uint32_t next; /* where the word is that tells them apart, plus one; 0: they need not be */
-    uint64_t sum;  /* what the words on it came to then (walk_cache.c) */
+    _Alignas(SET_SIZE) uint64_t at[READ_LISTS_WAYS]; /* positions in the ring, never reduced; 0: none */
+    uint32_t recent;                                 /* which of them was of use last */
+    uint32_t
+        split; /* 1 + the place of the word by which walks go on to another set; 0: they stay in this one */
+    uint64_t sum; /* for walk_cache.c: what the words of the last walk from here came to */
 };
-static_assert(sizeof(struct read_list_set) == SET_SIZE, "a set");
+static_assert(sizeof(struct read_list_set) == SET_SIZE, "a set is a cache line");
 
+/* Belongs to one thread. A signal handler that leaves by longjmp at any instruction does no harm: a set names a
+ * list only when the list is whole. */
 struct read_lists {
-    uint64_t made;            /* bytes of the ring, ever */
-    uint32_t count;           /* of lists, since there are as many sets */
+    uint64_t made;            /* the position in the ring where the next list begins; 0: there is none yet */
+    uint32_t count;           /* lists made since the sets were last made more */
     struct growing_sets sets; /* of struct read_list_set */
     struct read_list_set first_set[SETS_AT_START];
+    /* A list that begins near the end of the ring reaches beyond it. */
     _Alignas(64) unsigned char ring[READ_LISTS_RING + sizeof(struct read_list)];
 };
 
-/* In zeroed memory. */
+/* `lists` is zeroed memory. */
 void read_lists_start(struct read_lists *lists);
-/* Its memory is not used any more. */
 void read_lists_free(const struct read_lists *lists);
 
-/* Those that a walk from here may take. */
+/* The set with the lists that a walk from these registers may have. */
 struct read_list_set *read_lists_set_of(struct read_lists *lists, const struct unwind_registers *registers);
 
-/* One of them. NULL: it is not there, or starts elsewhere. */
+/* List number `way` of the set. NULL: there is none, it was overwritten, or its walk starts elsewhere. */
 static inline const struct read_list *read_lists_get(const struct read_lists *lists,
     const struct read_list_set *set, uint32_t way, const struct unwind_registers *registers) {
     uint64_t at = set->at[way];
@@ -73,12 +82,13 @@ static inline const struct read_list *read_lists_get(const struct read_lists *li
     return is_there && list->pc == registers->pc && list->sp == registers->sp ? list : NULL;
 }
 
-/* Puts the words of a walk into groups. False: there is no room for that. Returns in `*ret_new_pages` which of
- * the groups come to another page. */
+/* Arranges the words of a walk into groups, as READ_GROUP says: words are repeated so that each group is full and
+ * each new page begins a group. `*ret_new_pages` gets the bits of the groups that begin a page. False: the repeated
+ * words do not fit. */
 bool read_lists_align(
     const struct unwind_registers *registers, struct unwind_trace *trace, uint32_t *ret_new_pages);
 
-/* The list of a walk that was made, whose words have been arranged. */
+/* The list of a walk that was made, whose words were aligned: the one that is there, or a new one. */
 const struct read_list *read_lists_add(struct read_lists *lists, const struct unwind_registers *registers,
     const struct unwind_trace *trace, uint32_t new_pages);
 

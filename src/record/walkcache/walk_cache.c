@@ -11,65 +11,77 @@
 
 #include <stdatomic.h>
 
-#define WAYS              4u
-#define SETS_SECOND       8192u /* 512 KiB, however few stacks there are */
-#define SETS_A_STACK_MOST 4u    /* for each stack of the recording, if they are more; 256 bytes */
+#define WAYS                4u
+#define SETS_AFTER_START    8192u /* 512 KiB: the first table that is made, however few stacks there are */
+#define SETS_PER_STACK_MOST 4u    /* 256 bytes for each stack of the recording */
 
-/* Native frames that were seen with those of an interpreter only have no stack by themselves; nor have the
- * words up to some page of the stack. */
-#define MERGED  (WALK_UNKNOWN - 1)
-#define PARTIAL (WALK_UNKNOWN - 2)
+/* In the place of a stack's number. */
+#define WITH_PYTHON (WALK_UNKNOWN - 1) /* these native frames were only seen together with Python frames */
+#define PREFIX      (WALK_UNKNOWN - 2) /* the sum covers the words of a walk up to some page of the stack */
 
 struct known_stack {
-    uint64_t sum;   /* 0: none */
-    uint32_t stack; /* or one of these */
+    uint64_t hash;  /* 0: none */
+    uint32_t stack; /* a number, WITH_PYTHON or PREFIX */
 };
 
 struct known_set {
-    _Alignas(SET_SIZE) struct known_stack stack[WAYS];
+    _Alignas(SET_SIZE) struct known_stack way[WAYS];
 };
-static_assert(sizeof(struct known_set) == SET_SIZE, "a set");
+static_assert(sizeof(struct known_set) == SET_SIZE, "a set is a cache line");
 
-#define PASSED_LOG 8
+/* The factors of the sum: one for each position in a read list, then these. */
+enum {
+    FACTOR_FRAME_POINTER = TRACE_WORDS,
+    FACTOR_PYTHON,
+    FACTOR_CONTEXT,
+    FACTOR_EPOCH,
+    FACTORS,
+};
+
+#define RECENT_LOG 8
 
 struct walk_cache {
-    uint64_t user;                    /* stack pointer of who is using it; 0: nobody */
-    struct growing_sets known;        /* of struct known_set */
-    uint32_t replaced;                /* sums, by others */
-    uint32_t missed;                  /* walks that a larger table may have spared, since it is of its size */
-    uint64_t passed[1 << PASSED_LOG]; /* sums that were found to be PARTIAL of late */
-    uint64_t factor[TRACE_WORDS], of_fp, of_python, of_around, of_epoch;
+    uint64_t user;             /* stack pointer of the look-up that uses the cache; 0: it is free */
+    struct growing_sets known; /* of struct known_set */
+    uint32_t replaced;         /* hashes that gave way to others */
+    uint32_t missed;           /* walks that a larger table might have spared, since it has its size */
+    uint64_t recent_prefixes[1 << RECENT_LOG]; /* sums that were found to be prefixes lately */
+    uint64_t factor[FACTORS];
     struct unwind_trace trace;
     struct read_lists lists;
     struct known_set first_known[SETS_AT_START];
 };
 
-static __thread struct walk_cache *own;
+static __thread struct walk_cache *own_cache;
 
-/* Odd ones lose nothing of a word. */
 static __attribute__((noinline, cold)) bool make_cache(void) {
     KEEP_CALLER_STATE;
     struct walk_cache *made = pages_take(sizeof *made);
     if (!made) return false;
     uint64_t random[4];
     sampler_random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
-    for (uint64_t *factor = made->factor; factor <= &made->of_epoch; factor++)
-        *factor = (sampler_random_next(random) ^ sampler_random_next(random) >> 32) | 1;
+    /* Odd factors: multiplication by one is a bijection, so that no bit of a word is lost. */
+    for (uint32_t i = 0; i < FACTORS; i++)
+        made->factor[i] = (sampler_random_next(random) ^ sampler_random_next(random) >> 32) | 1;
     growing_sets_start(&made->known, made->first_known);
     read_lists_start(&made->lists);
-    own = made;
+    own_cache = made;
     return true;
 }
 
-/* A handler that interrupted who is using it runs further down the stack, or on a stack of its own. Who does
- * not has found the memory free, or left by a jump out of such a handler; until then who is further down than
- * that goes without. */
+/* Takes the calling thread's cache, for a look-up at stack pointer `sp`. NULL: there is none, or it is in use.
+ *
+ * If `user` is not 0, there are three cases:
+ *   - sp < user: this is a signal handler that interrupted the user, on the same stack. It goes without.
+ *   - The handler runs on an alternate signal stack, which may lie anywhere. It goes without.
+ *   - Neither: the user never came back, because a signal handler left by longjmp. The cache is taken over. Until a
+ *     look-up with such a high `sp` comes, those further down the stack take the first case, and go without. */
 static struct walk_cache *enter(uint64_t sp) {
-    if ((!own && !make_cache()) || sp < own->user) return NULL;
-    if (__builtin_expect(own->user != 0, 0) && system_on_signal_stack()) return NULL;
-    own->user = sp;
+    if ((!own_cache && !make_cache()) || sp < own_cache->user) return NULL;
+    if (__builtin_expect(own_cache->user != 0, 0) && system_on_signal_stack()) return NULL;
+    own_cache->user = sp;
     atomic_signal_fence(memory_order_seq_cst);
-    return own;
+    return own_cache;
 }
 
 static void leave(struct walk_cache *used) {
@@ -77,53 +89,62 @@ static void leave(struct walk_cache *used) {
     used->user = 0;
 }
 
-/* ---- stacks ---- */
+/* ---- hashes and their stacks ---- */
 
-static uint64_t mixed(uint64_t sum) {
+/* A hash for the table, from a sum: never 0. */
+static uint64_t hash_of(uint64_t sum) {
     return ((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-static struct known_stack *known_of(const struct walk_cache *cache, uint64_t sum) {
-    return ((struct known_set *)growing_sets_at(&cache->known, sum))->stack;
+static struct known_stack *known_of(const struct walk_cache *cache, uint64_t hash) {
+    return ((struct known_set *)growing_sets_at(&cache->known, hash))->way;
 }
 
-static uint32_t find_known(const struct walk_cache *cache, uint64_t sum) {
-    const struct known_stack *known = known_of(cache, sum);
+static uint32_t find_known(const struct walk_cache *cache, uint64_t hash) {
+    const struct known_stack *known = known_of(cache, hash);
     for (uint32_t i = 0; i < WAYS; i++)
-        if (known[i].sum == sum) return known[i].stack;
+        if (known[i].hash == hash) return known[i].stack;
     return WALK_UNKNOWN;
 }
 
-/* A handler may jump out anywhere: no sum is there with another's stack. */
-static void keep_known(struct walk_cache *cache, uint64_t sum, uint32_t stack) {
-    struct known_stack *known = known_of(cache, sum);
+/* The order of the stores matters if a signal handler interrupts this and leaves by longjmp: at no moment does a
+ * hash stand beside a stack that is not its own. */
+static void keep_known(struct walk_cache *cache, uint64_t hash, uint32_t stack) {
+    struct known_stack *known = known_of(cache, hash);
     uint32_t way = 0;
-    while (way < WAYS && known[way].sum && known[way].sum != sum) way++;
+    while (way < WAYS && known[way].hash && known[way].hash != hash) way++;
     if (way == WAYS) way = ++cache->replaced % WAYS;
-    known[way].sum = 0;
+    known[way].hash = 0;
     atomic_signal_fence(memory_order_seq_cst);
     known[way].stack = stack;
     atomic_signal_fence(memory_order_seq_cst);
-    known[way].sum = sum;
+    known[way].hash = hash;
 }
 
-static void know_more(struct walk_cache *cache, uint64_t sets) {
+/* ---- growth ---- */
+
+static void grow(struct walk_cache *cache, uint64_t sets) {
     struct growing_sets larger;
     if (!growing_sets_make_larger(&cache->known, sets, &larger)) return;
     const struct known_set *set = growing_sets_at(&cache->known, 0),
                            *end = set + growing_sets_count(&cache->known);
     for (; set < end; set++)
-        for (uint32_t i = 0; i < WAYS && set->stack[i].sum; i++) {
-            struct known_stack *to = ((struct known_set *)growing_sets_at(&larger, set->stack[i].sum))->stack;
-            while (to->sum) to++;
-            *to = set->stack[i];
+        for (uint32_t i = 0; i < WAYS && set->way[i].hash; i++) {
+            struct known_stack *to = ((struct known_set *)growing_sets_at(&larger, set->way[i].hash))->way;
+            while (to->hash)
+                to++; /* a set of the larger table gets hashes from one set alone: there is room */
+            *to = set->way[i];
         }
     growing_sets_replace(&cache->known, &larger);
 }
 
-/* A walk came to this stack, and its sum took the place of another's. Where the recording had the stack
- * already, the walk may have been made for want of room alone. A set for each stack is enough where it has
- * one sum or two; a stack that goes over many pages, or that begins at many, has more. */
+/* A walk came to `stack`, and its hash took the place of another one. If the stack is not new in the recording, the
+ * walk may have been made only because its hash had been displaced. When that has happened often, for a quarter of
+ * the sets, the table grows:
+ *
+ *     to one set per stack of the recording, which has room for four hashes, and at least to SETS_AFTER_START
+ *     then by doubling, up to SETS_PER_STACK_MOST sets per stack: a stack has more hashes if it spans many pages
+ *     (prefixes), or if the program comes to it with many stack pointers */
 static __attribute__((noinline, cold)) void note_replaced(struct walk_cache *cache, uint32_t stack) {
     /* Relaxed: a size to aim at. */
     uint64_t stacks = atomic_load_explicit(&recorder.recording.header->stacks.count, memory_order_relaxed);
@@ -131,37 +152,39 @@ static __attribute__((noinline, cold)) void note_replaced(struct walk_cache *cac
     bool is_new = stack + UINT64_C(1) >= stacks;
     if (is_new || ++cache->missed < sets / 4) return;
     cache->missed = 0;
-    if (enough < SETS_SECOND) enough = SETS_SECOND;
+    if (enough < SETS_AFTER_START) enough = SETS_AFTER_START;
     if (sets < enough)
-        know_more(cache, enough);
-    else if (sets < enough * SETS_A_STACK_MOST)
-        know_more(cache, sets * 2);
+        grow(cache, enough);
+    else if (sets < enough * SETS_PER_STACK_MOST)
+        grow(cache, sets * 2);
 }
 
 /* ---- sums ---- */
 
-static uint64_t sum_around(const struct walk_cache *cache, const struct read_list *list,
-    const struct unwind_registers *registers, uint64_t around) {
-    return list->salt + around + (list->uses_fp ? registers->fp * cache->of_fp : 0);
+/* The part of the sum that comes before the words of the stack. */
+static uint64_t sum_start(const struct walk_cache *cache, const struct read_list *list,
+    const struct unwind_registers *registers, uint64_t context) {
+    return list->salt + context + (list->uses_fp ? registers->fp * cache->factor[FACTOR_FRAME_POINTER] : 0);
 }
 
-/* Whether a former walk, with this sum up to here, went on to the next page of the stack. */
-static inline bool goes_on(struct walk_cache *cache, uint64_t sum) {
-    uint64_t *passed = &cache->passed[sum >> (64 - PASSED_LOG)];
-    if (*passed == sum) return true;
-    if (find_known(cache, mixed(sum)) != PARTIAL) return false;
-    *passed = sum;
+/* Whether the words that came to this sum are those that a former walk read before it went on to another page of
+ * the stack. If so, that page is mapped (READ_GROUP in read_lists.h). */
+static inline bool is_prefix(struct walk_cache *cache, uint64_t sum) {
+    uint64_t *recent = &cache->recent_prefixes[sum >> (64 - RECENT_LOG)];
+    if (*recent == sum) return true;
+    if (find_known(cache, hash_of(sum)) != PREFIX) return false;
+    *recent = sum;
     return true;
 }
 
-/* Sums up the words on a list. 0: it cannot be the one. */
+/* Reads the words of the list and sums them up. 0: the stack is not one that this list was made for. */
 __attribute__((no_sanitize("address"))) static uint64_t sum_stack(struct walk_cache *cache,
-    const struct read_list *list, const struct unwind_registers *registers, uint64_t around) {
+    const struct read_list *list, const struct unwind_registers *registers, uint64_t context) {
     const uint64_t *stack = (const uint64_t *)registers->sp, *factor = cache->factor;
     const uint32_t *place = list->place, *end = place + list->count;
-    uint64_t sum = sum_around(cache, list, registers, around);
+    uint64_t sum = sum_start(cache, list, registers, context);
     for (uint32_t new_pages = list->new_pages; place < end; new_pages >>= 1) {
-        if (__builtin_expect(new_pages & 1, 0) && !goes_on(cache, sum)) return 0;
+        if (__builtin_expect(new_pages & 1, 0) && !is_prefix(cache, sum)) return 0;
         sum += stack[place[0]] * factor[0] + stack[place[1]] * factor[1] +
                (stack[place[2]] * factor[2] + stack[place[3]] * factor[3]);
         place += READ_GROUP;
@@ -170,53 +193,56 @@ __attribute__((no_sanitize("address"))) static uint64_t sum_stack(struct walk_ca
     return sum;
 }
 
-/* The same for a walk that was made, of which it remembers the parts. */
+/* The sum that sum_stack would come to, from the words that a walk has read. Keeps the prefixes. */
 static uint64_t keep_sums(struct walk_cache *cache, const struct read_list *list,
-    const struct unwind_trace *trace, const struct unwind_registers *registers, uint64_t around) {
-    uint64_t sum = sum_around(cache, list, registers, around);
+    const struct unwind_trace *trace, const struct unwind_registers *registers, uint64_t context) {
+    uint64_t sum = sum_start(cache, list, registers, context);
     for (uint32_t i = 0; i < trace->count; i++) {
-        bool is_turn = i % READ_GROUP == 0 && list->new_pages >> i / READ_GROUP & 1;
-        if (is_turn) keep_known(cache, mixed(sum), PARTIAL);
+        bool is_new_page = i % READ_GROUP == 0 && list->new_pages >> i / READ_GROUP & 1;
+        if (is_new_page) keep_known(cache, hash_of(sum), PREFIX);
         sum += trace->word[i] * cache->factor[i];
     }
     return sum;
 }
 
-static uint64_t with_python(const struct walk_lookup *lookup) {
-    return mixed(lookup->native + lookup->python * lookup->cache->of_python);
+/* The hash of native and Python frames together. */
+static uint64_t hash_with_python(const struct walk_lookup *lookup) {
+    return hash_of(lookup->native + lookup->python * lookup->cache->factor[FACTOR_PYTHON]);
 }
 
 /* ---- the whole ---- */
 
-/* The sum of the native frames, and the stack: of them alone, or with Python's, whose signature is known. */
+/* Sums up the native frames into lookup->native, and finds the stack: that of the native frames, or, `with_python`,
+ * that of the native frames together with the Python frames, whose fingerprint is in lookup->python. */
 static inline uint32_t find_stack(
-    const struct unwind_registers *registers, bool is_merged, struct walk_lookup *lookup) {
+    const struct unwind_registers *registers, bool with_python, struct walk_lookup *lookup) {
     struct walk_cache *cache = lookup->cache;
     struct read_list_set *set = read_lists_set_of(&cache->lists, registers);
-    if (is_merged) {
-        /* Most likely the words are those of the last time: what is known of the stack comes into the cache
-         * while they are summed up. */
+    if (with_python) {
+        /* The native frames are most likely those of the last time. So the set of the result can be prefetched while
+         * the words are read. */
         lookup->native = set->sum;
-        __builtin_prefetch(known_of(cache, with_python(lookup)));
+        __builtin_prefetch(known_of(cache, hash_with_python(lookup)));
     }
     for (uint32_t i = 0; i < READ_LISTS_WAYS; i++) {
         uint32_t way = (set->recent - i) % READ_LISTS_WAYS;
         const struct read_list *list = read_lists_get(&cache->lists, set, way, registers);
         if (!list) continue;
-        lookup->native = sum_stack(cache, list, registers, lookup->around);
+        lookup->native = sum_stack(cache, list, registers, lookup->context);
         if (!lookup->native) continue;
-        uint32_t stack = find_known(cache, is_merged ? with_python(lookup) : mixed(lookup->native));
+        uint32_t stack = find_known(cache, with_python ? hash_with_python(lookup) : hash_of(lookup->native));
         if (stack == WALK_UNKNOWN) continue;
         set->recent = way;
-        if (is_merged) set->sum = lookup->native;
+        if (with_python) set->sum = lookup->native;
         return stack;
     }
     return WALK_UNKNOWN;
 }
 
-/* The stack of the native frames decides whether Python's can be read: that it is known tells that the walk
- * comes through no signal frame. */
-static uint32_t find_in_turn(
+/* Finds the native frames first, and reads the Python frames only if they are known. In a signal handler the Python
+ * frames cannot be read, because the interpreter may have been changing them. A walk that comes through a signal
+ * frame is never kept, so native frames that are known tell that this is no signal handler. */
+static uint32_t find_native_first(
     const struct unwind_registers *registers, bool is_locked, struct walk_lookup *lookup) {
     lookup->python = 0;
     uint32_t stack = find_stack(registers, false, lookup);
@@ -224,13 +250,13 @@ static uint32_t find_in_turn(
         lookup->trace = &lookup->cache->trace;
     else if (python_is_present) {
         lookup->python = python_fingerprint(is_locked);
-        if (lookup->python) stack = find_known(lookup->cache, with_python(lookup));
+        if (lookup->python) stack = find_known(lookup->cache, hash_with_python(lookup));
     }
-    return stack == MERGED ? WALK_UNKNOWN : stack;
+    return stack == WITH_PYTHON ? WALK_UNKNOWN : stack;
 }
 
 uint32_t walk_cache_find(const struct unwind_registers *registers, const struct thread_record *thread,
-    uint64_t around, bool is_locked, struct walk_lookup *ret_lookup) {
+    uint64_t context, bool is_locked, struct walk_lookup *ret_lookup) {
     uint64_t epoch = unwind_epoch(), sp = registers->sp;
     ret_lookup->cache = NULL;
     if (!epoch || sp < thread->stack_low || sp >= thread->stack_high) return WALK_UNKNOWN;
@@ -238,20 +264,20 @@ uint32_t walk_cache_find(const struct unwind_registers *registers, const struct 
     if (!cache) return WALK_UNKNOWN;
     ret_lookup->cache = cache;
     ret_lookup->trace = NULL;
-    ret_lookup->around = around * cache->of_around + epoch * cache->of_epoch;
+    ret_lookup->context = context * cache->factor[FACTOR_CONTEXT] + epoch * cache->factor[FACTOR_EPOCH];
     uint32_t stack = WALK_UNKNOWN;
     if (is_locked && python_is_present) {
-        /* The interpreter does not allocate objects in signal handlers: who does so can read its frames. */
+        /* The interpreter allocates no objects in signal handlers, so its frames can be read. */
         ret_lookup->python = python_fingerprint(true);
         if (ret_lookup->python) stack = find_stack(registers, true, ret_lookup);
     }
-    if (stack == WALK_UNKNOWN) stack = find_in_turn(registers, is_locked, ret_lookup);
+    if (stack == WALK_UNKNOWN) stack = find_native_first(registers, is_locked, ret_lookup);
     if (stack == WALK_UNKNOWN) return WALK_UNKNOWN;
     leave(cache);
     return stack;
 }
 
-/* Not a part of recorder_sample, which is short of registers for what most allocations need. */
+/* Not inlined into recorder_sample: the path of an allocation whose stack is known needs all registers there. */
 __attribute__((noinline)) void walk_cache_keep(
     struct walk_lookup *lookup, const struct unwind_registers *registers, uint32_t stack) {
     struct unwind_trace *trace = lookup->trace;
@@ -262,23 +288,24 @@ __attribute__((noinline)) void walk_cache_keep(
     if (stack != WALK_UNKNOWN && is_known) {
         if (trace) {
             const struct read_list *list = read_lists_add(&cache->lists, registers, trace, new_pages);
-            lookup->native = keep_sums(cache, list, trace, registers, lookup->around);
+            lookup->native = keep_sums(cache, list, trace, registers, lookup->context);
         }
         if (lookup->python) {
-            if (trace) keep_known(cache, mixed(lookup->native), MERGED);
-            keep_known(cache, with_python(lookup), stack);
+            if (trace) keep_known(cache, hash_of(lookup->native), WITH_PYTHON);
+            keep_known(cache, hash_with_python(lookup), stack);
         } else
-            keep_known(cache, mixed(lookup->native), stack);
+            keep_known(cache, hash_of(lookup->native), stack);
         if (cache->replaced != replaced) note_replaced(cache, stack);
     }
     leave(cache);
 }
 
 void walk_cache_free(void) {
-    struct walk_cache *former = own;
-    own = NULL; /* first: a signal handler may come in between */
+    struct walk_cache *former = own_cache;
+    own_cache = NULL; /* first: a signal handler that comes now must not use the memory */
     atomic_signal_fence(memory_order_seq_cst);
-    /* Not what is in use further up the stack, should this be a handler that forked. */
+    /* If a signal handler has forked, this may be its child, which will return into a look-up further up the stack.
+     * That one uses the memory, which therefore stays. */
     if (former && former->user <= (uintptr_t)__builtin_frame_address(0)) {
         growing_sets_free(&former->known);
         read_lists_free(&former->lists);

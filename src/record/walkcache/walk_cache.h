@@ -1,15 +1,23 @@
-/* What a thread's walks came to: in exact mode most allocations come from a stack that was walked before.
+/* The walk cache: the number of the stack that a walk would find, without the walk. In exact mode every allocation
+ * asks for its stack, and most come from a stack that was walked before.
  *
- * A walk depends on the registers it starts from and on the words it reads from the stack. Where it reads
- * them, its list, is known from the walks that started at the same place. The words on the list, the
- * modules and whatever else a stack is made of (scopes, heap) are summed up to 64 bits, with a random
- * factor for each; by this sum the number of the stack is found. With an interpreter, many
- * lines of Python come from the same native frames: the signature of the interpreter's frames is summed up
- * too.
+ * Each thread has a cache of its own. A look-up goes as follows:
  *
- * Each thread has its own, in memory that only it uses, and for the stack that it was made with. It grows
- * with the stacks of the recording, for as long as walks are made again for want of room (growing_sets.h). A signal
- * handler that comes while the memory is in use does without. */
+ *     pc, sp ──► read lists (read_lists.h): which words of the stack a walk from here reads
+ *            ──► Σ word × factor over these words: a 64-bit hash, with a random odd factor for each position
+ *            ──► hash ─► number of the stack
+ *
+ * All else that a stack depends on goes into the sum as well, each with a factor of its own: the frame pointer, if
+ * the walk uses it; the scopes and the heap (`context`); the unwinder's epoch, which changes when libraries come or
+ * go. With an interpreter many lines of Python allocate from the same native frames: the fingerprint of the Python
+ * frames (python.h) is added to the sum of the native ones.
+ *
+ * Two different stacks get one hash with a probability of about 2⁻⁶⁴, because the factors are random.
+ *
+ * The cache grows with the recording, for as long as walks are made that a larger one would have spared. It covers
+ * the stack that the thread was started with. Stacks of coroutines and of signal handlers are walked each time:
+ * their memory may have been given to others since. A signal handler that interrupts the thread while it uses its
+ * cache does without one. */
 #ifndef MALLOSCOPE_RECORD_WALKCACHE_WALK_CACHE_H
 #define MALLOSCOPE_RECORD_WALKCACHE_WALK_CACHE_H
 
@@ -18,24 +26,27 @@
 
 #define WALK_UNKNOWN UINT32_MAX
 
-/* What is known of a stack. */
+/* What a look-up that did not find the stack leaves for walk_cache_keep. */
 struct walk_lookup {
-    struct walk_cache *cache;   /* NULL: there is none, and nothing to be kept */
-    struct unwind_trace *trace; /* to be filled by the walk; NULL: the native frames are known */
-    uint64_t around;            /* what the walk depends on besides the stack */
+    struct walk_cache *cache;   /* held by the caller; NULL: there is none, and nothing is to be kept */
+    struct unwind_trace *trace; /* to be filled by the walk; NULL: the native frames are known already */
+    uint64_t context;           /* the part of the sum that does not come from the stack */
     uint64_t native;            /* the sum of the native frames, if they are known */
-    uint64_t python;            /* signature of the interpreter's frames (python.h); 0: none */
+    uint64_t python; /* fingerprint of the Python frames; 0: there are none. To be filled by the walk */
 };
 
-/* The number of the stack, if a walk from these registers in the calling thread would find it again, with the
- * same `around` it. Otherwise WALK_UNKNOWN. `is_locked`: as for python_sign (python.h). */
+/* The number of the stack that a walk from these registers in the calling thread would find. `context` stands for
+ * the scopes and the heap. `is_locked`: as for python_fingerprint (python.h).
+ *
+ * WALK_UNKNOWN: the walk has to be made. If `ret_lookup->cache` is not NULL then, walk_cache_keep must be called
+ * after the walk. */
 uint32_t walk_cache_find(const struct unwind_registers *registers, const struct thread_record *thread,
-    uint64_t around, bool is_locked, struct walk_lookup *ret_lookup);
+    uint64_t context, bool is_locked, struct walk_lookup *ret_lookup);
 
-/* The walk that is made then came to `stack`, which may be WALK_UNKNOWN. */
+/* Keeps the result of the walk, and lets go of the cache. `stack` may be WALK_UNKNOWN: the walk came to nothing. */
 void walk_cache_keep(struct walk_lookup *lookup, const struct unwind_registers *registers, uint32_t stack);
 
-/* The calling thread ends. */
+/* Frees the calling thread's cache: the thread ends, or is alone in a forked child. */
 void walk_cache_free(void);
 
 #endif
