@@ -36,7 +36,7 @@ const Figures = {
     else for (let row = rows.from; row < rows.to; row++) visit(row);
   },
 
-  /* Half the width of the 95 % interval, as estimate_error in src/model/figures.c has it. */
+  /* Half the width of the 95 % interval, as src/base/confidence_interval.h has it. */
   error(report, value, variance, unit) {
     if (report.exact) return 0;
     if (!(value > 0)) return unit === "bytes" ? report.unseen : 0;

@@ -332,7 +332,11 @@ def _key(frame: StackFrame) -> Site:
 
 
 def _error(samples: List[AllocationSample]) -> float:
-    return 1.96 * sqrt(sum(max(0, sample.weight * (sample.weight - sample.size)) for sample in samples))
+    """Half the width of the 95 % confidence interval of what the samples stand for, as src/base/confidence_interval.h has it."""
+    value = sum(sample.weight for sample in samples)
+    variance = sum(max(0, sample.weight * (sample.weight - sample.size)) for sample in samples)
+    typical = variance / value if value > 0 else 0
+    return 1.96 * sqrt(variance + min(typical * typical, variance))
 
 
 def _remove(path: str, owner: int) -> None:

@@ -3,6 +3,7 @@
  * What a stack has allocated and freed comes from its record; how certain its live figures are comes from the
  * live samples themselves: a sample of size s and weight w = s/p adds w(w - s) to the variance of the live
  * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
+#include "base/confidence_interval.h"
 #include "base/hash_index.h"
 #include "core/sampler.h"
 #include "model/load_recording.h"
@@ -64,9 +65,8 @@ static void read_figures(const struct recording_header *header, const struct sta
     if (!exact) {
         figures->total_bytes.variance = variance_of(record->bytes_variance);
         figures->total_objects.variance = variance_of(record->objects_variance);
-        /* The chance that b bytes of small blocks are not sampled is exp(-b / rate): 5 % at 3 rates. */
-        double unseen = 3 * (double)rate;
-        figures->total_bytes.unseen = figures->live_bytes.unseen = figures->at_peak_bytes.unseen = unseen;
+        figures->total_bytes.unseen = figures->live_bytes.unseen = figures->at_peak_bytes.unseen =
+            confidence_interval_unseen(rate);
     }
     figures->live_bytes.value = bytes_of(live_bytes);
     figures->live_objects.value = objects_of(live_objects);

@@ -1,5 +1,6 @@
 #include "view/diff.h"
 
+#include "base/confidence_interval.h"
 #include "base/hash_index.h"
 #include "base/memory.h"
 #include "base/path.h"
@@ -118,7 +119,7 @@ static void judge_row(struct diff_row *row, const struct diff_judge *judge, bool
     row->error = change > 0 || row->base.variance + row->fresh.variance > 0 ? error_of(row) : 0;
     double deviation = hypot(row->base.value > 0 ? estimate_error(row->base) : 0,
                            row->fresh.value > 0 ? estimate_error(row->fresh) : 0) /
-                       1.96;
+                       CONFIDENCE_INTERVAL_DEVIATIONS;
     row->significant = change > judge->deviation * deviation && change > 0 &&
                        !may_be_missed(change * size, (row->base.value + row->fresh.value) * size, judge);
 }

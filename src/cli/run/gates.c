@@ -1,4 +1,5 @@
 #include "cli/run/gates.h"
+#include "base/confidence_interval.h"
 #include "base/memory.h"
 #include "cli/input/load.h"
 #include "cli/run/junit.h"
@@ -129,7 +130,7 @@ static char *list_leaks(
  * no more than the program ever allocated. */
 static double unseen_bytes(const struct model *model) {
     if (model->exact) return 0;
-    double likely = 3 * (double)model->rate;
+    double likely = confidence_interval_unseen(model->rate);
     return model->totals.exact_is_complete ? fmin(likely, model->totals.exact_total_bytes) : likely;
 }
 
