@@ -19,7 +19,7 @@ def why_not():
         return "probes in the kernel need root"
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
-        recording = f"{harness.CACHE}/probe.mscope"
+        recording = f"{harness.CACHE}/probe.{os.getpid()}.mscope"
         command = [MALLOSCOPE, "attach", "--via", "bpf", "-d", "1ms", "-q", "-f", "-o", recording, sleeper.pid]
         result = harness.run(command, expect=None)
     finally:

@@ -1,6 +1,7 @@
-"""Fixtures: folders that vanish, programs that are compiled once, recordings."""
+"""Fixtures: folders that vanish, programs that are compiled once, recordings. And what tests/runner is told."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,12 +11,64 @@ from pathlib import Path
 import pytest
 
 import harness
+import programs
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quiet: measures time or processor time; nothing else runs beside it")
+    config.addinivalue_line("markers", "probes: uses the kernel's probes; no other such test runs beside it")
 
 
 def pytest_sessionstart(session):
     for needed in (harness.MALLOSCOPE, harness.COMMANDS, harness.LIBRARY):
         if not needed.exists():
             pytest.exit(f"{needed} does not exist: build first, or name the build folder in MALLOSCOPE_BUILD", 1)
+
+
+# ---- what tests/runner is told: a line of JSON in the file MALLOSCOPE_TEST_EVENTS for each test ----
+
+EVENTS = os.environ.get("MALLOSCOPE_TEST_EVENTS")
+
+
+def tell(**what):
+    with open(EVENTS, "a") as events:
+        events.write(json.dumps(what) + "\n")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Which tests there are, and how they are marked."""
+    if EVENTS and config.option.collectonly:
+        for item in items:
+            tell(test=item.nodeid, marks=[mark for mark in ("quiet", "probes") if item.get_closest_marker(mark)])
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """What processor time a test took, with that of its processes that have ended."""
+    before = os.times()
+    item.reports = []
+    yield
+    if not EVENTS:
+        return
+    after = os.times()
+    outcome, reason = "passed", ""
+    for report in item.reports:
+        if report.failed:
+            outcome = "failed"
+        elif report.skipped and outcome != "failed":
+            outcome, reason = "skipped", report.longrepr[2].removeprefix("Skipped: ")
+    seconds = after.elapsed - before.elapsed
+    tell(test=item.nodeid, outcome=outcome, reason=reason, seconds=round(seconds, 3),
+         processor=round(sum(after[:4]) - sum(before[:4]), 3))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    made = yield
+    item.reports.append(made.get_result())
+
+
+# ---- fixtures ----
 
 
 @pytest.fixture(scope="session")
@@ -35,25 +88,9 @@ def folder(session_folder):
 
 @pytest.fixture(scope="session")
 def build(session_folder):
-    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns its path. With `machine` the
-    compiler is that for another one: "aarch64-linux-gnu"."""
+    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns the path of a copy of this session's
+    own. With `machine` the compiler is that for another one: "aarch64-linux-gnu"."""
     made = {}
-
-    def compile_c(source, target, flags, machine):
-        compiler = (f"{machine}-" if machine else "") + ("g++" if source.suffix == ".cpp" else "gcc")
-        flags = list(flags)
-        libraries = [flag for flag in flags if flag.startswith("-l")]
-        others = [flag for flag in flags if not flag.startswith("-l")]
-        if not any(flag.startswith("-O") for flag in flags):
-            others.append("-O1")
-        harness.run([compiler, "-g", "-Wall", "-Wextra", "-pthread", *others, source, "-o", target, *libraries])
-
-    def compile_rust(source, target, flags, machine):
-        assert not machine, "Rust programs are compiled for this machine alone"
-        rustc = shutil.which("rustc")
-        if not rustc:
-            pytest.skip("no rustc here (Debian: apt install rustc)")
-        harness.run([rustc, "--edition", "2021", "-g", *flags, source, "-o", target])
 
     def build_program(name, *flags, target=None, machine=None):
         key = (name, flags, target, machine)
@@ -62,7 +99,7 @@ def build(session_folder):
             place = Path(tempfile.mkdtemp(dir=session_folder))
             os.chmod(place, 0o755)
             path = place / (target or source.stem)
-            (compile_rust if source.suffix == ".rs" else compile_c)(source, path, flags, machine)
+            programs.copy_of(programs.compiler_command(source, flags, machine), path)
             made[key] = path
         return made[key]
 
@@ -70,23 +107,23 @@ def build(session_folder):
 
 
 @pytest.fixture(scope="session")
-def pprof(session_folder):
+def pprof():
     """The command of the real pprof."""
-    folder = session_folder / "pprof"
-    folder.mkdir()
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if not go:
         pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
-    made = folder / "pprof"
-    # Go's own copy needs no network; not every package of Go has its source.
-    if harness.run([go, "build", "-o", made, "cmd/pprof"], expect=None).returncode == 0:
-        return made
-    fetched = harness.run(
-        [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(folder)}
-    )
-    if fetched.returncode:
-        pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])
-    return made
+
+    def make(path):
+        # Go's own copy needs no network; not every package of Go has its source.
+        if harness.run([go, "build", "-o", path, "cmd/pprof"], expect=None).returncode == 0:
+            return
+        fetched = harness.run(
+            [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(path.parent)}
+        )
+        if fetched.returncode:
+            pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])
+
+    return programs.kept(programs.key_of([go, "pprof"]), "pprof", make)
 
 
 @pytest.fixture

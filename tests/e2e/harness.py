@@ -20,9 +20,11 @@ COMMANDS = BUILD / "malloscope-commands"  # what it becomes, but for most runs
 LIBRARY = BUILD / "libmalloscope.so"
 PROGRAMS = ROOT / "tests" / "programs"
 
-# Names that are found are kept here, not in the user's cache.
-CACHE = tempfile.mkdtemp(prefix="malloscope-cache-")
-atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
+# Symbols that the tool has found are kept here, not in the user's cache. tests/runner names a folder for all that it runs.
+CACHE = os.environ.get("MALLOSCOPE_TEST_CACHE")
+if not CACHE:
+    CACHE = tempfile.mkdtemp(prefix="malloscope-cache-")
+    atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 # Nothing here takes anywhere near as long; it turns a hang into a failure.
 PATIENCE = 300

@@ -13,6 +13,8 @@ from attaching import GATE, Attached, Gated, record_gated
 from harness import PROGRAMS, figures_of_site, report
 from test_ground_truth import COUNTED, assert_adds_up, assert_ledger
 
+pytestmark = pytest.mark.probes
+
 
 @pytest.fixture(autouse=True, scope="module")
 def probes():

@@ -14,6 +14,8 @@ from attaching import Attached
 from harness import MALLOSCOPE, malloscope, report, stats, wait_until
 from test_bad_input import AS_NOBODY, FAILURE, MISSING, PERMISSION, USAGE, assert_explained
 
+pytestmark = pytest.mark.probes
+
 
 @pytest.fixture(autouse=True, scope="module")
 def probes():

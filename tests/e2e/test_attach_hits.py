@@ -11,7 +11,10 @@ import pytest
 import attach
 import harness
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="loading programs into the kernel takes root")
+pytestmark = [
+    pytest.mark.probes,
+    pytest.mark.skipif(os.geteuid() != 0, reason="loading programs into the kernel takes root"),
+]
 
 PAIRS = 10000
 NEVER = 0xFFFFFFFF  # bytes between samples, on average: once in 6,000 runs of 10,000 pairs there is one

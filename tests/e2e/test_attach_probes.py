@@ -12,8 +12,12 @@ import pytest
 
 import attach
 import harness
+import programs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="loading programs into the kernel takes root")
+pytestmark = [
+    pytest.mark.probes,
+    pytest.mark.skipif(os.geteuid() != 0, reason="loading programs into the kernel takes root"),
+]
 
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 NO_LOSS = (
@@ -153,36 +157,37 @@ def check_rust(start, program):
 
 @pytest.mark.parametrize("flags", [RUST_BUILDS["debug"], RUST_BUILDS["release"], RUST_BUILDS["fat"]], ids=["debug", "release", "fat"])
 @pytest.mark.parametrize("link", ["shared", "static", "prefixed"])
-def test_rust_with_jemalloc(build, start, session_folder, flags, link):
+def test_rust_with_jemalloc(build, start, flags, link):
     attach.require_ebpf()
     if not (LIBRARIES / "libjemalloc_pic.a").exists():
         pytest.skip("libjemalloc-dev is not installed")
+    prefixed = prefixed_jemalloc().parent if link == "prefixed" else ""
     options = {
         "shared": ["-l", "dylib=jemalloc"],
         "static": ["-l", "static=jemalloc_pic", "-L", f"{LIBRARIES}", "-l", "stdc++"],
-        "prefixed": ["--cfg", "prefixed", "-l", "static=rjem", "-L", f"{session_folder}", "-l", "stdc++"],
+        "prefixed": ["--cfg", "prefixed", "-l", "static=rjem", "-L", f"{prefixed}", "-l", "stdc++"],
     }[link]
-    if link == "prefixed":
-        make_prefixed_jemalloc(session_folder)
     check_rust(start, build("attach_rust.rs", "--cfg", "jemalloc", *options, *flags))
 
 
-def make_prefixed_jemalloc(folder):
-    """Debian's jemalloc with its public names as the crate tikv-jemalloc-sys has them."""
-    library = folder / "librjem.a"
-    if library.exists():
-        return
+def prefixed_jemalloc():
+    """A library: Debian's jemalloc with its public names as the crate tikv-jemalloc-sys has them."""
     names = "malloc calloc realloc free posix_memalign aligned_alloc memalign valloc mallocx rallocx xallocx sallocx "
     names += "dallocx sdallocx nallocx mallctl mallctlnametomib mallctlbymib malloc_stats_print malloc_usable_size "
     names += "malloc_conf malloc_message"
     renames = [option for name in names.split() for option in ("--redefine-sym", f"{name}=_rjem_{name}")]
-    part = folder / "rjem"
-    part.mkdir()
-    harness.run(["ar", "x", LIBRARIES / "libjemalloc_pic.a"], cwd=part)
-    objects = [path for path in part.iterdir() if "cpp" not in path.name]
-    for path in objects:
-        harness.run(["objcopy", *renames, path])
-    harness.run(["ar", "rcs", library, *objects])
+    original = LIBRARIES / "libjemalloc_pic.a"
+
+    def make(library):
+        part = library.parent / "rjem"
+        part.mkdir()
+        harness.run(["ar", "x", original], cwd=part)
+        objects = [path for path in part.iterdir() if "cpp" not in path.name]
+        for path in objects:
+            harness.run(["objcopy", *renames, path])
+        harness.run(["ar", "rcs", library, *objects])
+
+    return programs.kept(programs.key_of(["objcopy", *renames, original]), "librjem.a", make)
 
 
 @pytest.mark.parametrize("kind", ["debug", "release"])

@@ -17,6 +17,8 @@ from counters import Counters
 from harness import MALLOSCOPE, PROGRAMS, figures_of_site, report, stats, wait_until
 from test_ground_truth import assert_ledger
 
+pytestmark = pytest.mark.probes
+
 THREADS = 2
 
 

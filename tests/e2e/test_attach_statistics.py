@@ -27,6 +27,8 @@ REPLICAS = 256
 RATE = 1024
 SIGMAS = 4.5
 
+pytestmark = pytest.mark.probes
+
 
 @pytest.fixture(autouse=True, scope="module")
 def probes():

@@ -110,6 +110,7 @@ def test_what_is_no_shell_is_refused():
     assert "bash, zsh and fish" in malloscope("completions", expect=2).stderr.decode()
 
 
+@pytest.mark.probes
 def test_a_process_that_is_attached_to_is_listed(start, folder):
     """It does not write its recording itself."""
     if attaching.why_not():

@@ -70,6 +70,7 @@ def test_programs_and_pictures_are_there():
     assert len(re.findall(r"<!-- picture: (?:page|screen) .* -->\n!\[", text)) == len(re.findall(r"!\[", text))
 
 
+@pytest.mark.probes
 @pytest.mark.parametrize("name", FINDINGS)
 def test_an_investigation_finds_it_again(name, folder):
     needed, findings = FINDINGS[name]

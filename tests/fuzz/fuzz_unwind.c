@@ -18,15 +18,15 @@
 #define STACK_SIZE  (4 * 4096)
 #define EVEN_PLACES 16
 
-static struct module code[2]; /* this program's and libc's */
+static struct mapping code[2]; /* this program's and libc's */
 static uint64_t stack;        /* with unreadable pages on both sides */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
     bool certain;
     unwind_start(NULL, true);
-    REQUIRE(modules_find((uint64_t)&LLVMFuzzerInitialize, &code[0], &certain));
-    REQUIRE(modules_find((uint64_t)&getenv, &code[1], &certain));
+    REQUIRE(mapping_list_find((uint64_t)&LLVMFuzzerInitialize, &code[0], &certain));
+    REQUIRE(mapping_list_find((uint64_t)&getenv, &code[1], &certain));
     char *area = mmap(NULL, STACK_SIZE + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(area != MAP_FAILED);
     stack = (uint64_t)area + 4096;
@@ -36,16 +36,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 /* ---- rules ---- */
 
-static bool read_code(const struct module *module, void *target, uint64_t address, uint64_t size) {
-    uint64_t length = module->data_high - module->data_low;
+static bool read_code(const struct mapping *mapping, void *target, uint64_t address, uint64_t size) {
+    uint64_t length = mapping->data_high - mapping->data_low;
     for (uint64_t i = 0; i < size; i++)
-        ((uint8_t *)target)[i] = ((const uint8_t *)module->data_low)[(address + i) % length];
-    return address - module->start < module->end - module->start + 64;
+        ((uint8_t *)target)[i] = ((const uint8_t *)mapping->data_low)[(address + i) % length];
+    return address - mapping->start < mapping->end - mapping->start + 64;
 }
 
-static void evaluate(const struct module *module, uint64_t pc) {
+static void evaluate(const struct mapping *mapping, uint64_t pc) {
     struct rule rule = {0};
-    if (!rule_evaluate(module, pc, &rule)) return;
+    if (!rule_evaluate(mapping, pc, &rule)) return;
     REQUIRE(rule_kind(rule) <= RULE_EPILOGUE && rule_kind(rule) != RULE_OUTSIDE);
     if (rule_kind(rule) == RULE_CALL || rule_kind(rule) == RULE_REALIGNED)
         REQUIRE(rule_base(rule) < BASE_COUNT);
@@ -57,22 +57,22 @@ static void rules(struct input input) {
     input_take(&input, place, sizeof place);
     if (input.size < MAPPING_IDENTITY_SIZE) return;
     char *data = input_text(input.bytes, input.size);
-    struct module module = {.data_low = (uint64_t)data, .data_high = (uint64_t)data + input.size};
-    module.header = module.data_low;
-    module.header_size = input.size;
-    module.start = module.header + (uint64_t)(int64_t)begin;
-    module.end = module.start + length;
-    module.base = module.start;
-    module.permanent = 1;
-    module.reader = read_code;
+    struct mapping mapping = {.data_low = (uint64_t)data, .data_high = (uint64_t)data + input.size};
+    mapping.header = mapping.data_low;
+    mapping.header_size = input.size;
+    mapping.start = mapping.header + (uint64_t)(int64_t)begin;
+    mapping.end = mapping.start + length;
+    mapping.base = mapping.start;
+    mapping.permanent = 1;
+    mapping.reader = read_code;
     uint8_t first[MAPPING_IDENTITY_SIZE];
-    REQUIRE(module_copy_header(&module, first));
-    module.identity = module_identity(first);
-    for (unsigned i = 0; i < 4; i++) evaluate(&module, module.start + place[i] % ((uint64_t)length + 1));
-    for (uint64_t i = 0; i < EVEN_PLACES; i++) evaluate(&module, module.start + length * i / EVEN_PLACES);
+    REQUIRE(mapping_copy_header(&mapping, first));
+    mapping.identity = mapping_identity(first);
+    for (unsigned i = 0; i < 4; i++) evaluate(&mapping, mapping.start + place[i] % ((uint64_t)length + 1));
+    for (uint64_t i = 0; i < EVEN_PLACES; i++) evaluate(&mapping, mapping.start + length * i / EVEN_PLACES);
     for (unsigned i = 0; i < 4; i++) {
         uint64_t function, size;
-        rule_extent(&module, module.header + place[i] % input.size, &function, &size);
+        rule_extent(&mapping, mapping.header + place[i] % input.size, &function, &size);
     }
     free(data);
 }
@@ -86,8 +86,8 @@ static uint64_t input_word(struct input *input) {
         return stack + value % (STACK_SIZE + 512) - 256;
     case 2:
     case 3: {
-        const struct module *module = &code[(word >> 56) - 2];
-        return module->start + value % (module->end - module->start);
+        const struct mapping *mapping = &code[(word >> 56) - 2];
+        return mapping->start + value % (mapping->end - mapping->start);
     }
     default:
         return word;

@@ -9,7 +9,7 @@
 static void *volatile kept;
 
 static void wait_a_little(void) {
-    nanosleep(&(struct timespec){0, 10000000}, NULL);
+    nanosleep(&(struct timespec){0, 25000000}, NULL);
 }
 
 __attribute__((noinline)) static void *start_up(void) {
