@@ -6,8 +6,8 @@
  *     main ─► load          node       60      60
  *     …
  *
- * Paths are nodes of a frame_tree, which all dumps of a trace share. A path whose total is below a threshold is left out
- * together with everything under it, but its bytes stay part of every path above. */
+ * Paths are nodes of a frame_tree, which all dumps of a trace share. A path whose total is below a threshold is left
+ * out together with everything under it, but its bytes stay part of every path above. */
 #ifndef MALLOSCOPE_FORMAT_HEAP_DUMP_H
 #define MALLOSCOPE_FORMAT_HEAP_DUMP_H
 

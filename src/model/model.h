@@ -253,8 +253,8 @@ struct model_load_options {
     struct archive_writer *archive; /* also gets each recording, just as it was read; NULL: none */
 };
 
-/* On success the caller frees `*ret_model` with model_free. A recording that cannot be read is left out, and the model's
- * warning says so, as long as another one can be read. A source that does not exist is an error. */
+/* On success the caller frees `*ret_model` with model_free. A recording that cannot be read is left out, and the
+ * model's warning says so, as long as another one can be read. A source that does not exist is an error. */
 int model_load(const struct model_load_options *options, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
 

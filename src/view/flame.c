@@ -38,8 +38,8 @@ static double metric_of(const struct figures *figures, int metric) {
     }
 }
 
-/* Copies each figure of each stack that is in the tree, as [metric][stack], and adds them up. The figures of a stack are
- * large and lie far apart: one pass over them is cheaper than one for each metric. */
+/* Copies each figure of each stack that is in the tree, as [metric][stack], and adds them up. The figures of a stack
+ * are large and lie far apart: one pass over them is cheaper than one for each metric. */
 static float *copy_metrics(const struct whole *whole, size_t side, double ret_sums[METRICS]) {
     const struct model *model = whole->sides[side].model;
     size_t count = model->stack_count;
@@ -86,8 +86,8 @@ static float *weigh(const struct whole *whole) {
     return shares;
 }
 
-/* Shares are counted in steps of their upper 16 bits. The bits of positive floats, read as an integer, sort as the floats
- * do. */
+/* Shares are counted in steps of their upper 16 bits. The bits of positive floats, read as an integer, sort as the
+ * floats do. */
 #define SHARE_STEPS (1u << 16)
 
 static uint32_t step_of(float share) {
@@ -103,8 +103,8 @@ static float share_of(uint32_t step) {
     return share;
 }
 
-/* The smallest limit for which at most `nodes_max` calls have a share of at least the limit. All calls with one share are
- * on the same side of it, so that a recording always gives the same tree. */
+/* The smallest limit for which at most `nodes_max` calls have a share of at least the limit. All calls with one share
+ * are on the same side of it, so that a recording always gives the same tree. */
 static float least_share(const float *shares, uint32_t count, uint64_t nodes_max) {
     uint32_t *counts = memory_allocate(SHARE_STEPS * sizeof *counts);
     for (uint32_t i = 0; i < count; i++) counts[step_of(shares[i])]++;

@@ -1,8 +1,8 @@
 /* The call tree of a flame graph, small enough for a page.
  *
- * A recording may have millions of calls, and a page cannot show them. If there are more calls than asked for, those that
- * hold least of every figure are left out. Each call that loses callees gets one `merged` node, which stands for all of
- * them, so that the figures of the tree still add up to the total.
+ * A recording may have millions of calls, and a page cannot show them. If there are more calls than asked for, those
+ * that hold least of every figure are left out. Each call that loses callees gets one `merged` node, which stands for
+ * all of them, so that the figures of the tree still add up to the total.
  *
  *     main ── parse ── allocate                main ── parse ── allocate
  *          ├─ tiny ─── malloc_wrapper    ──►        └─ [merged: 3]
@@ -43,8 +43,8 @@ struct flame {
     struct flame_part parts[STACK_TREE_SIDES]; /* by side */
 };
 
-/* Of the query, `filter` and `raw_sites` are used. At most `nodes_max` calls are kept besides the root and merged nodes;
- * 0: all of them. */
+/* Of the query, `filter` and `raw_sites` are used. At most `nodes_max` calls are kept besides the root and merged
+ * nodes; 0: all of them. */
 int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 

@@ -53,8 +53,8 @@ static bool is_recorder(struct source_frames *frames, const struct model_module 
     return frames->module_is_recorder;
 }
 
-/* Adds frame number `i` of the stack, which is several source frames if calls were inlined there. The leaf is shown even
- * if it is the recorder's. */
+/* Adds frame number `i` of the stack, which is several source frames if calls were inlined there. The leaf is shown
+ * even if it is the recorder's. */
 static void add_frame(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack, uint32_t i) {
     struct symbol_list list = resolver_look_up(resolver, stack, i);

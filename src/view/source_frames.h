@@ -1,8 +1,8 @@
 /* The source frames of a stack: its frames from the leaf outwards, with inlined calls as frames of their own, and which
  * of them is the stack's site.
  *
- * Names that the program gave (scopes, threads, types, heaps) are frames as well. They are no code: `symbol->given` tells
- * them apart from calls.
+ * Names that the program gave (scopes, threads, types, heaps) are frames as well. They are no code: `symbol->given`
+ * tells them apart from calls.
  *
  *     [type node]   malloc   operator new   Tree::insert   [scope load]   main   [thread pool-1]   [heap arena]
  *                  └ first                  └ the site                                           └ end
@@ -52,8 +52,8 @@ extern const struct symbol source_frames_dropped;
 size_t source_frames_innermost(const struct source_frames *frames);
 
 /* Index of the site: the innermost call that is no allocation wrapper (view/allocation_wrapper.h); of an interpreted
- * program, its innermost line. If nothing is known of the calls, the innermost scope is the site. With `raw_sites` it is
- * the innermost call. */
+ * program, its innermost line. If nothing is known of the calls, the innermost scope is the site. With `raw_sites` it
+ * is the innermost call. */
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
 
 /* Whether trees show the frame when the site is `site`: frames from the site outwards, and inside of it only what the

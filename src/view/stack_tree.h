@@ -1,7 +1,8 @@
 /* The call tree of all stacks of a recording, or of two recordings that are compared.
  *
  * Branches go from the start of the program down to the site (view.h), and on to what the program named inside of the
- * site: scopes, and the type of what was allocated. The views `tree` (tree.c) and `flame` (flame.c) are made from it. */
+ * site: scopes, and the type of what was allocated. The views `tree` (tree.c) and `flame` (flame.c) are made from
+ * it. */
 #ifndef MALLOSCOPE_VIEW_STACK_TREE_H
 #define MALLOSCOPE_VIEW_STACK_TREE_H
 

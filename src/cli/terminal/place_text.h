@@ -1,4 +1,4 @@
-/* A name with its place, "parse  src/parse.c:12", cut to a width. Tables, trees and stacks show sites like this. */
+/* A name with its place, "parse  parse.c:12", cut to a width. Tables, trees and stacks show sites like this. */
 #ifndef MALLOSCOPE_CLI_TERMINAL_PLACE_TEXT_H
 #define MALLOSCOPE_CLI_TERMINAL_PLACE_TEXT_H
 
