@@ -35,10 +35,10 @@ def tell(**what):
         events.write(json.dumps(what) + "\n")
 
 
-def pytest_collection_modifyitems(config, items):
-    """Which tests there are, and how they are marked."""
-    if EVENTS and config.option.collectonly:
-        for item in items:
+def pytest_collection_finish(session):
+    """Which tests were chosen, and how they are marked."""
+    if EVENTS and session.config.option.collectonly:
+        for item in session.items:
             tell(test=item.nodeid, marks=[mark for mark in ("quiet", "probes") if item.get_closest_marker(mark)])
 
 

@@ -63,14 +63,14 @@ def key_of(command):
 def kept(key, name, make):
     """The file `name` below `key`; if it is not there, `make` is called with the path where it is to be made. Only one
     process makes it."""
-    place = KEPT / key
-    if not (place / name).exists():
+    place = KEPT / f"{key}-{name}"
+    if not place.exists():
         locks = KEPT / "locks"
         locks.mkdir(parents=True, exist_ok=True)
-        with open(locks / key, "w") as lock:
+        with open(locks / place.name, "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (place / name).exists():
-                making = KEPT / f"{key}.part"
+            if not place.exists():
+                making = KEPT / f"{place.name}.part"
                 shutil.rmtree(making, ignore_errors=True)
                 making.mkdir()
                 make(making / name)

@@ -40,7 +40,7 @@ def collect(environment, arguments):
         return {one["test"]: one["marks"] for one in map(json.loads, events.read().decode().splitlines())}
 
 
-def parts_of(tests, chosen, times):
+def parts_of(tests, chosen, times, all_are_there):
     """Divides the chosen tests by file and marks, and what is long once more; a function's cases stay together."""
     everything = {}
     for name in tests:
@@ -50,7 +50,7 @@ def parts_of(tests, chosen, times):
         mine = [name for name in names if name in chosen]
         for marks in dict.fromkeys(tuple(tests[name]) for name in mine):
             alike = [name for name in mine if tuple(tests[name]) == marks]
-            is_whole = len(alike) == len(names)
+            is_whole = all_are_there and len(alike) == len(names)
             quiet, lock = "quiet" in marks, "probes" if "probes" in marks else ""
             if times.of_cases(alike) <= LONG or quiet:
                 parts.append(Part(file, alike, is_whole, quiet, lock))
@@ -92,10 +92,10 @@ def needs_of(part):
     return ("build for aarch64",) if "aarch64" in part.file else ()
 
 
-def end_to_end(tests, chosen, times, environment):
-    """The jobs of tests/e2e."""
+def end_to_end(tests, chosen, times, environment, all_are_there=True):
+    """The jobs of tests/e2e. `all_are_there`: `tests` are all tests of their files."""
     jobs, used = [], {}
-    for group in put_together(parts_of(tests, chosen, times), times):
+    for group in put_together(parts_of(tests, chosen, times, all_are_there), times):
         files = [Path(part.file).stem.removeprefix("test_") for part in group]
         name = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         used[name] = used.get(name, 0) + 1

@@ -33,12 +33,21 @@ class Progress:
         trust = 30.0
         return (self.seconds_of_ended + trust) / (self.expected_of_ended + trust)
 
+    @staticmethod
+    def rest_of(job, pace, passed):
+        """What a job still takes: by the table, but one that is late by the tests that it has left."""
+        rest = job.seconds * pace - passed
+        done = job.done()
+        if rest < 0.2 * passed and 0 < done < job.tests:
+            rest = max(rest, passed / done * (job.tests - done))
+        return max(rest, 1.0)
+
     def left(self, scheduler):
         """Seconds until the end."""
         pace, now = self.pace(), time.monotonic()
         shared = alone = longest = 0.0
         for job in scheduler.running:
-            rest = max(job.seconds * pace - (now - job.began), 1.0)
+            rest = self.rest_of(job, pace, now - job.began)
             shared, longest = shared + rest, max(longest, rest)
         for job in scheduler.waiting:
             if job.quiet:
