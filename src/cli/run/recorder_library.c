@@ -16,15 +16,14 @@
 #define SEPARATORS   " :\t\n"
 
 #if defined(__x86_64__)
-#define MULTIARCH "x86_64-linux-gnu"
+#define MULTIARCH_FOLDER "../lib/x86_64-linux-gnu"
 #elif defined(__aarch64__)
-#define MULTIARCH "aarch64-linux-gnu"
+#define MULTIARCH_FOLDER "../lib/aarch64-linux-gnu"
 #elif defined(__riscv)
-#define MULTIARCH "riscv64-linux-gnu"
+#define MULTIARCH_FOLDER "../lib/riscv64-linux-gnu"
 #endif
 
-static const char *const folders[] = {
-    ".", "../lib", "../lib/" MULTIARCH, "../lib64", MALLOSCOPE_LIBDIR, NULL};
+static const char *const folders[] = {".", "../lib", MULTIARCH_FOLDER, "../lib64", MALLOSCOPE_LIBDIR, NULL};
 
 /* A folder that only this user can write to, whose path has no separators of LD_PRELOAD. The caller frees the path. */
 static int private_folder(char **ret_folder, struct problem *problem) {
