@@ -1,6 +1,6 @@
 /* A consistent copy of a recording whose program goes on writing it.
  *
- * Two readers make such a copy: the tool, from outside, through a shared mapping (model/snapshot.c), and the
+ * Two readers make such a copy: the tool, from outside, through a shared mapping (model/snapshot_take.c), and the
  * recorder itself, when it dumps (record/dump/dump_recording.c). Neither stops the writers. What makes the
  * copies sound is the order of the loads, so the steps that depend on it are here, once.
  *

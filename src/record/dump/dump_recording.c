@@ -1,5 +1,5 @@
 /* A copy of the recording, made by the program itself while its threads go on writing it. The order of the
- * parts, and why an entry that changes is copied whole, are told in core/recording_copy.h; model/snapshot.c
+ * parts, and why an entry that changes is copied whole, are told in core/recording_copy.h; model/snapshot_take.c
  * makes such a copy from outside.
  *
  * Everything goes through one small buffer to the offset in the file that it has in the recording. Buffers
