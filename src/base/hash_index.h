@@ -5,13 +5,13 @@
  *     the caller's array    0: "main" │ 1: "parse" │ 2: "read"
  *     slots                 tag, 2 │ empty │ tag, 0 │ tag, 1 │ empty │ empty │ …
  *
- * It is a table with open addressing and linear probing. Its size is a power of two, so that `tag & mask` selects the
- * slot at which a search begins. At most half of the slots are full, so that a search ends soon at an empty one. Things
- * are never removed.
+ * It is a table with open addressing and linear probing. Its size is a power of two, so that `tag & mask` selects
+ * the slot at which a search begins. At most half of the slots are full, so that a search ends soon at an empty
+ * one. Things are never removed.
  *
  * Tags have 32 bits. A search therefore hardly ever compares a key that is not equal, and a look-up costs one cache
- * miss for the slot and one for the thing that is found. hash_index_find is inline: `is_equal` is a constant at each
- * call, and the compiler puts the comparison into the loop. */
+ * miss for the slot and one for the thing that is found. hash_index_find is inline: `is_equal` is a constant at
+ * each call, and the compiler puts the comparison into the loop. */
 #ifndef MALLOSCOPE_BASE_HASH_INDEX_H
 #define MALLOSCOPE_BASE_HASH_INDEX_H
 

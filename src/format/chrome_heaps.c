@@ -21,8 +21,8 @@ static void write_named(struct json *json, int64_t id, uint32_t name, uint32_t p
     json_object_end(json);
 }
 
-/* Each event defines everything that it names, even if another event has defined it before: the viewer keeps paths by
- * process, and reads the events in an order of its own. */
+/* Each event defines everything that it names, even if another event has defined it before: the viewer keeps paths
+ * by process, and reads the events in an order of its own. */
 static void write_maps(struct json *json, const struct frame_tree *tree, const struct number_set *nodes,
     const struct number_set *types) {
     struct number_set names = {0};

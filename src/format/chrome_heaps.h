@@ -3,12 +3,10 @@
  * Both are the value of a key in `args.dumps` of a memory dump event. They name paths by their numbers in the frame
  * tree, which are valid in all events of a trace.
  *
- *     heaps_v2  what was allocated at each path itself, in parallel lists; the event itself defines the paths, names
- * and
- *               types that it uses
- *     heaps     the total of each path, and of each type there; metadata events (stackFrames, typeNames) define paths
- * and
- *               types once for each process
+ *     heaps_v2  what was allocated at each path itself, in parallel lists; the event itself defines the paths,
+ *               names and types that it uses
+ *     heaps     the total of each path, and of each type there; metadata events (stackFrames, typeNames) define
+ *               paths and types once for each process
  */
 #ifndef MALLOSCOPE_FORMAT_CHROME_HEAPS_H
 #define MALLOSCOPE_FORMAT_CHROME_HEAPS_H
@@ -26,8 +24,8 @@ struct chrome_heap {
 /* Writes the value of `heaps_v2`. Adds the "[long tail]" paths that it needs to `tree`. */
 void chrome_heaps_write_v2(
     struct json *json, struct chrome_heap *heaps, size_t count, struct frame_tree *tree, uint64_t threshold);
-/* Writes the value of `heaps`. Adds the nodes that it names, with all nodes above them, to `nodes`, and the types that
- * it names to `types`. */
+/* Writes the value of `heaps`. Adds the nodes that it names, with all nodes above them, to `nodes`, and the types
+ * that it names to `types`. */
 void chrome_heaps_write_v1(struct json *json, const struct chrome_heap *heaps, size_t count,
     const struct frame_tree *tree, uint64_t threshold, struct number_set *nodes, struct number_set *types);
 

@@ -6,8 +6,8 @@
  *     main ─► load          node       60      60
  *     …
  *
- * Paths are nodes of a frame_tree, which all dumps of a trace share. A path whose total is below a threshold is left
- * out together with everything under it, but its bytes stay part of every path above. */
+ * Paths are nodes of a frame_tree, which all dumps of a trace share. A path whose total is below a threshold is
+ * left out together with everything under it, but its bytes stay part of every path above. */
 #ifndef MALLOSCOPE_FORMAT_HEAP_DUMP_H
 #define MALLOSCOPE_FORMAT_HEAP_DUMP_H
 
@@ -38,9 +38,9 @@ void heap_dump_add(struct heap_dump *dump, const struct frame_tree *tree, uint32
     struct heap_amount amount);
 /* Whether the cell is written: its total reaches the threshold, or it is the whole heap. */
 bool heap_dump_keeps(const struct heap_cell *cell, uint64_t threshold);
-/* Makes a dump of the cells that have a type and something allocated at the path itself. What lies on paths below the
- * threshold goes to a path "[long tail]" under the innermost path that reaches it; these are added to the tree. The
- * caller frees `ret_folded`. */
+/* Makes a dump of the cells that have a type and something allocated at the path itself. What lies on paths below
+ * the threshold goes to a path "[long tail]" under the innermost path that reaches it; these are added to the tree.
+ * The caller frees `ret_folded`. */
 void heap_dump_fold(
     struct heap_dump *dump, struct frame_tree *tree, uint64_t threshold, struct heap_dump *ret_folded);
 void heap_dump_free(struct heap_dump *dump);

@@ -1,4 +1,5 @@
-/* Numbers for keys: the first distinct key gets 0, the next 1, and a key that was added before gets its number again.
+/* Numbers for keys: the first distinct key gets 0, the next 1, and a key that was added before gets its number
+ * again.
  *
  * A key is any run of bytes. Formats number what they list once and refer to: strings, frames, locations. */
 #ifndef MALLOSCOPE_FORMAT_INTERN_TABLE_H

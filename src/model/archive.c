@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GROWTH_SPARE (UINT64_C(1) << 20) /* what any part may unpack to, however small it is */
+#define GROWTH_SPARE (UINT64_C(1) << 20) /* any part may unpack to this much */
 #define BUFFER_SIZE  (UINT64_C(1) << 20)
 
 static const char ANOTHER_COPY[] = "get a whole copy of the file, or archive the recording again";
@@ -44,8 +44,7 @@ static bool growth_is_sane(const struct part_head *head) {
     return head->size <= GROWTH_SPARE || (head->size - GROWTH_SPARE) / PACKED_GROWTH_MAX <= head->packed_size;
 }
 
-/* A few bytes can stand for very many: whoever reads them needs a machine that has room for these, and for a
- * copy. */
+/* A few packed bytes may stand for very many. The machine needs memory for all of them, and for a copy. */
 static int check_room(
     const struct archive *archive, const struct archive_place *place, struct problem *problem) {
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -119,7 +118,8 @@ int archive_take_names(const struct archive *archive, void **ret_names, struct p
     return r < 0 ? failed(archive, r, "its names cannot be read", problem) : 0;
 }
 
-/* Whether the stretches lie in the recording, in order, and hold what the part has left. */
+/* Whether the stretches lie within the recording, in order and without overlap, and hold as many bytes as the part
+ * has left. */
 static bool stretches_fit(const struct recording_head *head, const struct recording_stretch *stretches,
     const struct archive_place *place) {
     uint64_t end = 0, sum = sizeof *head + head->stretch_count * sizeof *stretches;

@@ -1,14 +1,14 @@
-/* An archive: recordings and the names of their addresses in one file, to be read where the programs are not.
+/* An archive: recordings and the names of their code addresses in one file, to be read on a machine that has
+ * neither the programs nor their debug info.
  *
  *     head │ part │ part │ … │ end        part = its kind and sizes, then its bytes, packed
  *
  *     recording   the pages that are not zero, and where they lie
- *     names       what the frames of all these recordings stand for (symbol/symbol_store.h)
- *     end         a file that does not end with this was cut off
+ *     names       what the frame words of all these recordings stand for (symbol/symbol_store.h)
+ *     end         marks that the archive is whole; a file without it was cut off
  *
- * Parts of other kinds are passed over. An archive is untrusted input, as a recording is: sizes are checked
- * before anything is reserved, packed bytes have checksums, and what comes out is checked like a recording.
- */
+ * Parts of other kinds are skipped. An archive is untrusted, as a recording is: sizes are checked before memory is
+ * reserved, packed bytes have checksums, and a recording that comes out is checked as any other. */
 #ifndef MALLOSCOPE_MODEL_ARCHIVE_H
 #define MALLOSCOPE_MODEL_ARCHIVE_H
 
@@ -23,8 +23,9 @@
 
 #define ARCHIVE_SUFFIX ".mscar"
 
-/* Reading */
+/* ---- reading ---- */
 
+/* Where a part is in the file, and its size when unpacked. */
 struct archive_place {
     uint64_t offset, packed_size, size;
 };
@@ -34,37 +35,38 @@ struct archive {
     const char *path; /* the caller's */
     struct archive_place *recordings;
     size_t recording_count;
-    struct archive_place names; /* size 0: none */
-    bool is_cut;
+    struct archive_place names; /* size 0: there are none */
+    bool is_cut;                /* the end is missing */
 };
 
 /* Whether the file begins like an archive. */
 bool archive_is_one(int descriptor);
 
-/* Lists what is in it. The descriptor stays the caller's. On failure too, archive_close does no harm. */
+/* Lists the parts of an archive. The descriptor stays the caller's. archive_close may be called after a failure
+ * too. */
 int archive_open(int descriptor, const char *path, struct archive *ret_archive, struct problem *problem);
 void archive_close(struct archive *archive);
 
-/* Takes out a recording: a file in memory, closed by the caller with recording_file_close. */
+/* Unpacks a recording into a file in memory, which the caller closes with recording_file_close. */
 int archive_take_recording(
     const struct archive *archive, size_t number, struct recording_file *ret_file, struct problem *problem);
 
-/* Takes out the names: `size` of the place tells how many bytes, freed by the caller. */
+/* Unpacks the names: `names.size` bytes, which the caller frees. */
 int archive_take_names(const struct archive *archive, void **ret_names, struct problem *problem);
 
-/* Writing */
+/* ---- writing ---- */
 
 struct archive_writer {
     struct new_file file;
     size_t recording_count;
-    int error; /* negative errno of the first failure: then nothing more is written */
+    int error; /* negative errno of the first failure, after which nothing more is written; 0: none */
 };
 
 int archive_writer_start(const char *path, bool replace, struct archive_writer *ret_writer);
-/* The snapshot is made to stand alone. */
+/* Changes the snapshot to one that stands alone (snapshot_make_stand_alone). */
 void archive_writer_add_recording(struct archive_writer *writer, struct snapshot *snapshot);
 void archive_writer_add_names(struct archive_writer *writer, const void *names, size_t size);
-/* The file appears, unless something went wrong or `give_up`. Returns 0 or a negative errno. */
+/* Gives the file its name, unless something failed or `give_up` is true. Returns 0 or a negative errno. */
 int archive_writer_end(struct archive_writer *writer, bool give_up);
 
 #endif

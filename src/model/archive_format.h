@@ -1,4 +1,4 @@
-/* What is written into an archive; archive.h has the picture. */
+/* The records of an archive. archive.h has the picture. */
 #ifndef MALLOSCOPE_MODEL_ARCHIVE_FORMAT_H
 #define MALLOSCOPE_MODEL_ARCHIVE_FORMAT_H
 
@@ -18,18 +18,18 @@ enum part_kind { PART_END = 0, PART_RECORDING = 1, PART_NAMES = 2 };
 struct part_head {
     uint32_t kind;
     uint32_t reserved;
-    uint64_t packed_size; /* bytes that follow */
-    uint64_t size;        /* what they unpack to */
+    uint64_t packed_size; /* how many bytes follow */
+    uint64_t size;        /* how many bytes they unpack to */
 };
 
-/* A recording: this head, the stretches, and then the bytes of the stretches one after the other. */
+/* A recording is this head, then the list of stretches, then the bytes of the stretches one after the other. */
 struct recording_head {
     uint64_t size;
     uint64_t file_bytes, recorder_bytes; /* see struct model_process */
     uint64_t stretch_count;
 };
 
-/* Bytes of the recording that are not all zero. */
+/* A run of pages of the recording that are not all zero. */
 struct recording_stretch {
     uint64_t offset, length;
 };

@@ -31,7 +31,8 @@ int archive_writer_start(const char *path, bool replace, struct archive_writer *
     return 0;
 }
 
-/* The sizes are known when the part is finished, and then written in front of it. */
+/* A part that is being written. Its head holds its sizes, which are known at its end: room is left for the head,
+ * and it is written last. */
 struct part {
     off_t start;
     struct packer *packer;
@@ -60,7 +61,7 @@ static void part_end(struct archive_writer *writer, struct part *part, enum part
         note_error(writer, -EIO);
 }
 
-/* The pages that hold anything, neighbours together. */
+/* Lists the pages that hold anything. Neighbours become one stretch. */
 static struct recording_stretch *list_stretches(const struct reader_parts *parts, uint64_t *ret_count) {
     struct recording_stretch *list = NULL;
     uint64_t count = 0, room = 0;

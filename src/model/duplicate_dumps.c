@@ -9,11 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Who wrote a recording, and until when. */
+/* Which process a recording is of, and when it ends. */
 struct identity {
     char *path;
-    size_t place; /* in the list */
-    bool is_known, is_copy;
+    size_t place;  /* in the list */
+    bool is_known; /* it is a recording of this version; the fields below are filled in */
+    bool is_copy;  /* it is a dump, or a copy of a running program */
     int32_t pid;
     uint64_t start_realtime, start_monotonic, last_event;
 };
@@ -42,7 +43,7 @@ static int compare_processes(const struct identity *a, const struct identity *b)
     return (a->start_monotonic > b->start_monotonic) - (a->start_monotonic < b->start_monotonic);
 }
 
-/* The latest comes first; the recording itself is later than any copy of it. */
+/* Puts the recordings of one process side by side: its own recording first, then dumps, the latest first. */
 static int by_process(const void *a, const void *b) {
     const struct identity *x = a, *y = b;
     int order = compare_processes(x, y);

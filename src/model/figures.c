@@ -1,5 +1,6 @@
+#include "model/figures.h"
+
 #include "base/confidence_interval.h"
-#include "model/model.h"
 
 double estimate_error(struct estimate estimate) {
     return confidence_interval_error(estimate.value, estimate.variance, estimate.unseen);

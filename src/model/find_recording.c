@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a file's beginning says about whose recording it is. */
+/* What the header of a file says about a process; the best last. */
 enum likeness { NOT_A_RECORDING, RECORDING_OF_ANOTHER, RECORDING_OF_PROCESS };
 
 static enum likeness likeness_of(int descriptor, int pid) {
@@ -27,7 +27,9 @@ static enum likeness likeness_of(int descriptor, int pid) {
     return writer_process_has_number(pid, header.pid) ? RECORDING_OF_PROCESS : RECORDING_OF_ANOTHER;
 }
 
-/* Opens the file behind a mapping by the first path that leads to it, and leaves that path in `path`. */
+/* Opens the file behind a mapping, and leaves the path that led to it in `path`. It tries the path itself, the path
+ * below the root of the process, and the kernel's link to the mapped file. Returns a descriptor or a negative
+ * errno. */
 static int open_mapped(int pid, const struct writer_process_mapping *mapping, char *path, size_t path_size) {
     int error = ENOENT;
     for (int way = 0; way < 3; way++) {
@@ -42,7 +44,7 @@ static int open_mapped(int pid, const struct writer_process_mapping *mapping, ch
 
         struct stat status;
         if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-            continue; /* to open a device may set it off */
+            continue; /* opening a device may start something */
         int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (descriptor >= 0) {
             if (way == 2 ||
@@ -63,14 +65,15 @@ static int no_recording(int pid, struct problem *problem) {
         "process %d has no recording", pid);
 }
 
-/* The recording that fits process `pid` best among the files that `holder` has mapped. */
+/* The best recording of a process that was found so far. */
 struct search {
     enum likeness best;
     char found[PATH_MAX + 64];
-    int refusal; /* why one could not be opened */
-    char refused[PATH_MAX];
+    int refusal;            /* errno of a recording that could not be opened; 0: there is none */
+    char refused[PATH_MAX]; /* its path */
 };
 
+/* Looks for a recording of process `pid` among the mappings of process `holder`. Returns 0 or a negative errno. */
 static int search_mappings(int holder, int pid, struct search *search) {
     struct writer_process_mappings mappings;
     int r = writer_process_mappings_read(holder, &mappings);
@@ -95,7 +98,8 @@ static int search_mappings(int holder, int pid, struct search *search) {
     return 0;
 }
 
-/* A process that was attached to is recorded by another one. */
+/* Looks for a recording of the process among the mappings of collectors: a process that is attached to is recorded
+ * by another one. */
 static void search_collectors(int pid, struct search *search) {
     DIR *folder = opendir("/proc");
     for (struct dirent *entry; folder && (entry = readdir(folder));) {

@@ -31,7 +31,7 @@ struct heap_totals *heap_totals_make(const struct model *model, size_t *ret_coun
         figures_add(&last->figures, &heaps[i].figures);
         if (heaps[i].rate > last->rate) last->rate = heaps[i].rate;
     }
-    /* No heap was ever larger than all of them together. */
+    /* The sum of the stacks' own peaks is an upper bound, and so is the peak of all heaps together. */
     for (size_t i = 0; i < count && model->totals.peak_bytes > 0; i++)
         if (heaps[i].figures.peak_bytes > model->totals.peak_bytes)
             heaps[i].figures.peak_bytes = model->totals.peak_bytes;

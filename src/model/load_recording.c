@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS_MOST 65536u /* of names and of code; the recorder gives out half as many */
+/* The most names and functions of a process that are read. The recorder gives out half as many numbers. A damaged
+ * recording with one large number must not make a table of all numbers below it. */
+#define NUMBERS_MOST 65536u
 
-/* A copy of a text of the recording, or of "[unknown]". */
+/* A copy of a text of the recording, or "[unknown]" if it has none there. */
 static char *text_of(struct model_builder *builder, const struct snapshot *snapshot, uint64_t offset) {
     const char *text = snapshot_text(snapshot, offset);
     size_t length = text ? strnlen(text, snapshot->size - offset) : 0;
@@ -19,7 +21,7 @@ static char *text_of(struct model_builder *builder, const struct snapshot *snaps
     return memory_copy_text_part(text, length);
 }
 
-/* A name that the program gave must not play with the terminal. */
+/* Replaces control characters: a name that the program gave must not send commands to the terminal. */
 static void clean_name(char *name) {
     for (unsigned char *byte = (unsigned char *)name; *byte; byte++) {
         if (byte[0] < ' ' || byte[0] == 0x7f) byte[0] = '?';
@@ -35,8 +37,8 @@ static bool needs_quotes(const char *start, const char *end) {
     return false;
 }
 
-/* Arguments separated by newlines, as one would type them: quoted where a shell would want it, and with no
- * control character that could play with the terminal. */
+/* The arguments of a program, which ARGUMENT_END separates, as one would type them: quoted where a shell needs it,
+ * and with control characters written as \xNN. */
 static char *shell_words(const char *arguments) {
     char *result = NULL;
     size_t size = 0;
@@ -142,14 +144,14 @@ static void load_modules(struct model_builder *builder, const struct snapshot *s
             builder, "'%s' is damaged: %" PRIu64 " mapped files cannot be read", path, unreadable);
 }
 
-/* By number: what cannot be read is NULL. */
+/* Fills the process's part of `texts` by number. A text that cannot be read is NULL. */
 static void load_texts(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
     process->first_text = model->text_count;
     struct table_cursor cursor = {0};
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
-        if (cursor.number >= NUMBERS_MOST) break; /* damaged: a table of all numbers below would be huge */
+        if (cursor.number >= NUMBERS_MOST) break;
         size_t last = process->first_text + cursor.number;
         model_builder_grow(&model->texts, &builder->text_capacity, model->text_count,
             last + 1 - model->text_count, sizeof *model->texts);
@@ -171,7 +173,7 @@ static void add_heap(struct model_builder *builder, uint32_t number, const char 
     if (name == malloc_name) model->malloc_heap_count++;
 }
 
-/* A heap of the program's that it calls malloc is not malloc's. */
+/* A heap that the program registered under the name "malloc" must not be taken for malloc's. */
 static const char *heap_name(const struct model *model, const struct heap_record *record) {
     if (record->kind == HEAP_OF_MALLOC) return malloc_name;
     const char *name = model_find_text(model, (uint32_t)model->process_count - 1, record->name);
@@ -205,7 +207,7 @@ static void load_code(struct model_builder *builder, const struct snapshot *snap
     code->first_line = record->first_line;
 }
 
-/* By number: what cannot be read has no name. */
+/* Fills the process's part of `codes` by number. A function that cannot be read has no name. */
 static void load_codes(struct model_builder *builder, const struct snapshot *snapshot) {
     struct model *model = builder->model;
     struct model_process *process = &model->processes[model->process_count - 1];
@@ -251,7 +253,8 @@ static void load_threads(struct model_builder *builder, const struct snapshot *s
     model->totals.exact_total_bytes += (double)header->orphan_bytes;
 }
 
-/* Adds what the threads have counted and not yet noted, and the last level. */
+/* Adds what the threads have counted and not yet put into the timeline, and sets the last level:
+ * header.live_bytes − Σ slack(t) = live bytes (core/heap_size.h). */
 static void complete_timeline(const struct snapshot *snapshot, struct timeline *timeline) {
     struct table_cursor cursor = {0};
     uint64_t live = snapshot_header(snapshot)->live_bytes, slack = 0;
@@ -270,7 +273,7 @@ static void complete_timeline(const struct snapshot *snapshot, struct timeline *
         }
 }
 
-/* Moments in which nothing happened keep the level of the last. */
+/* A bucket without events keeps the level of the bucket before it. */
 static void load_timeline(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
@@ -281,9 +284,10 @@ static void load_timeline(struct model_builder *builder, const struct snapshot *
             snapshot->state == PROCESS_RUNNING ? "did not settle" : "the program ended within that");
         return;
     }
-    struct timeline copy, *timeline = &copy; /* the snapshot may go on into an archive as it is */
+    /* A copy is completed, since the snapshot itself may be written into an archive. */
+    struct timeline copy, *timeline = &copy;
     memcpy(timeline, snapshot->bytes + header->timeline, sizeof copy);
-    if (timeline->shift > 54) { /* 512 buckets of that width are more than 64 bits of time */
+    if (timeline->shift > 54) { /* 512 buckets of a larger width are more than 2^64 ns */
         model_builder_warn_damage(builder, "'%s' is damaged: its timeline cannot be read", path);
         return;
     }
@@ -315,7 +319,7 @@ static void warn_of_table(
             builder, "'%s' is damaged: part of its table of %s lies outside the file", path, name);
 }
 
-/* Says what is missing. Fails if nothing can be said about allocations. */
+/* Adds warnings about what is missing. Fails if there are no stacks, since nothing could be said then. */
 static int check_damage(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     struct problem *problem) {
     const struct checked_table *stacks = &snapshot->stacks;
@@ -358,8 +362,8 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     load_stacks(builder, snapshot, path);
     load_modules(builder, snapshot, path);
     load_threads(builder, snapshot);
-    /* Several processes have no common time: only the first one's timeline is read, and dropped if others
-     * come. */
+    /* Several processes have no common time. The timeline of the first is read, and model_builder_finish drops it
+     * if there are others. */
     if (model->process_count == 1) load_timeline(builder, snapshot, path);
     if (snapshot_lost_pages(snapshot))
         model_builder_warn_damage(

@@ -1,8 +1,9 @@
-/* Stacks and their figures.
+/* The stacks of a recording and their figures.
  *
- * What a stack has allocated and freed comes from its record; how certain its live figures are comes from the
- * live samples themselves: a sample of size s and weight w = s/p adds w(w - s) to the variance of the live
- * bytes and n(n - 1) with n = w/s to that of the objects (docs/sampling.md). */
+ * What a stack has allocated and freed comes from its record. The variance of its live figures comes from its live
+ * samples: a sample of size s, of c objects, that was taken with probability p stands for w = s/p bytes and n = c/p
+ * objects. It adds w(w − s) to the variance of the live bytes and n(n − c) to that of the live objects
+ * (docs/sampling.md). */
 #include "base/confidence_interval.h"
 #include "base/hash_index.h"
 #include "core/sampler.h"
@@ -13,14 +14,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* More than any recorder keeps of a stack: 4,096 native frames, as many of an interpreter's, and scopes. Call
- * trees are as deep as the deepest stack. */
+/* The most frames of a stack that are believed. A recorder keeps at most 4,096 native frames, as many of an
+ * interpreter, and scopes. The bound limits the depth of call trees. */
 #define FRAMES_MOST 16384u
 
-/* A record that has figures, and the stack of the model that it became part of. */
+/* A record of the recording that has figures. */
 struct loaded {
     const struct stack_record *record;
-    uint32_t heap; /* of the model */
+    uint32_t heap; /* index into model.heaps */
     uint32_t frame_count, type;
     const uint64_t *frames;
     uint64_t number;
@@ -52,8 +53,8 @@ static void read_figures(const struct recording_header *header, const struct sta
     bool exact = rate == 1;
     uint64_t live_bytes = difference(record->alloc_bytes, stack_freed_bytes(record));
     uint64_t live_objects = difference(record->alloc_objects, record->freed_objects);
-    /* Since the header was read a later peak may have been noted: its saved figures are then the nearer ones.
-     */
+    /* peak_epoch of the record may be the later one: since the header was copied, the heap may have had a new peak.
+     * The figures that were saved for it are nearer to the header's peak than the live ones. */
     bool saved = record->peak_epoch >= header->peak_epoch;
 
     figures_clear(figures);
@@ -89,7 +90,8 @@ static void read_figures(const struct recording_header *header, const struct sta
     }
 }
 
-/* Of the last process. What belongs to no heap that can be read counts as malloc's. */
+/* Index of the heap with this number of the process that was added last. If there is none, `strangers` is counted
+ * up, and malloc's heap stands for it. */
 static size_t find_heap(const struct model *model, uint32_t number, uint64_t *strangers) {
     size_t first = model->processes[model->process_count - 1].first_heap;
     for (size_t i = first; i < model->heap_count; i++)
@@ -98,17 +100,19 @@ static size_t find_heap(const struct model *model, uint32_t number, uint64_t *st
     return first;
 }
 
-/* The records that have figures and frames that can be read, sorted by number. */
+/* Lists the records that have figures, and frames that can be read. They are sorted by number. */
 static void collect(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     struct loaded **ret_list, size_t *ret_count) {
     struct loaded *list = NULL;
     size_t count = 0, capacity = 0;
     uint64_t unreadable = 0, strangers = 0;
-    /* Frames are not shared between stacks, so all of them fit the file. */
+    /* Stacks of a sound recording do not share frames, so all frames together fit into the file. This bounds the
+     * work for a hostile one. */
     uint64_t frames_left = snapshot->size / sizeof(uint64_t);
     struct table_cursor cursor = {0};
     for (const struct stack_record *record; (record = snapshot_next(snapshot, &snapshot->stacks, &cursor));) {
         if (record->alloc_objects == 0 && record->alloc_bytes == 0 && record->samples == 0) continue;
+        /* Volatile: the values that are checked have to be those that are used (snapshot.h). */
         uint32_t frames = *(const volatile uint32_t *)&record->frame_count;
         uint64_t place = *(const volatile uint64_t *)&record->frames;
         if (frames && (frames > FRAMES_MOST || frames > frames_left || place % sizeof(uint64_t) != 0 ||
@@ -142,7 +146,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A new stack of the model with the frames of `loaded` and no figures. */
+/* Adds a stack to the model, with the frames of the record and without figures. */
 static struct model_stack *add_stack(struct model_builder *builder, const struct loaded *loaded) {
     struct model *model = builder->model;
     uint32_t frames = loaded->frame_count;
@@ -169,7 +173,8 @@ static struct model_stack *add_stack(struct model_builder *builder, const struct
     return stack;
 }
 
-/* Another one in each process, so that nobody can write a recording whose stacks all have one hash. */
+/* A random key of this run of the tool. Without it, somebody could write a recording whose stacks all have one
+ * hash, and reading it would take for ever. */
 static uint64_t hash_key(void) {
     static uint64_t key;
     if (!key && getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key) key = (uintptr_t)&key;
@@ -206,15 +211,16 @@ static bool is_equal(const void *context, uint32_t number) {
            (!count || memcmp(frames, loaded->frames, count * sizeof *frames) == 0);
 }
 
-/* Computes the hash of a record that is about to be searched for, and has its slot fetched from memory meanwhile. */
+/* Computes the hash of a record that will be searched for soon, and begins to fetch its slot from memory. */
 static void prepare_search(const struct hash_index *index, struct loaded *loaded) {
     loaded->hash = hash_stack(loaded);
     hash_index_prefetch(index, loaded->hash);
 }
 
+/* How many records ahead of the search their slots are fetched. */
 #define AHEAD 16
 
-/* Memory that grew on the way would be copied, page by page, time and again. */
+/* Makes room for all records at once: arrays that grow step by step are copied again and again. */
 static void make_room(struct model_builder *builder, const struct loaded *list, size_t count) {
     struct model *model = builder->model;
     size_t frames = 0;
@@ -225,13 +231,13 @@ static void make_room(struct model_builder *builder, const struct loaded *list, 
         sizeof *model->frame_store);
 }
 
-/* Makes one stack of all records that are equal, in the order in which they were first met: stacks that
- * share callers are mostly neighbours then. */
+/* Makes one stack of all records that are equal. The stacks are in the order in which the program first allocated
+ * there, so that neighbours mostly share callers, which the views make use of. */
 static void merge(
     struct model_builder *builder, const struct recording_header *header, struct loaded *list, size_t count) {
     struct model *model = builder->model;
     struct hash_index index = {0};
-    hash_index_reserve(&index, model->stack_count + count);
+    hash_index_reserve(&index, count);
     make_room(builder, list, count);
     for (size_t i = 0; i < count && i < AHEAD; i++) prepare_search(&index, &list[i]);
     for (size_t i = 0; i < count; i++) {
@@ -260,7 +266,7 @@ static void merge(
     hash_index_free(&index);
 }
 
-/* `now` is the end of what was recorded: the moment that ages are told for. */
+/* Counts a live sample by birth and age. `now` is the moment at which the recording ends. */
 static void add_live_time(struct figures *figures, uint64_t birth, uint64_t now) {
     if (birth > now) birth = now;
     if (birth < figures->oldest) figures->oldest = birth;
@@ -279,7 +285,7 @@ static void add_live_sample(struct figures *figures, const struct live_entry *en
     if (size > 0) figures->live_objects.variance += objects * (objects - entry->count);
 }
 
-/* What a live sample stands for. */
+/* The bytes and objects that a live sample stands for. */
 static void weigh_sample(
     uint64_t size, uint32_t count, uint64_t rate, double *ret_bytes, double *ret_objects) {
     uint64_t weight = sampler_weight(size, rate);
@@ -293,7 +299,8 @@ void model_live_weight(
     weigh_sample(live->size, live->count, rate, ret_bytes, ret_objects);
 }
 
-/* Where the counters, which count all that is live, cannot be used. */
+/* For figures of a moment: the counters of a stack tell what is live at the end, so what was live up to `until` is
+ * added up from the samples. */
 static void add_live_figures(struct figures *figures, const struct live_entry *entry, uint64_t rate) {
     double bytes, objects;
     weigh_sample(entry->size, entry->count, rate, &bytes, &objects);
@@ -313,8 +320,8 @@ static void list_sample(
         .stack = (uint32_t)of->stack};
 }
 
-/* In a list that is sorted by number. Few numbers are missing, so most are where they would be if none were.
- */
+/* Finds a record by its number in the sorted list. Few numbers are missing, so that most records are where they
+ * would be if none were. */
 static const struct loaded *find_record(const struct loaded *list, size_t count, uint64_t number) {
     if (!count || number < list[0].number) return NULL;
     uint64_t guess = number - list[0].number;
@@ -322,7 +329,7 @@ static const struct loaded *find_record(const struct loaded *list, size_t count,
     return bsearch(&(struct loaded){.number = number}, list, count, sizeof *list, by_number);
 }
 
-/* `list` is sorted by number. */
+/* Reads the live table, and adds each live sample to the stack of its record. */
 static void read_live(struct model_builder *builder, const struct snapshot *snapshot, const char *path,
     const struct loaded *list, size_t count) {
     uint64_t now = snapshot->elapsed < builder->until ? snapshot->elapsed : builder->until;
@@ -351,9 +358,9 @@ static void read_live(struct model_builder *builder, const struct snapshot *snap
             (unsigned long long)strangers);
 }
 
-/* Where no live sample was found for what the counters say is live (it came or went during the reading, or
- * the live table is damaged), the share of the total variance stands in: no figure looks more certain than it
- * is. */
+/* Sets the variance of live figures for which no live sample was found: the block came or went during the reading,
+ * or the live table is damaged. The live share of the total variance stands in, so that no figure looks more
+ * certain than it is. */
 static void complete_variance(struct figures *figures) {
     if (figures->live_samples) return;
     figures->live_bytes.variance =

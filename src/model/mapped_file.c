@@ -10,7 +10,7 @@
 static struct {
     pthread_mutex_t lock;
     struct sigaction former;
-    uintptr_t volatile start, end; /* what the handler answers for */
+    uintptr_t volatile start, end; /* the mapping; the handler replaces pages of it and of nothing else */
     volatile sig_atomic_t lost;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -18,12 +18,12 @@ static void replace_lost_page(int signal_number, siginfo_t *information, void *c
     uintptr_t page = (uintptr_t)information->si_addr & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
     int error = errno;
     if (page >= guard.start && page < guard.end &&
-        // cppcheck-suppress leakReturnValNotUsed ; it replaces a page, which is unmapped with the others
+        // cppcheck-suppress leakReturnValNotUsed ; the page is unmapped with the others of the mapping
         mmap((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
         guard.lost = 1;
     else
-        sigaction(SIGBUS, &guard.former, NULL); /* not ours: it comes again and takes its usual course */
+        sigaction(SIGBUS, &guard.former, NULL); /* not ours: the load faults again, with the former handler */
     errno = error;
 }
 

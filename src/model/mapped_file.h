@@ -1,8 +1,8 @@
-/* A file mapped for reading that may be cut short by others at any moment.
+/* A mapped file that others may cut short while it is read.
  *
- * Touching a page beyond the new end of the file raises SIGBUS. While a file is mapped here, the signal is
- * caught and the lost page replaced by zeros, so a reader goes on and finds nothing instead of dying. One
- * file is mapped at a time in a process: mapped_file_open waits for the former user. */
+ * A load from a page beyond the new end of the file raises SIGBUS. While a file is mapped here, a signal handler
+ * replaces such a page by zeros, and the reader goes on instead of being killed. A process has one such file mapped
+ * at a time: a second mapped_file_open waits until the first file is closed. */
 #ifndef MALLOSCOPE_MODEL_MAPPED_FILE_H
 #define MALLOSCOPE_MODEL_MAPPED_FILE_H
 
@@ -16,16 +16,16 @@ struct mapped_file {
     uint64_t span; /* bytes mapped, a multiple of the page size: the file may grow into it */
 };
 
-/* Returns 0 or a negative errno. `own`: the mapping may be written to, and what is written stays here. */
+/* Maps `span` bytes. With `own`, the mapping is private and may be written to. Returns 0 or a negative errno. */
 int mapped_file_open(int descriptor, uint64_t span, bool own, struct mapped_file *ret_file);
 
-/* Whether pages have gone missing under the reader so far. */
+/* Whether pages were replaced by zeros since the file was opened. */
 bool mapped_file_lost_pages(const struct mapped_file *file);
 
-/* The same, of all the time it was open. */
+/* Unmaps the file. Returns whether pages were replaced by zeros while it was open. */
 bool mapped_file_close(struct mapped_file *file);
 
-/* How much of the mapping is in the file now. */
+/* How many bytes of the mapping are within the file now. */
 uint64_t mapped_file_size(const struct mapped_file *file);
 
 #endif

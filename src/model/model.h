@@ -1,10 +1,13 @@
-/* The model: one consistent reading of a recording, checked, in plain memory, in plain units.
+/* The model: what recordings hold, checked, in plain memory and plain units.
  *
- * A view or an export never touches the recording itself. `model_load` reads a file, a running process or a
- * folder of recordings (merged), checks everything it follows, and returns estimates as doubles: bytes and
- * objects, unbiased, with their variances. Equal stacks are merged.
+ * Views and formats work on a model and never touch a recording. model_load takes a snapshot of each recording,
+ * checks everything that it follows, and turns the recorder's fixed-point numbers into estimates of bytes and
+ * objects with their variances. Stacks of a process that are equal become one.
  *
- *     model ──► stacks[] ──► frames[] (addresses, leaf first) ──► modules[]
+ *     model ──► processes[]
+ *           ├─► stacks[] ──► frames[] (frame words, leaf first) ──► modules[], codes[], texts[]
+ *           │        └─────► figures, heaps[]
+ *           ├─► live[]  (the live samples, by stack)
  *           └─► threads[], timeline[]
  */
 #ifndef MALLOSCOPE_MODEL_MODEL_H
@@ -12,60 +15,24 @@
 
 #include "base/problem.h"
 #include "core/recording.h"
+#include "model/figures.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* An estimate and the variance of its error. Exact figures have variance 0. `unseen` is what may be there
- * without having been sampled once, in 95 of 100 cases at most: it is the error of an estimate that rests on
- * no sample. */
-struct estimate {
-    double value;
-    double variance;
-    double unseen;
-};
-
-/* Half the width of the 95 % confidence interval. */
-double estimate_error(struct estimate estimate);
-struct estimate estimate_add(struct estimate a, struct estimate b);
-
-#define BIRTH_PARTS 8 /* a run, so far as it was recorded, in equal parts of time */
-
-/* The figures of one stack, or of any set of stacks: they add up. */
-struct figures {
-    struct estimate live_bytes, live_objects;
-    struct estimate total_bytes, total_objects; /* everything ever allocated */
-    double freed_bytes, freed_objects;
-    double inherited_bytes; /* live bytes that a forked child took over: in live and peak, not in total */
-    double peak_bytes, peak_objects; /* of a stack: its own peak; of a set: the sum, an upper bound */
-    struct estimate at_peak_bytes, at_peak_objects; /* live when the whole heap was largest */
-    double temporary_objects, temporary_bytes;
-    uint64_t samples;      /* allocations sampled: what total_* rests on */
-    uint64_t live_samples; /* what live_* rests on */
-    double sampled_bytes;  /* plain sizes of all samples */
-    double sampled_live_bytes;
-    double lifetime[LIFETIME_BUCKETS]; /* freed objects by lifetime, see recording.h */
-    uint32_t births[BIRTH_PARTS];      /* live samples by the part of the run they were born in */
-    uint32_t ages[LIFETIME_BUCKETS];   /* live samples by age, on the scale of `lifetime` */
-    uint64_t oldest; /* ns since start at which the oldest live sample was born, UINT64_MAX = none */
-};
-
-void figures_clear(struct figures *figures);
-void figures_add(struct figures *sum, const struct figures *figures);
-
 struct model_stack {
-    const uint64_t *frames; /* frame words (recording.h), leaf first */
+    const uint64_t *frames; /* frame words (core/recording.h), leaf first */
     uint32_t frame_count;
     uint32_t flags;   /* enum stack_flag */
     uint32_t process; /* index into model.processes */
     uint32_t heap;    /* index into model.heaps */
-    bool in_own_heap; /* which is not malloc's */
-    const char *type; /* of what was allocated, as the program named it; NULL = not known */
+    bool in_own_heap; /* that heap is one that the program manages itself, not malloc's */
+    const char *type; /* of what was allocated, as the program named it; NULL: not known */
     struct figures figures;
 };
 
-/* A live sample: when what is live was allocated. */
+/* A sampled block that is live: its size, and when it was allocated. */
 struct model_live {
     uint32_t stack; /* index into model.stacks */
     float birth;    /* seconds since its process started */
@@ -73,17 +40,19 @@ struct model_live {
     uint32_t count; /* objects in the block */
 };
 
-#define MODULE_ANONYMOUS "[anonymous code]" /* memory that belongs to no file: what JIT compilers make */
+#define MODULE_ANONYMOUS                                                                                     \
+    "[anonymous code]" /* path of memory that belongs to no file: what JIT compilers make */
 
+/* An executable mapping of a file, or of code that is in no file. */
 struct model_module {
     uint64_t start, end, file_offset;
-    uint32_t number; /* in its process */
-    bool by_number;  /* frames name it by its number: other modules may have been at its place */
+    uint32_t number; /* within its process */
+    bool
+        by_number; /* frames name it by its number, since another module may have been at the same addresses */
     uint64_t first_seen;
-    uint32_t process;
-    char *path; /* as mapped in the process; " (deleted)" removed and noted below; what is no file is in
-                   brackets: "[vdso]", MODULE_ANONYMOUS */
-    bool deleted;
+    uint32_t process; /* index into model.processes */
+    char *path;       /* as mapped in the process; in brackets if it is no file: "[vdso]", MODULE_ANONYMOUS */
+    bool deleted;     /* the kernel showed the file as deleted; `path` is without " (deleted)" */
     uint8_t build_id[31];
     uint8_t build_id_size;
     uint64_t inode;
@@ -91,16 +60,16 @@ struct model_module {
 };
 
 #define HEAP_MALLOC "malloc"         /* name of the heap that malloc and its family serve */
-#define HEAP_PYTHON "python objects" /* and of that of a Python interpreter, if it is watched */
+#define HEAP_PYTHON "python objects" /* name of the heap of a Python interpreter, if it is recorded */
 
-/* malloc's heap, or one that the program manages itself and told us about. */
+/* malloc's heap, or one that the program manages itself and has registered. */
 struct model_heap {
     uint32_t process, number;
     const char *name;
-    uint64_t rate; /* mean bytes between samples; 1 = exact */
+    uint64_t rate; /* sampling interval: mean number of bytes between samples; 1: every block is recorded */
 };
 
-/* A function of an interpreted language, as FRAME_PYTHON frames name it. */
+/* A function of an interpreted language, which frame words of kind FRAME_PYTHON name. */
 struct model_code {
     char *name;
     const char *file;
@@ -112,106 +81,113 @@ struct model_thread {
     int32_t tid;
     bool running;
     char name[17];
-    uint64_t start_time, end_time; /* ns; end 0 = not ended */
-    double exact_bytes;            /* allocated by this thread, exact */
-    bool exact_is_complete;        /* false: the program was killed, up to one sampling interval is missing */
+    uint64_t start_time, end_time; /* ns; end_time 0: it has not ended */
+    double exact_bytes;            /* allocated by this thread; counted, not estimated */
+    bool exact_is_complete; /* false: the program was killed, and up to one sampling interval is missing */
     uint64_t samples;
 };
 
+/* A bucket of the timeline. */
 struct model_moment {
-    double seconds; /* since start, middle of the bucket */
+    double seconds; /* since the start, at the middle of the bucket */
     double width;
-    double live_max, live_last, allocated;
+    double live_max, live_last, allocated; /* bytes */
     uint64_t events;
 };
 
-/* KILLED: ended without notice: by a signal, or by becoming another program (exec). */
-enum process_state { PROCESS_RUNNING, PROCESS_FINISHED, PROCESS_KILLED };
+enum process_state {
+    PROCESS_RUNNING,
+    PROCESS_FINISHED,
+    PROCESS_KILLED /* ended without notice: by a signal, or by becoming another program (exec) */
+};
 
 struct model_process {
     char *source;            /* path of the recording */
-    int32_t pid, parent_pid; /* as it knew them itself */
-    int32_t running_pid;     /* as it is known here, which differs for containers; 0 if it has ended */
+    int32_t pid, parent_pid; /* as the process itself saw them */
+    int32_t running_pid;     /* its number here, which differs from `pid` for containers; 0: it has ended */
     enum process_state state;
-    bool attached;    /* recorded from outside: the program may have run before and may run on */
-    bool is_snapshot; /* a copy made while the program ran; `duration` says when */
-    uint32_t flags;   /* enum recording_flag */
-    uint32_t filter;  /* enum free_filter */
-    uint64_t rate;
-    char *executable;   /* texts that the recording lacks are "[unknown]" */
-    char *command_line; /* for people: arguments joined by blanks, quoted where needed */
+    bool attached;      /* recorded from outside: the program may have run before, and may still run */
+    bool is_snapshot;   /* a copy that was made while the program ran, at the time `duration` */
+    uint32_t flags;     /* enum recording_flag */
+    uint32_t filter;    /* enum free_filter */
+    uint64_t rate;      /* sampling interval of malloc's heap at the start */
+    char *executable;   /* "[unknown]" if the recording lacks it; likewise the next two */
+    char *command_line; /* arguments joined by blanks, quoted where a shell would need it */
     char *allocator;
-    uint64_t start_realtime; /* ns */
-    double duration;         /* seconds between start and last event (or now, if it runs) */
+    uint64_t start_realtime; /* ns since the epoch */
+    double duration;         /* seconds from the start to the last event, or to now if it runs */
     double peak_seconds;
-    uint64_t file_bytes;     /* size of the recording */
-    uint64_t recorder_bytes; /* memory the recorder takes in the program: pages of the recording in use */
-    bool has_names;          /* it came out of an archive with names: */
-    uint32_t names;          /* which, of model.names */
-    uint32_t names_space;    /* and which part of them is about this process */
-    size_t first_heap;       /* of model.heaps: malloc's */
-    size_t first_code, code_count; /* of model.codes */
-    size_t first_text, text_count; /* its scopes', types', threads' and heaps' names, of model.texts */
+    uint64_t file_bytes; /* size of the recording */
+    uint64_t
+        recorder_bytes; /* memory of the recorder in the program: resident pages of the recording, and its own */
+    bool has_names;     /* it came out of an archive that holds names of its code addresses: */
+    uint32_t names;     /* index into model.names, */
+    uint32_t names_space;          /* and the part of these names that is about this process */
+    size_t first_heap;             /* malloc's; index into model.heaps */
+    size_t first_code, code_count; /* its part of model.codes */
+    size_t first_text, text_count; /* its part of model.texts */
 };
 
-/* Names that came with recordings, out of an archive. */
+/* Names of code addresses that came with recordings out of an archive. */
 struct model_names {
-    void *bytes; /* symbol/symbol_store.h; not checked yet */
+    void *bytes; /* in the form of symbol/symbol_store.h; not checked */
     size_t size;
     char *path; /* of the archive */
 };
 
 struct totals {
-    struct figures sum; /* over all stacks; sum.peak_* are not the global peak */
-    double peak_bytes;  /* global peak of live bytes; of several processes the sum, an upper bound */
+    struct figures sum; /* of all stacks; sum.peak_* is not the peak of the heap */
+    double
+        peak_bytes; /* peak of the whole heap; of several processes the sum of their peaks, an upper bound */
     double peak_objects;
-    double exact_total_bytes; /* by the threads' own counters */
-    bool exact_is_complete;
+    double exact_total_bytes; /* sum of the threads' own counters */
+    bool exact_is_complete;   /* as in struct model_thread, of all threads */
     uint64_t drops[DROP_KINDS];
-    uint64_t drops_total;
+    uint64_t drops_total; /* of all kinds but DROP_CHILD, which are whole processes */
     uint64_t unknown_frees;
     uint64_t recorder_bytes;
 };
 
 /* How good the stacks are. */
 struct health {
-    double complete;    /* share of samples whose stack reaches the start of its thread, uncut */
-    uint64_t truncated; /* number of samples whose stack does not */
-    double mean_depth;
+    double complete;    /* share of the samples whose stack reaches the start of its thread and is not cut */
+    uint64_t truncated; /* number of the other samples */
+    double mean_depth;  /* frames of a stack, on average over the samples */
     const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
 };
 
-/* A sampled block that is live. */
+/* A sampled block that is live, with all that is known of it. */
 struct model_sample {
     uint64_t address, size;
-    uint64_t birth; /* ns since its process's start */
+    uint64_t birth; /* ns since its process started */
     double weight;  /* bytes that it stands for */
-    uint32_t stack; /* its number in the model */
+    uint32_t stack; /* index into model.stacks */
 };
 
 struct model {
     struct model_process *processes;
     size_t process_count;
-    struct model_stack *stacks; /* by process, in the order in which they were first met */
+    struct model_stack *stacks; /* by process, in the order in which the program first allocated there */
     size_t stack_count;
     struct model_live *live;
     size_t live_count;
-    struct model_module *modules; /* sorted by process, start */
+    struct model_module *modules; /* sorted by process and start */
     size_t module_count;
-    const struct model_module **numbered; /* all of them, sorted by process, number */
+    const struct model_module **numbered; /* all modules, sorted by process and number */
     struct module_range *module_ranges;   /* see module_map.h */
     size_t module_range_count;
-    struct model_heap *heaps; /* sorted by process, number; each process has malloc's */
+    struct model_heap *heaps; /* sorted by process and number; the first of each process is malloc's */
     size_t heap_count;
-    size_t malloc_heap_count; /* of these, malloc's: one for each process and rate */
-    bool shows_heaps; /* also if there are none but malloc's: it is compared with one that has others */
+    size_t malloc_heap_count; /* how many of these are malloc's: one for each process and sampling interval */
+    bool
+        shows_heaps; /* views name heaps even if there is only malloc's, for a comparison with another model */
     struct model_code *codes;
     size_t code_count;
-    char **texts; /* names that programs gave */
+    char **texts; /* names that programs gave to scopes, types, threads and heaps */
     size_t text_count;
     struct model_thread *threads;
     size_t thread_count;
-    struct model_moment *timeline; /* of the only process, or empty for several */
+    struct model_moment *timeline; /* empty if there are several processes */
     size_t moment_count;
     struct model_names *names;
     size_t names_count;
@@ -219,16 +195,14 @@ struct model {
     size_t sample_count;
     struct totals totals;
     struct health health;
-    bool exact;            /* every allocation was recorded */
-    bool levels_only;      /* nothing is known of single blocks: only the size of the memory over time */
-    bool was_paused;       /* recording was off for a time: the threads' own counters went on */
-    bool is_partial;       /* what some allocators of the program hand out was not seen */
-    uint64_t rate;         /* largest of the heaps' rates */
-    uint64_t *frame_store; /* what stacks[].frames point into */
-    /* What could not be read or is not certain, for people, one sentence a line; NULL if all is well. A
-     * damaged recording is loaded as far as it can be, and this says what is missing. */
-    char *warning;
-    bool damaged; /* something of a recording is missing or cannot be trusted; `warning` says what */
+    bool exact;       /* every allocation was recorded */
+    bool levels_only; /* only the size of the memory over time was recorded, and nothing of single blocks */
+    bool was_paused;  /* recording was off for a time, in which the threads' own counters went on */
+    bool is_partial;  /* what some allocators of the program hand out was not seen */
+    uint64_t rate;    /* the largest sampling interval of any heap */
+    uint64_t *frame_store; /* memory that stacks[].frames point into */
+    char *warning;         /* what could not be read or is uncertain, one sentence a line; NULL: nothing */
+    bool damaged;          /* something of a recording is missing or cannot be trusted; `warning` says what */
 };
 
 struct archive_writer;
@@ -240,14 +214,14 @@ struct model_load_options {
     const char *const *sources;
     size_t source_count;
 
-    /* If not NULL, live figures count only the blocks that were allocated in so many seconds after the start and are
-     * still live. Blocks that were freed since are unknown: a recording keeps no history of single blocks. */
+    /* If not NULL, live figures count only the blocks that were allocated in so many seconds after the start and
+     * are still live. Blocks that were freed since are unknown: a recording keeps no history of single blocks. */
     const double *live_born_until;
 
     bool with_samples; /* fill `samples` in */
 
-    /* Do not ask the kernel how much of the recording is resident in the running program; `recorder_bytes` is an upper
-     * bound then. Asking holds the program up for a moment, which `top` must not do every second. */
+    /* Do not ask the kernel how much of the recording is resident in the running program; `recorder_bytes` is an
+     * upper bound then. Asking holds the program up for a moment, which `top` must not do every second. */
     bool skip_resident_size;
 
     struct archive_writer *archive; /* also gets each recording, just as it was read; NULL: none */
@@ -263,39 +237,41 @@ static inline bool model_has_heaps(const struct model *model) {
     return model->shows_heaps || model->heap_count > model->malloc_heap_count;
 }
 
-/* What a live sample stands for: bytes and objects that, summed over the samples of a stack, are its live
- * figures. */
+/* The bytes and objects that a live sample stands for. Their sums over the live samples of a stack estimate its
+ * live figures. */
 void model_live_weight(
     const struct model *model, const struct model_live *live, double *ret_bytes, double *ret_objects);
 
-/* The module that covers a plain address in `process`, or NULL: of several, the one seen last. */
+/* The module that an address of `process` lies in, or NULL. If several were there in turn, the one that was seen
+ * last. */
 const struct model_module *model_find_module(const struct model *model, uint32_t process, uint64_t address);
 
-/* Where a frame word of a process leads: to a return address in a module, or in none (NULL) that is known. Of
- * a module that was opened at several places, the first place stands for all. Address 0: the frame is not
- * native, or the recording lacks the module that it names. */
+/* The return address that a native frame word stands for. A module that frames name by number may have been mapped
+ * at several places; the first one stands for all. */
 struct model_place {
-    const struct model_module *module;
-    uint64_t address;
+    const struct model_module *module; /* NULL: the address is in no module that is known */
+    uint64_t address; /* 0: the frame is not native, or the recording lacks the module that it names */
 };
 struct model_place model_find_place(const struct model *model, uint32_t process, uint64_t word);
 
-/* The name that a process gave under this number, or NULL: that of a FRAME_SCOPE or FRAME_THREAD. */
+/* The name that a process gave and that frame words of kind FRAME_SCOPE and FRAME_THREAD hold the number of, or
+ * NULL. */
 const char *model_find_text(const struct model *model, uint32_t process, uint64_t number);
 
-/* The function that a FRAME_PYTHON names, or NULL. */
+/* The function that a frame word of kind FRAME_PYTHON names, or NULL. */
 const struct model_code *model_find_code(const struct model *model, uint32_t process, uint64_t word);
 
-/* The recordings that a running process has mapped: path of the one it writes. Caller frees `*ret_path`. */
+/* The path of the recording of a running process: the one that it writes itself, or that a collector writes which
+ * is attached to it. The caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);
 
-/* The recording that a process has mapped, its own before any other: of a collector that is that of the
- * process it is attached to. NULL if there is none, or none that can be read. The caller frees it. */
+/* The path of a recording that a process has mapped: its own if it writes one, else another; a collector has that
+ * of the process that it is attached to. NULL: there is none that can be read. The caller frees it. */
 char *model_find_recording_held_by(int pid);
 
-/* Copies the recording of `source` (not a folder) into the new file `path`, consistent and no larger than
- * what is used, readable on its own: of a running program it reads as if that had ended now. The file appears
- * whole or not at all; one that is there is left alone unless `replace`. */
+/* Copies the recording of `source`, which is no folder, into the new file `path`. The copy is consistent, holds
+ * only what is in use, and can be read on its own: a running program reads as one that ended now. The file appears
+ * whole or not at all. A file that exists is replaced only if `replace` says so. */
 int model_copy(const char *source, const char *path, bool replace, struct problem *problem);
 
 #endif

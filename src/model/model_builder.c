@@ -26,9 +26,9 @@ void model_builder_warn(struct model_builder *builder, const char *format, ...) 
     free(former);
 }
 
-/* A recording of a million stacks would touch hundreds of thousands of small pages for the first time, and
- * each costs more than what is done with it. The whole mapping of the array gets the wish, so that it stays
- * one, which realloc can move without copying. */
+/* Asks for large pages. The model of a million stacks has hundreds of thousands of small pages, and the first
+ * access to each costs more than all that is done with it. The request covers the whole mapping of the array, so
+ * that it stays one mapping, which realloc can move without copying. */
 static void use_large_pages(void *array, size_t size) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), least = (uintptr_t)8 << 20;
     uintptr_t start = (uintptr_t)array & ~(page - 1), end = ((uintptr_t)array + size) & ~(page - 1);

@@ -40,8 +40,8 @@ void model_builder_warn(struct model_builder *builder, const char *format, ...)
 #define model_builder_warn_damage(builder, ...)                                                              \
     ((builder)->model->damaged = true, model_builder_warn(builder, __VA_ARGS__))
 
-/* Makes room for `count` more elements in the array that the pointer at `array` points to. `*capacity` elements fit in
- * it, and `used` are in use. */
+/* Makes room for `count` more elements in the array that the pointer at `array` points to. `*capacity` elements fit
+ * in it, and `used` are in use. */
 void model_builder_grow(void *array, size_t *capacity, size_t used, size_t count, size_t element_size);
 
 #endif

@@ -7,31 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Whether the byte counts of all threads are whole: nothing is left in the program's memory. */
-static bool counts_are_complete(const struct snapshot *snapshot) {
-    struct table_cursor cursor = {0};
-    for (const struct thread_record *record; (record = snapshot_next(snapshot, &snapshot->threads, &cursor));)
-        if (record->state == THREAD_RUNNING && record->interval) return false;
-    return true;
-}
-
-/* If a thread's count could not be completed it reads as killed, which says that up to one interval a thread
- * is missing. */
-void snapshot_make_stand_alone(struct snapshot *snapshot) {
-    struct recording_header *header = snapshot_header(snapshot);
-    if (snapshot->state == PROCESS_RUNNING) {
-        header->flags |= RECORDING_SNAPSHOT;
-        if ((header->flags & RECORDING_EXACT) || counts_are_complete(snapshot))
-            header->flags |= RECORDING_FINISHED;
-        header->last_event = snapshot->elapsed;
-    }
-    header->active = 0;
-    if (!(snapshot->bytes_in_use > snapshot->size)) header->arena_used = snapshot->size;
-    header->arena_reserved = snapshot->size;
-    header->size_max = snapshot->size;
-}
-
-/* Only what is not zero: the copy takes no more room on disk than the recording's pages in use. */
+/* Writes only the parts that hold anything. The others become holes, which take no room on disk. */
 static int write_parts(int descriptor, const struct snapshot *snapshot) {
     if (ftruncate(descriptor, (off_t)snapshot->size) < 0) return -errno;
     for (uint64_t start = 0; start < snapshot->size; start += SNAPSHOT_PART_SIZE) {
@@ -53,7 +29,7 @@ static int write_file(const struct snapshot *snapshot, const char *path, bool re
     return r < 0 ? r : new_file_end(&file, write_parts(file.descriptor, snapshot));
 }
 
-/* Goes from an archive to the recording in it. */
+/* Replaces the file of an archive by the recording in it. */
 static int take_out(struct recording_file *file, struct problem *problem) {
     struct archive archive;
     struct recording_file recording;

@@ -1,4 +1,5 @@
-/* Models of what the user names: recordings, archives, folders, processes, and several of these. */
+/* model_load: from the sources that the user names to a model. Sources are recordings, archives, folders and
+ * processes. */
 #include "base/memory.h"
 #include "model/archive.h"
 #include "model/load_recording.h"
@@ -20,7 +21,8 @@ static int add_recording(
     return r;
 }
 
-/* Takes the names out of an archive. Without them it is as good as a recording. */
+/* Adds the names of an archive to the model. False: it has none that can be read; its recordings can be shown all
+ * the same. */
 static bool add_names(struct model_builder *builder, const struct archive *archive) {
     struct model *model = builder->model;
     struct model_names names = {.size = archive->names.size};
@@ -39,7 +41,7 @@ static bool add_names(struct model_builder *builder, const struct archive *archi
     return true;
 }
 
-/* A recording that cannot be read does not hide the others. Fails if none can. */
+/* Adds the recordings of an archive. One that cannot be read is left out with a warning. Fails if none can be read. */
 static int add_archive(
     struct model_builder *builder, const struct archive *archive, struct problem *problem) {
     struct model *model = builder->model;
@@ -85,7 +87,7 @@ static int add_file(struct model_builder *builder, const char *path, int writer,
     return r;
 }
 
-/* Is it one that was added already, by another of the names given? */
+/* Whether this recording was added already, under another source. */
 static bool is_known(const struct model *model, const char *path) {
     struct stat file, known;
     if (stat(path, &file) < 0) return false;
@@ -96,8 +98,8 @@ static bool is_known(const struct model *model, const char *path) {
     return false;
 }
 
-/* Adds what one name stands for. Of several recordings a bad one does not hide the good ones: it is left out,
- * with a warning, and `first_problem` says why. A name that leads to nothing is a mistake, and fails. */
+/* Adds the recordings of one source. If there are several recordings, one that cannot be read is left out with a
+ * warning, and `first_problem` says why. A source that does not exist is a mistake of the user, and fails. */
 static int add_source(struct model_builder *builder, const char *name, bool is_only,
     struct problem *first_problem, struct problem *problem) {
     struct source source = {0};

@@ -1,5 +1,6 @@
-/* The addresses are gone through from low to high. The modules that have begun and may not have ended yet are
- * in a heap, the one that was seen last on top; those that have ended are thrown out when they get there. */
+/* The ranges are made by a sweep over the addresses from low to high. A binary heap holds the modules that begin at
+ * or before the current address. On top is the one that was seen last. A module that has ended is removed when it
+ * comes to the top. So the time is n log n for n modules, however they overlap. */
 #include "model/module_map.h"
 
 #include "base/memory.h"
@@ -20,7 +21,7 @@ static int compare_numbers(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Where a module begins or ends. */
+/* An address at which a module begins or ends. */
 struct edge {
     uint64_t address;
     uint32_t module;

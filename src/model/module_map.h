@@ -1,12 +1,12 @@
-/* Which module an address lay in, where several have been at the same place one after the other: the one that
- * was seen last. Found in a few steps, however many there are and however they overlap. */
+/* From an address to its module. Several modules may have been at one address in turn, as libraries are closed and
+ * others opened; then it is the one that was seen last. A look-up is a binary search over ranges that do not
+ * overlap. */
 #ifndef MALLOSCOPE_MODEL_MODULE_MAP_H
 #define MALLOSCOPE_MODEL_MODULE_MAP_H
 
 #include "model/model.h"
 
-/* From `start` on, up to the next range, addresses of `process` lie in modules[module]; MODULE_RANGE_NONE: in
- * none. */
+/* Addresses of `process` from `start` up to the next range lie in modules[module], or in none: MODULE_RANGE_NONE. */
 struct module_range {
     uint64_t start;
     uint32_t process, module;
@@ -23,7 +23,7 @@ void module_map_make(struct model *model);
 const struct model_module *module_map_find_number(
     const struct model *model, uint32_t process, uint32_t number);
 
-/* NULL if it lies in none. */
+/* The module that an address lies in, or NULL. Modules that frames name by number are not considered. */
 const struct model_module *module_map_find(const struct model *model, uint32_t process, uint64_t address);
 
 #endif

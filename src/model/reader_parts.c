@@ -11,7 +11,7 @@ static bool is_zero(const uint8_t *bytes, uint64_t length) {
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
-/* Keeps bytes that are known to lie in the snapshot. */
+/* Copies bytes, which the caller knows to lie within the snapshot. */
 static void keep(
     struct reader_parts *parts, const struct snapshot *snapshot, uint64_t offset, uint64_t length) {
     if (length == 0 || is_zero(snapshot->bytes + offset, length)) return;

@@ -1,7 +1,7 @@
-/* What a reader can reach of a recording: the rest only served the recorder while it wrote (indices, those
- * that were outgrown, hashes) and is random enough to take a third of an archive.
+/* A copy of a recording that holds only what a reader uses. The rest served the recorder: indices, indices that
+ * were outgrown, hashes. These are random numbers that cannot be packed, and would be a third of an archive.
  *
- * Everything stays where it is; what is left out is zero. */
+ * Everything keeps its offset. What is left out is zero. */
 #ifndef MALLOSCOPE_MODEL_READER_PARTS_H
 #define MALLOSCOPE_MODEL_READER_PARTS_H
 
@@ -15,7 +15,7 @@ struct reader_parts {
     uint64_t *pages; /* a bit for each page that holds anything */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0, or -ENOMEM if there is not as much address space as the recording is long. */
 int reader_parts_make(const struct snapshot *snapshot, struct reader_parts *ret_parts);
 void reader_parts_free(struct reader_parts *parts);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_LONGEST 16 /* seconds between two looks at a process */
+#define WAIT_LONGEST 16 /* seconds between two readings of the mappings of a process */
 
 static int compare_pids(const void *a, const void *b) {
     const struct running_process *x = a, *y = b;
@@ -25,7 +25,8 @@ struct running_process *running_processes_find(const struct running_processes *r
     return bsearch(&key, running->list, running->count, sizeof key, compare_pids);
 }
 
-/* Parent and start of a process; false if it is gone. The name before them may hold anything. */
+/* Reads the parent and the start of a process. False: it has ended. The program's name in front of them may hold
+ * any characters, so they are looked for behind its last parenthesis. */
 static bool read_stat(int proc, const char *name, int *ret_parent, uint64_t *ret_start) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "%.20s/stat", name);
@@ -49,7 +50,7 @@ static void look(struct running_process *process, double now) {
     process->wait = process->wait * 2 < WAIT_LONGEST ? process->wait * 2 : WAIT_LONGEST;
 }
 
-/* Adds it behind those that are sorted: `known` of them. */
+/* Marks a process as running, and adds it at the end if it is not among the first `known`, which are sorted. */
 static void note(struct running_processes *running, size_t known, int pid, int parent, uint64_t start) {
     struct running_processes sorted = {.list = running->list, .count = known};
     struct running_process *process = running_processes_find(&sorted, pid);
@@ -79,7 +80,7 @@ static void remove_ended(struct running_processes *running) {
 
 void running_processes_update(struct running_processes *running, double now) {
     DIR *folder = opendir("/proc");
-    if (!folder) return; /* nothing is known of processes, recordings are read all the same */
+    if (!folder) return; /* recordings can be read without knowing processes */
     size_t known = running->count;
     for (size_t i = 0; i < known; i++) running->list[i].is_there = false;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -103,7 +104,7 @@ void running_processes_free(struct running_processes *running) {
 
 bool running_processes_descends(const struct running_processes *running, int pid, int ancestor) {
     const struct running_process *process = running_processes_find(running, pid);
-    /* Numbers are used again, so in one reading of /proc there could be a circle. */
+    /* Numbers are used again, so that one reading of /proc may show a circle of parents. */
     for (size_t steps = 0; process && steps <= running->count; steps++) {
         if (process->pid == ancestor) return true;
         process = running_processes_find(running, process->parent);

@@ -1,7 +1,8 @@
-/* The processes of this machine, and which of them write recordings: looked at again and again, cheaply.
+/* The processes of this machine, and which of them write recordings: a list that is brought up to date again and
+ * again.
  *
- * To learn what a process has mapped costs far more than to see that it is there. So a process is asked when
- * it is new, and then after 1, 2, 4, ... seconds: it may have become another program meanwhile. */
+ * Reading what a process has mapped costs far more than seeing that it exists. So the mappings are read when the
+ * process is new, and then after 1, 2, 4, … seconds, up to 16: it may have become another program meanwhile (exec). */
 #ifndef MALLOSCOPE_MODEL_RUNNING_PROCESSES_H
 #define MALLOSCOPE_MODEL_RUNNING_PROCESSES_H
 
@@ -11,15 +12,16 @@
 
 struct running_process {
     int pid, parent;
-    uint64_t start_time; /* tells it apart from a later one with its number */
-    char *recording;     /* path of the one it has mapped, or NULL */
-    double next_look, wait;
-    bool is_there;
+    uint64_t start_time; /* tells the process apart from a later one with the same number */
+    char *recording;     /* path of the recording that it has mapped, or NULL */
+    double next_look;    /* when its mappings are to be read again */
+    double wait;         /* seconds from that reading to the one after it */
+    bool is_there;       /* it was met in the current update */
 };
 
-/* Starts zeroed. */
+/* A zeroed struct is an empty list. */
 struct running_processes {
-    struct running_process *list; /* by pid */
+    struct running_process *list; /* sorted by pid */
     size_t count, capacity;
 };
 
@@ -27,13 +29,13 @@ struct running_processes {
 void running_processes_update(struct running_processes *running, double now);
 void running_processes_free(struct running_processes *running);
 
-/* The process, or NULL. Good until the next update. */
+/* The process, or NULL. The pointer is valid until the next update. */
 struct running_process *running_processes_find(const struct running_processes *running, int pid);
 
-/* Whether `pid` is `ancestor` or was started by it, by way of processes that are still there. */
+/* Whether `pid` is `ancestor`, or a descendant of it whose parents in between are all still running. */
 bool running_processes_descends(const struct running_processes *running, int pid, int ancestor);
 
-/* Asks the process again at the next update. */
+/* Has the next update read the mappings of the process again. */
 void running_processes_look_again(struct running_processes *running, int pid);
 
 #endif

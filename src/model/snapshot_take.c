@@ -1,9 +1,9 @@
-/* How a consistent copy is taken of tables that a program goes on writing: core/recording_copy.h says why the
- * order of the loads makes it sound, and in which order the parts are copied.
+/* Takes a consistent copy of tables that a program goes on writing. core/recording_copy.h says in which order parts
+ * and words are copied, and why that makes the copy consistent.
  *
- * The file is mapped shared and copied word by word; a copy by read() would not do, because nothing is known
- * about the order in which the kernel moves bytes. The price of the mapping, that the file may be cut under
- * it, is dealt with in mapped_file.c. */
+ * The file is mapped shared and copied word by word. read() would not do, because nothing is known about the order
+ * in which the kernel copies bytes. Somebody may cut the file while it is mapped; mapped_file.h says what happens
+ * then. */
 #include "model/snapshot.h"
 
 #include "base/memory.h"
@@ -25,10 +25,11 @@
 struct taking {
     struct snapshot *snapshot;
     struct mapped_file file;
-    bool has_holes; /* much of the file is not on disk: ask where */
-    bool was_short; /* the file ended before what its header calls used, at some moment of the copy */
+    bool has_holes; /* more than half of the file is not on disk: holes are looked for and not read */
+    bool was_short; /* at some moment of the copy, the file was shorter than its header said */
 };
 
+/* Copies the entry at an offset. */
 typedef void copy_entry(struct taking *taking, uint64_t offset);
 
 static void mark_used(struct snapshot *snapshot, uint64_t offset, uint64_t length) {
@@ -42,8 +43,9 @@ static void copy_words(struct taking *taking, uint64_t offset, uint64_t length) 
         mark_used(taking->snapshot, offset, length);
 }
 
-/* The next stretch of [*start, end) that is not a hole in the file. A recording is reserved on disk as a
- * whole, so holes are only asked for in a file that has mostly holes: it may be far larger than the disk. */
+/* Finds the next stretch [*start, *stop) of [*start, end) that is no hole in the file. False: there is none. The
+ * recorder reserves a recording on disk as a whole, so most files have no holes. One that has mostly holes may be
+ * far larger than the disk, and reading it all would take for ever. */
 static bool next_stretch(const struct taking *taking, uint64_t *start, uint64_t *stop, uint64_t end) {
     *stop = end;
     if (*start >= end) return false;
@@ -81,12 +83,12 @@ static void copy_table(struct taking *taking, const struct checked_table *table,
     }
 }
 
-/* What nobody writes holds still. */
+/* How often an entry that changes is copied again. If nobody writes the file, no entry changes. */
 static int tries(const struct taking *taking) {
     return taking->snapshot->writer ? RECORDING_COPY_TRIES : 1;
 }
 
-/* One that is free, or never held still, stays zero. */
+/* The copy stays zero if the slot is free, or if it was changed during each attempt. */
 static void copy_live_entry(struct taking *taking, uint64_t offset) {
     const struct live_entry *from = (const struct live_entry *)(taking->file.bytes + offset);
     struct live_entry copy;
@@ -107,17 +109,20 @@ static void copy_module(struct taking *taking, uint64_t offset) {
         copy_words(taking, offset, sizeof *from);
 }
 
-/* What is left of a running thread's countdown, from its memory. */
+/* Reads what is left of a thread's countdown from the memory of the program. */
 static bool read_countdown(int pid, uint64_t address, uint64_t *ret_countdown) {
     struct iovec here = {ret_countdown, sizeof *ret_countdown};
     struct iovec there = {(void *)(uintptr_t)address, sizeof *ret_countdown};
     bool read = process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof *ret_countdown;
-    atomic_thread_fence(memory_order_acquire); /* what is read of the thread next is read later */
+    /* Keeps loads of the thread's record that follow behind this read: they are compared with earlier ones, to see
+     * whether the thread drew meanwhile. */
+    atomic_thread_fence(memory_order_acquire);
     return read;
 }
 
-/* A running thread has allocated, since its last draw, what its countdown has come down. It is added here,
- * where the record can be compared before and after the program's memory was read. */
+/* bytes(t) = record.bytes + (record.interval − countdown), for a running thread t: since its last draw the thread
+ * has allocated what its countdown has come down by. The countdown is in the program's memory. The record is copied
+ * before and after reading it; if both copies agree, the thread did not draw meanwhile, and the sum is right. */
 static void copy_thread(struct taking *taking, uint64_t offset) {
     struct thread_record *to = (struct thread_record *)(taking->snapshot->bytes + offset);
     const struct recording_header *header = snapshot_header(taking->snapshot);
@@ -159,7 +164,8 @@ static int compare_stretches(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* All that no other function has copied: frames, text, the index of the stacks. */
+/* Copies all that no other function has copied: frames, texts, the tables of names, heaps and code, and what only
+ * the recorder uses. */
 static void copy_rest(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     const struct checked_table *tables[] = {
@@ -186,16 +192,16 @@ static void copy_rest(struct taking *taking) {
 }
 
 static void check_tables(struct snapshot *snapshot, const struct recording_header *header, uint64_t size) {
-    checked_table_read(&snapshot->threads, &header->threads, sizeof(struct thread_record), size);
-    checked_table_read(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), size);
-    checked_table_read(&snapshot->modules, &header->modules, sizeof(struct module_record), size);
-    checked_table_read(&snapshot->live, &header->live, sizeof(struct live_entry), size);
-    checked_table_read(&snapshot->names, &header->names, sizeof(struct name_record), size);
-    checked_table_read(&snapshot->heaps, &header->heaps, sizeof(struct heap_record), size);
-    checked_table_read(&snapshot->codes, &header->code_objects, sizeof(struct code_record), size);
+    snapshot_check_table(&snapshot->threads, &header->threads, sizeof(struct thread_record), size);
+    snapshot_check_table(&snapshot->stacks, &header->stacks, sizeof(struct stack_record), size);
+    snapshot_check_table(&snapshot->modules, &header->modules, sizeof(struct module_record), size);
+    snapshot_check_table(&snapshot->live, &header->live, sizeof(struct live_entry), size);
+    snapshot_check_table(&snapshot->names, &header->names, sizeof(struct name_record), size);
+    snapshot_check_table(&snapshot->heaps, &header->heaps, sizeof(struct heap_record), size);
+    snapshot_check_table(&snapshot->codes, &header->code_objects, sizeof(struct code_record), size);
 }
 
-/* The header as it is now, and the tables as far as the file reaches now. */
+/* Copies the header as it is now, and checks the tables against the size that the file has now. */
 static void copy_header(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     struct recording_header *header = snapshot_header(snapshot);
@@ -205,7 +211,7 @@ static void copy_header(struct taking *taking) {
     check_tables(snapshot, header, size);
 }
 
-/* How much of the file is in use, and the tables as far as they are within that. */
+/* Finds out how much of the file is in use, and checks the tables against that. */
 static void measure(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     const struct recording_header *header = snapshot_header(snapshot);
@@ -223,12 +229,14 @@ static void copy_all(struct taking *taking) {
     copy_table(taking, &snapshot->live, copy_live_entry);
     struct table live = header->live;
 
+    /* Once more: a stack that a live entry names may be newer than the first copy of the header. */
     copy_header(taking);
     copy_table(taking, &snapshot->stacks, copy_stack);
     copy_table(taking, &snapshot->modules, copy_module);
     copy_table(taking, &snapshot->threads, copy_thread);
     copy_timeline(taking);
 
+    /* And frames and texts that records name may lie beyond what was in use when the header was copied. */
     const struct recording_header *source = (const struct recording_header *)taking->file.bytes;
     header->arena_used = atomic_load_explicit(&source->arena_used, memory_order_acquire);
     header->live = live;
@@ -236,11 +244,12 @@ static void copy_all(struct taking *taking) {
     copy_rest(taking);
 }
 
-/* The file of a program that has ended. Writing to the header makes its page one that nobody else changes. */
+/* Uses the mapped file of a program that has ended. The mapping is private: the first write to the header's page
+ * makes that page a copy, which nobody else can change any more. */
 static void take_in_place(struct taking *taking) {
     struct snapshot *snapshot = taking->snapshot;
     struct recording_header *header = snapshot_header(snapshot);
-    // cppcheck-suppress selfAssignment ; to write is what it is for
+    // cppcheck-suppress selfAssignment ; the write is the purpose
     *(volatile uint32_t *)&header->flags = *(volatile uint32_t *)&header->flags;
     measure(taking);
     uint64_t start = 0;
@@ -252,16 +261,17 @@ static void take_in_place(struct taking *taking) {
     snapshot->timeline_torn = timeline->sequence % 2 != 0;
 }
 
-/* Memory for the copy, not yet backed by anything; NULL if there is none. */
+/* Address space for the copy, which gets pages as it is written. NULL: there is none. */
 static uint8_t *copy_memory(const struct taking *taking) {
     void *bytes = mmap(
         NULL, taking->file.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED) return NULL;
-    if (!taking->has_holes) madvise(bytes, taking->file.span, MADV_HUGEPAGE); /* nearly all will be used */
+    if (!taking->has_holes)
+        madvise(bytes, taking->file.span, MADV_HUGEPAGE); /* nearly all of it will be used */
     return bytes;
 }
 
-/* A mapping of the file, and memory for a copy unless it is to be read in place. */
+/* Maps the file, and makes room for a copy unless it is used in place. Returns 0 or a negative errno. */
 static int make_room(struct taking *taking, int descriptor, uint64_t span, bool in_place) {
     struct snapshot *snapshot = taking->snapshot;
     int r = mapped_file_open(descriptor, span, in_place, &taking->file);
@@ -277,7 +287,7 @@ static int make_room(struct taking *taking, int descriptor, uint64_t span, bool 
     return -ENOMEM;
 }
 
-/* No run takes longer, in ns: 146 years. Times are computed with as signed numbers too. */
+/* The longest run that is believed: 2^62 ns, 146 years. Differences of such times fit into signed numbers. */
 #define TIME_MOST (UINT64_C(1) << 62)
 
 static uint64_t last_event(const struct snapshot *snapshot) {
@@ -340,7 +350,7 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     uint64_t size = (uint64_t)status.st_size;
     struct taking taking = {.snapshot = &snapshot, .has_holes = (uint64_t)status.st_blocks * 512 < size / 2};
     bool in_place = !snapshot.writer && !snapshot.writer_is_hidden && !file->will_be_written;
-    /* A file that is being written may grow during the copy. */
+    /* A file that is being written may grow during the copy, so the mapping is larger than the file. */
     uint64_t grown = 2 * size + (UINT64_C(256) << 20);
     r = snapshot.writer ? make_room(&taking, file->descriptor, grown, false) : -ENOMEM;
     if (r < 0) r = make_room(&taking, file->descriptor, size, in_place);
@@ -358,17 +368,4 @@ int snapshot_take(const struct recording_file *file, struct snapshot *ret_snapsh
     describe_process(&snapshot, file, &status);
     *ret_snapshot = snapshot;
     return 0;
-}
-
-bool snapshot_lost_pages(const struct snapshot *snapshot) {
-    return snapshot->pages_lost || (snapshot->in_place.bytes && mapped_file_lost_pages(&snapshot->in_place));
-}
-
-void snapshot_free(struct snapshot *snapshot) {
-    if (snapshot->in_place.bytes)
-        mapped_file_close(&snapshot->in_place);
-    else if (snapshot->bytes)
-        munmap(snapshot->bytes, snapshot->span);
-    free(snapshot->parts);
-    *snapshot = (struct snapshot){0};
 }

@@ -14,8 +14,8 @@ struct source {
     int pid; /* the process that was named; 0: the name is a path */
 };
 
-/* `name` is the path of a recording or an archive, a folder of recordings, or the number of a running process. A path
- * that does not exist is found all the same: opening it tells why it cannot be read. */
+/* `name` is the path of a recording or an archive, a folder of recordings, or the number of a running process. A
+ * path that does not exist is found all the same: opening it tells why it cannot be read. */
 int source_find(const char *name, struct source *ret_source, struct problem *problem);
 void source_free(struct source *source);
 

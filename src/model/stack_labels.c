@@ -32,7 +32,7 @@ static size_t count_distinct(const char **texts, size_t count) {
     return distinct;
 }
 
-/* Every scope counts, not only the innermost ones. */
+/* Counts all scopes of a stack, not only the innermost one. */
 void stack_labels_count(const struct model *model, struct label_counts *ret_counts) {
     size_t frames = 0;
     for (size_t i = 0; i < model->stack_count; i++) frames += model->stacks[i].frame_count;

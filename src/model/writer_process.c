@@ -25,7 +25,7 @@ static void unescape_newlines(char *path) {
     *to = '\0';
 }
 
-/* A line of maps. False unless it is a shared writable mapping of a file. */
+/* Reads a line of /proc/PID/maps. False: it is no shared writable mapping of a file. */
 static bool parse_mapping(char *line, struct writer_process_mapping *ret_mapping) {
     struct writer_process_mapping mapping = {0};
     char access[5];
@@ -73,7 +73,7 @@ int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_ma
         mappings.list = memory_reallocate_array(mappings.list, mappings.count + 1, sizeof *mappings.list);
         mappings.list[mappings.count++] = mapping;
     }
-    /* Opening succeeds for anyone; the right to look is checked at the read. */
+    /* Anybody may open the file. The kernel checks access when it is read. */
     int r = ferror(file) ? errno ? -errno : -EIO : 0;
     free(line);
     fclose(file);
@@ -95,8 +95,8 @@ static bool is_file(const char *path, const struct stat *status) {
     return stat(path, &found) == 0 && found.st_dev == status->st_dev && found.st_ino == status->st_ino;
 }
 
-/* On overlayfs and btrfs the device in maps is not the one that stat gives: then the kernel's link to the
- * mapped file decides, or the path as the process sees it. */
+/* On overlayfs and btrfs, maps and stat tell different devices for one file. Then the kernel's link to the mapped
+ * file decides, or the path as the process sees it. */
 bool writer_process_maps_file(
     int pid, const struct writer_process_mapping *mapping, const struct stat *status) {
     if (mapping->device == status->st_dev && mapping->inode == status->st_ino) return true;
@@ -109,7 +109,7 @@ bool writer_process_maps_file(
     return !mapping->deleted && is_file(path, status);
 }
 
-/* 1 if it has the file mapped, 0 if not, or a negative errno. */
+/* 1: the process has the file mapped, 0: it has not; or a negative errno. */
 static int writes_file(int pid, const struct stat *status) {
     struct writer_process_mappings mappings;
     int r = writer_process_mappings_read(pid, &mappings);

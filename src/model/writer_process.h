@@ -1,4 +1,4 @@
-/* What /proc tells about the process that writes a recording: which it is, and what it spends on it. */
+/* What /proc tells about the process that writes a recording: which one it is, and how much memory it spends on it. */
 #ifndef MALLOSCOPE_MODEL_WRITER_PROCESS_H
 #define MALLOSCOPE_MODEL_WRITER_PROCESS_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* A file that a process has mapped shared and writable: what a recording looks like from outside. */
+/* A file that a process has mapped shared and writable, as it has its recording. */
 struct writer_process_mapping {
     uint64_t start, end;
     dev_t device;
@@ -30,18 +30,18 @@ void writer_process_mappings_free(struct writer_process_mappings *mappings);
 bool writer_process_maps_file(
     int pid, const struct writer_process_mapping *mapping, const struct stat *status);
 
-/* Whether this is the name of its program. */
+/* Whether the process runs a program of this name. */
 bool writer_process_is_called(int pid, const char *name);
 
-/* The process that has the file mapped for writing, where `recorded_pid` is its number as it knew it itself:
- * in a container that number differs from ours. Returns 0 if there is none, -EACCES if one exists by that
- * number but may not be inspected. */
+/* The number of the process that has the file mapped for writing. `recorded_pid` is the number as the process
+ * itself saw it, which in a container differs from ours. 0: there is no such process. -EACCES: a process with that
+ * number exists, but may not be inspected. */
 int writer_process_find(int recorded_pid, const struct stat *status);
 
-/* Whether `inner_pid` is one of the numbers that process `pid` has, in our namespace or one below. */
+/* Whether `inner_pid` is a number of process `pid`, in our PID namespace or in one below it. */
 bool writer_process_has_number(int pid, int inner_pid);
 
-/* Bytes resident in the process's shared mappings of that file; 0 if it cannot be told. */
+/* How many bytes of the process's shared mappings of that file are resident. 0: not known. */
 uint64_t writer_process_resident(int pid, const struct stat *status);
 
 #endif

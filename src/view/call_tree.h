@@ -1,8 +1,8 @@
 /* A tree of calls: each distinct path of frames from the root has one node, a call of four words.
  *
- * The tree is made for many millions of look-ups. Most calls have few callees, and stacks that follow each other meet
- * the same ones. The first CALLEES_LISTED callees of a call are therefore a list in the array of calls itself. Only a
- * call with more callees than that has the others in an index.
+ * The tree is made for many millions of look-ups. Most calls have few callees, and stacks that follow each other
+ * meet the same ones. The first CALLEES_LISTED callees of a call are therefore a list in the array of calls itself.
+ * Only a call with more callees than that has the others in an index.
  *
  * Frames are numbers of the caller's: of a frame_list (view/frame_list.h) or of names (format/frame_tree.h). */
 #ifndef MALLOSCOPE_VIEW_CALL_TREE_H

@@ -38,8 +38,8 @@ static double metric_of(const struct figures *figures, int metric) {
     }
 }
 
-/* Copies each figure of each stack that is in the tree, as [metric][stack], and adds them up. The figures of a stack
- * are large and lie far apart: one pass over them is cheaper than one for each metric. */
+/* Copies each figure of each stack that is in the tree, as [metric][stack], and adds them up. The figures of a
+ * stack are large and lie far apart: one pass over them is cheaper than one for each metric. */
 static float *copy_metrics(const struct whole *whole, size_t side, double ret_sums[METRICS]) {
     const struct model *model = whole->sides[side].model;
     size_t count = model->stack_count;
@@ -103,8 +103,8 @@ static float share_of(uint32_t step) {
     return share;
 }
 
-/* The smallest limit for which at most `nodes_max` calls have a share of at least the limit. All calls with one share
- * are on the same side of it, so that a recording always gives the same tree. */
+/* The smallest limit for which at most `nodes_max` calls have a share of at least the limit. All calls with one
+ * share are on the same side of it, so that a recording always gives the same tree. */
 static float least_share(const float *shares, uint32_t count, uint64_t nodes_max) {
     uint32_t *counts = memory_allocate(SHARE_STEPS * sizeof *counts);
     for (uint32_t i = 0; i < count; i++) counts[step_of(shares[i])]++;
@@ -152,8 +152,8 @@ static void add_node(struct flame *flame, uint32_t parent, uint32_t frame) {
     flame->nodes[flame->node_count++] = (struct flame_node){parent, frame, 0, FLAME_NONE};
 }
 
-/* Depth first: a node, its merged node if it has one, its callees, then its next sibling. The walk goes up by `parent`
- * and needs no recursion, since stacks may be very deep. */
+/* Depth first: a node, its merged node if it has one, its callees, then its next sibling. The walk goes up by
+ * `parent` and needs no recursion, since stacks may be very deep. */
 static void place_nodes(const struct pruning *pruning, struct flame *flame) {
     const struct call *calls = pruning->tree->calls;
     for (uint32_t call = CALL_ROOT; call != FLAME_NONE;) {
@@ -170,8 +170,8 @@ static void place_nodes(const struct pruning *pruning, struct flame *flame) {
     }
 }
 
-/* A call that is not kept goes to the merged node of its innermost caller that is kept. That node directly follows the
- * caller's own node. */
+/* A call that is not kept goes to the merged node of its innermost caller that is kept. That node directly follows
+ * the caller's own node. */
 static void place_merged(const struct pruning *pruning, struct flame *flame) {
     const struct call *calls = pruning->tree->calls;
     for (uint32_t i = 1; i < pruning->tree->count; i++) {

@@ -1,8 +1,8 @@
 /* The call tree of a flame graph, small enough for a page.
  *
- * A recording may have millions of calls, and a page cannot show them. If there are more calls than asked for, those
- * that hold least of every figure are left out. Each call that loses callees gets one `merged` node, which stands for
- * all of them, so that the figures of the tree still add up to the total.
+ * A recording may have millions of calls, and a page cannot show them. If there are more calls than asked for,
+ * those that hold least of every figure are left out. Each call that loses callees gets one `merged` node, which
+ * stands for all of them, so that the figures of the tree still add up to the total.
  *
  *     main ── parse ── allocate                main ── parse ── allocate
  *          ├─ tiny ─── malloc_wrapper    ──►        └─ [merged: 3]
@@ -48,8 +48,8 @@ struct flame {
 int flame_make(const struct model *model, struct resolver *resolver, const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 
-/* One tree of two recordings, with a part for each. Calls of both are matched as the lines of a diff are (diff.h): if
- * `query->by` is BY_SITE or BY_LINE, with the numbers of lines, else without. */
+/* One tree of two recordings, with a part for each. Calls of both are matched as the lines of a diff are (diff.h):
+ * if `query->by` is BY_SITE or BY_LINE, with the numbers of lines, else without. */
 int flame_compare(const struct stack_tree_side sides[STACK_TREE_SIDES], const struct view_query *query,
     uint64_t nodes_max, struct flame *ret_flame, struct problem *problem);
 void flame_free(struct flame *flame);

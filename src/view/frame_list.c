@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Hashing the names of a frame takes a hundred times as long as hashing two addresses. Stacks that follow each other
- * share most of their frames, so that nearly all frames are found in this cache. */
+/* Hashing the names of a frame takes a hundred times as long as hashing two addresses. Stacks that follow each
+ * other share most of their frames, so that nearly all frames are found in this cache. */
 #define RECENT_FRAMES 4096
 
 struct recent_frame {

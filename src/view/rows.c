@@ -119,8 +119,8 @@ bool view_row_equal(const struct view_row *a, const struct view_row *b) {
            name_key_equal(a->scope, b->scope);
 }
 
-/* Whether the last row has this key, told by the addresses of the names: a quick test that may say no to an equal key.
- * Only rows by site hold their whole key. */
+/* Whether the last row has this key, told by the addresses of the names: a quick test that may say no to an equal
+ * key. Only rows by site hold their whole key. */
 static bool is_last_row(const struct grouping *grouping, const struct view_row *key) {
     if (grouping->query.by != BY_SITE || grouping->last >= grouping->count) return false;
     const struct view_row *row = &grouping->rows[grouping->last];

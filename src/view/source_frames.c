@@ -10,8 +10,8 @@
 
 const struct symbol source_frames_dropped = {.function = "[dropped]"};
 
-/* Stacks that follow each other share functions, and judging a name takes long. A resolver keeps equal texts of a file
- * once, so the cache can compare the addresses of names. It is direct-mapped. */
+/* Stacks that follow each other share functions, and judging a name takes long. A resolver keeps equal texts of a
+ * file once, so the cache can compare the addresses of names. It is direct-mapped. */
 #define VERDICTS 1024
 
 struct wrapper_verdict {
@@ -111,8 +111,8 @@ size_t source_frames_innermost(const struct source_frames *frames) {
     return frames->first;
 }
 
-/* Index of the innermost scope if nothing is known of any call, else `end`. A frame such as "[cut]", which says only
- * that calls are missing, is worse as a site than a scope. */
+/* Index of the innermost scope if nothing is known of any call, else `end`. A frame such as "[cut]", which says
+ * only that calls are missing, is worse as a site than a scope. */
 static size_t find_scope_without_calls(const struct source_frames *frames) {
     size_t scope = frames->end;
     for (size_t i = frames->first; i < frames->end; i++) {
@@ -123,14 +123,14 @@ static size_t find_scope_without_calls(const struct source_frames *frames) {
     return scope;
 }
 
-/* Blocks of a heap that the program manages itself are reported by that heap's allocator, whose functions usually have
- * "alloc" in their names. */
+/* Blocks of a heap that the program manages itself are reported by that heap's allocator, whose functions usually
+ * have "alloc" in their names. */
 static bool is_own_allocator(const struct source_frames *frames, const struct source_frame *frame) {
     return frames->in_own_heap && strcasestr(frame->symbol->function, "alloc") != NULL;
 }
 
-/* Index of the innermost interpreted frame, or `end`. The line that an interpreter executes is what asks for the memory
- * that the interpreter and its libraries allocate. */
+/* Index of the innermost interpreted frame, or `end`. The line that an interpreter executes is what asks for the
+ * memory that the interpreter and its libraries allocate. */
 static size_t find_interpreted(const struct source_frames *frames) {
     size_t i = frames->first;
     while (i < frames->end && !frames->frames[i].symbol->interpreted) i++;
@@ -163,8 +163,8 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
     return interpreted < frames->end ? interpreted : find_outside_wrappers(frames);
 }
 
-/* Whether frames further out cannot change the site any more. Interpreted frames are an exception, for which the caller
- * looks separately: they are the site wherever they are. */
+/* Whether frames further out cannot change the site any more. Interpreted frames are an exception, for which the
+ * caller looks separately: they are the site wherever they are. */
 static bool settles_site(const struct source_frames *frames, const struct source_frame *frame) {
     return frame->symbol->interpreted ||
            (is_known_call(frame) && wrapper_of_frame(frames, frame) == WRAPPER_NOT);

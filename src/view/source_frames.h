@@ -1,5 +1,5 @@
-/* The source frames of a stack: its frames from the leaf outwards, with inlined calls as frames of their own, and which
- * of them is the stack's site.
+/* The source frames of a stack: its frames from the leaf outwards, with inlined calls as frames of their own, and
+ * which of them is the stack's site.
  *
  * Names that the program gave (scopes, threads, types, heaps) are frames as well. They are no code: `symbol->given`
  * tells them apart from calls.
@@ -36,8 +36,8 @@ struct source_frames {
 /* Puts a stack in: its calls, scopes and thread. */
 void source_frames_expand(
     struct source_frames *frames, struct resolver *resolver, const struct model_stack *stack);
-/* Puts a stack in, and also the type of what was allocated as the innermost frame, if it is known, and the heap as the
- * outermost frame, if the model has heaps besides malloc's. */
+/* Puts a stack in, and also the type of what was allocated as the innermost frame, if it is known, and the heap as
+ * the outermost frame, if the model has heaps besides malloc's. */
 void source_frames_expand_labelled(struct source_frames *frames, const struct model *model,
     struct resolver *resolver, const struct model_stack *stack);
 /* Puts in only as many frames of the stack, from the leaf on, as source_frames_site needs to tell the site. */
@@ -51,13 +51,13 @@ extern const struct symbol source_frames_dropped;
 /* Index of the innermost call; of the innermost scope or thread if there are no calls. */
 size_t source_frames_innermost(const struct source_frames *frames);
 
-/* Index of the site: the innermost call that is no allocation wrapper (view/allocation_wrapper.h); of an interpreted
- * program, its innermost line. If nothing is known of the calls, the innermost scope is the site. With `raw_sites` it
- * is the innermost call. */
+/* Index of the site: the innermost call that is no allocation wrapper (view/allocation_wrapper.h); of an
+ * interpreted program, its innermost line. If nothing is known of the calls, the innermost scope is the site. With
+ * `raw_sites` it is the innermost call. */
 size_t source_frames_site(const struct source_frames *frames, bool raw_sites);
 
-/* Whether trees show the frame when the site is `site`: frames from the site outwards, and inside of it only what the
- * program named. */
+/* Whether trees show the frame when the site is `site`: frames from the site outwards, and inside of it only what
+ * the program named. */
 static inline bool source_frames_shows(const struct source_frames *frames, size_t site, size_t index) {
     return index >= site || frames->frames[index].symbol->given;
 }

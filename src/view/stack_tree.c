@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* The frames of the stack that was added last, outermost first, and the calls that they led to. The next stack shares
- * most of them: its calls are looked up only from the first frame on that differs. */
+/* The frames of the stack that was added last, outermost first, and the calls that they led to. The next stack
+ * shares most of them: its calls are looked up only from the first frame on that differs. */
 struct path {
     struct step {
         struct source_frame frame;

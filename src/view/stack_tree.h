@@ -1,8 +1,8 @@
 /* The call tree of all stacks of a recording, or of two recordings that are compared.
  *
- * Branches go from the start of the program down to the site (view.h), and on to what the program named inside of the
- * site: scopes, and the type of what was allocated. The views `tree` (tree.c) and `flame` (flame.c) are made from
- * it. */
+ * Branches go from the start of the program down to the site (view.h), and on to what the program named inside of
+ * the site: scopes, and the type of what was allocated. The views `tree` (tree.c) and `flame` (flame.c) are made
+ * from it. */
 #ifndef MALLOSCOPE_VIEW_STACK_TREE_H
 #define MALLOSCOPE_VIEW_STACK_TREE_H
 
@@ -26,8 +26,8 @@ struct stack_tree {
     uint32_t *stack_site[STACK_TREE_SIDES]; /* the frame that is its site */
 };
 
-/* Of the query, `filter` and `raw_sites` are used. Where frames of both sides are equal, the frame of side 0 is listed.
- * Fails if the filter is no regular expression. */
+/* Of the query, `filter` and `raw_sites` are used. Where frames of both sides are equal, the frame of side 0 is
+ * listed. Fails if the filter is no regular expression. */
 int stack_tree_make(const struct stack_tree_side *sides, size_t side_count, enum frame_match match,
     const struct view_query *query, struct stack_tree *ret_tree, struct problem *problem);
 void stack_tree_free(struct stack_tree *tree);
