@@ -103,11 +103,13 @@ static uint32_t add_stack(struct recording *recording, const struct stack_key *k
     if (stack == UINT64_MAX) return STACK_DROPPED;
     memcpy(arena_at(recording, offset), key->frames, size);
     struct stack_record *record = stack_table_get(recording, (uint32_t)stack);
-    record->hash = hash;
-    record->frames = offset;
-    record->flags = key->flags;
-    record->heap = key->heap;
-    record->type = key->type;
+    /* Relaxed: the release of frame_count publishes them. Atomic, since a reader may be copying the record before
+     * that. */
+    __atomic_store_n(&record->hash, hash, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->frames, offset, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->flags, key->flags, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->heap, key->heap, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->type, key->type, __ATOMIC_RELAXED);
     /* Release: a reader that acquires a frame_count other than 0 sees the record and its frames. */
     __atomic_store_n(&record->frame_count, key->frame_count, __ATOMIC_RELEASE);
     return (uint32_t)stack;
