@@ -1,23 +1,29 @@
-/* The register of the C API: addresses and what a program knows of them.
+/* The address register of the C API: a lock-free hash table from addresses to what a program knows of them
+ * (mscope_register_* in malloscope.h). It is a split-ordered list.
  *
- * A list of nodes, sorted by hash, and a table of ways into it. A bucket is a node of the list too, which
- * stands where the addresses of the bucket begin, and is made when somebody first looks for one of them:
+ * All entries are nodes of one linked list, sorted by key. The table of buckets has entry points into the list. A
+ * bucket is a node of the list, too: it stands before the first address of the bucket. It is made when an address of
+ * the bucket is first looked for.
  *
- *     buckets   [0]            [2]             [1]   [3] not made yet: the way leads over [1]
+ *     buckets   [0]            [2]             [1]   [3]: not made yet, so a search starts from [1]
  *                │              │               │
  *     list       0 ─► a ─► b ─► 2 ─► c ─► d ──► 1 ─► e ─► f ─► g
  *
- * The order is that of the hashes with their bits reversed, so the table can double without anything being
- * moved: a new bucket only splits the stretch of an old one.
+ * A key is the hash of the address with its bits reversed. So the table can double without moving any node: a new
+ * bucket only divides the stretch of an old one.
  *
- * A node never changes while it is in the list: a new size or context is a new node. Its link carries a mark,
- * which says that the node is out, and a count of its changes, without which a node that was taken out and
- * used again would be taken for the former one. Taking out is setting the mark. Putting a new node in the
- * place of another is one exchange as well: the old one's link gets its mark and the way to the new one. So
- * every operation happens at one moment, and what somebody else is held up in can be finished by anybody.
+ * A node does not change while it is in the list; a new size or context means a new node. A node's link has three
+ * parts: the number of the next node; a mark, which says that the node is removed; a count of changes, which tells a
+ * node that was removed and used again from the node it was before (the ABA problem).
  *
- * Nodes that are out are unlinked by whoever comes by, and used again. Memory comes from mmap, in pieces of
- * doubling size, and is given back at the end. */
+ *     insert    one exchange of the link before it: from the next node to the new one
+ *     remove    one exchange of the node's own link: its mark is set
+ *     replace   one exchange of the node's own link: its mark is set, and it leads to the new node
+ *
+ * So every operation takes effect at one instruction. A removed node is unlinked by any thread that comes by, and
+ * used again: no thread ever waits for another that was interrupted.
+ *
+ * Memory comes from mmap, in pieces of doubling size, and is given back by mscope_register_free. */
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
@@ -31,29 +37,33 @@
 #define PIECES       26
 #define NODES_FIRST  64u
 #define BUCKETS_MOST (UINT64_C(1) << PIECES)
-#define PER_BUCKET   2 /* addresses; when there are more, the table doubles */
+#define PER_BUCKET   2 /* addresses per bucket, on average, beyond which the table doubles */
 
-/* A link: the number of a node in the lower half (0 is none), the mark, and the count of changes. */
+/* A link: the number of the next node in the lower half (0: none), the mark LINK_OUT, and above it the count of
+ * changes, one of which is LINK_CHANGE. LINK_AFTER is the link that follows `link`. */
 #define LINK_NODE(link)             ((uint32_t)(link))
 #define LINK_OUT                    (UINT64_C(1) << 32)
 #define LINK_CHANGE                 (UINT64_C(1) << 33)
 #define LINK_AFTER(link, node, out) (((link) & ~(LINK_CHANGE - 1)) + LINK_CHANGE + (out) + (node))
 
-/* The fields are atomic because who comes late reads nodes that are another's by now; it then finds the link
- * changed and forgets what it read. */
+/* All fields are atomic: a thread that was held up may read a node that was removed and used again meanwhile. It
+ * then finds the link changed, and discards what it read. */
 struct node {
     _Atomic uint64_t link;
-    _Atomic uint64_t key; /* the hash reversed; 1 in the lowest bit, or 0 for a bucket */
+    _Atomic uint64_t
+        key; /* the reversed hash, with the lowest bit 1; for a bucket its reversed number: bit 0 */
     _Atomic uint64_t address, size, context;
 };
 
 struct mscope_register {
-    _Atomic(struct node *) nodes[PIECES];        /* piece k holds NODES_FIRST << k */
-    _Atomic(_Atomic uint32_t *) buckets[PIECES]; /* 0: bucket 0 and 1, k: from 2^k on; numbers of nodes */
+    _Atomic(struct node *) nodes[PIECES]; /* piece k holds NODES_FIRST << k */
+    /* Numbers of the buckets' nodes. Piece 0 has buckets 0 and 1, piece k the buckets from 2^k to below 2^(k+1). */
+    _Atomic(_Atomic uint32_t *) buckets[PIECES];
     _Atomic uint64_t nodes_made;
-    _Atomic uint64_t unused; /* nodes that are free: a link to the first */
+    _Atomic uint64_t unused; /* a link to the first of the free nodes, which are linked with each other */
     _Atomic uint64_t bucket_count;
-    _Atomic uint64_t count, bytes;
+    _Atomic uint64_t count; /* of addresses; relaxed throughout, as is `bytes`: nothing is ordered by them */
+    _Atomic uint64_t bytes; /* mapped */
     uint64_t capacity;
 };
 
@@ -84,10 +94,12 @@ static uint64_t node_piece_size(uint32_t piece) {
 
 static struct node *node_at(struct mscope_register *reg, uint32_t number) {
     uint32_t piece = node_piece(number);
+    /* Acquire: pairs with the release in have_nodes. */
     struct node *nodes = atomic_load_explicit(&reg->nodes[piece], memory_order_acquire);
     return &nodes[number + (uint64_t)NODES_FIRST - ((uint64_t)NODES_FIRST << piece)];
 }
 
+/* Makes sure that piece `piece` of the nodes is there. */
 static bool have_nodes(struct mscope_register *reg, uint32_t piece) {
     struct node *there = atomic_load_explicit(&reg->nodes[piece], memory_order_acquire);
     if (there) return true;
@@ -99,11 +111,12 @@ static bool have_nodes(struct mscope_register *reg, uint32_t piece) {
     return true;
 }
 
-/* A node that nobody else has, or 0. */
+/* The number of a node that no other thread has; 0: there is no memory. */
 static uint32_t take_node(struct mscope_register *reg) {
     uint64_t first = atomic_load_explicit(&reg->unused, memory_order_acquire);
     while (LINK_NODE(first)) {
-        /* If another takes it meanwhile, the count of changes tells. */
+        /* If another thread takes the node meanwhile, `second` may be wrong. Then the count of changes in `unused` is
+         * another, and the exchange fails. */
         uint32_t second =
             LINK_NODE(atomic_load_explicit(&node_at(reg, LINK_NODE(first))->link, memory_order_acquire));
         if (atomic_compare_exchange_weak_explicit(&reg->unused, &first, LINK_AFTER(first, second, 0),
@@ -130,20 +143,23 @@ static void give_node(struct mscope_register *reg, uint32_t number) {
 
 /* ---- the list ---- */
 
-/* Where something is, or would be. */
+/* Where in the list a key is, or would be. */
 struct position {
-    _Atomic uint64_t *way; /* the link that leads there, which was `to_node` */
-    uint64_t to_node;
-    struct node *node; /* the first that is not before what was looked for; NULL at the end */
-    uint64_t link;     /* of that node */
-    uint64_t key, address;
+    _Atomic uint64_t *way; /* the link of the node before it */
+    uint64_t to_node;      /* the value that link had */
+    struct node *node;     /* the first node that is not before the key; NULL: the end of the list */
+    uint64_t link;         /* the value of that node's link */
+    uint64_t key, address; /* of that node */
 };
 
 static bool is_before(uint64_t key, uint64_t address, uint64_t other_key, uint64_t other_address) {
     return key != other_key ? key < other_key : address < other_address;
 }
 
-/* Goes along the list from `start`, which is a bucket before it, and unlinks what is out. */
+/* Goes along the list from `start`, a bucket before the key, and unlinks removed nodes on the way.
+ *
+ * Acquire throughout: pairs with the releases by which nodes are filled and linked. The fields of a node are used only
+ * if the link that led to it is unchanged after they were read: then the node was in the list all the time. */
 static struct position search(
     struct mscope_register *reg, struct node *start, uint64_t key, uint64_t address) {
 again:;
@@ -177,6 +193,7 @@ static bool is_at(const struct position *at, uint64_t key, uint64_t address) {
     return at->node && at->key == key && at->address == address;
 }
 
+/* Fills a node that no other thread has. */
 static void fill(struct node *node, uint64_t key, uint64_t address, uint64_t size, uint64_t context) {
     atomic_store_explicit(&node->key, key, memory_order_release);
     atomic_store_explicit(&node->address, address, memory_order_release);
@@ -184,19 +201,21 @@ static void fill(struct node *node, uint64_t key, uint64_t address, uint64_t siz
     atomic_store_explicit(&node->context, context, memory_order_release);
 }
 
+/* Sets the next node of a node that no other thread has. */
 static void point(struct node *node, uint32_t next) {
     uint64_t link = atomic_load_explicit(&node->link, memory_order_relaxed);
     atomic_store_explicit(&node->link, LINK_AFTER(link, next, 0), memory_order_release);
 }
 
-/* Puts a node that has been filled at a position where nothing is. */
+/* Inserts a node, which has been filled, at the position. False: the list has changed there. */
 static bool link_at(struct mscope_register *reg, struct position *at, uint32_t number) {
     point(node_at(reg, number), LINK_NODE(at->to_node));
     return atomic_compare_exchange_strong_explicit(at->way, &at->to_node, LINK_AFTER(at->to_node, number, 0),
         memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Takes the node at a position out. If `by` is not 0, that node takes its place. */
+/* Removes the node at the position. If `by` is not 0, that node, which has been filled, takes its place. False: the
+ * node was removed or replaced by another thread. */
 static bool take_out(struct mscope_register *reg, struct position *at, uint32_t by) {
     if (by) point(node_at(reg, by), LINK_NODE(at->link));
     uint64_t link = LINK_AFTER(at->link, by ? by : LINK_NODE(at->link), LINK_OUT);
@@ -204,14 +223,14 @@ static bool take_out(struct mscope_register *reg, struct position *at, uint32_t 
             &at->node->link, &at->link, link, memory_order_acq_rel, memory_order_relaxed))
         return false;
     uint32_t out = LINK_NODE(at->to_node);
-    /* If this fails, whoever comes by next does it. */
+    /* Unlinks it. If this fails, the next search that comes by does it. */
     if (atomic_compare_exchange_strong_explicit(at->way, &at->to_node,
             LINK_AFTER(at->to_node, LINK_NODE(link), 0), memory_order_acq_rel, memory_order_relaxed))
         give_node(reg, out);
     return true;
 }
 
-/* What the node at a position holds; false if it is another's by now. */
+/* What the node at the position holds. False: the node has changed since the search. */
 static bool read_at(const struct position *at, struct mscope_registered *ret_entry) {
     ret_entry->address = (const void *)at->address;
     ret_entry->size = atomic_load_explicit(&at->node->size, memory_order_acquire);
@@ -242,7 +261,7 @@ static uint64_t bucket_piece_size(uint32_t piece) {
     return (piece ? UINT64_C(1) << piece : 2) * sizeof(uint32_t);
 }
 
-/* Where the number of the bucket's node stands, 0 as long as it has none; or NULL if there is no memory. */
+/* Where the number of the bucket's node stands, which is 0 until the node is made. NULL: there is no memory. */
 static _Atomic uint32_t *bucket_place(struct mscope_register *reg, uint64_t bucket) {
     uint32_t piece = bucket_piece(bucket);
     _Atomic uint32_t *places = atomic_load_explicit(&reg->buckets[piece], memory_order_acquire);
@@ -258,7 +277,8 @@ static _Atomic uint32_t *bucket_place(struct mscope_register *reg, uint64_t buck
     return &places[piece ? bucket - (UINT64_C(1) << piece) : bucket];
 }
 
-/* The bucket's node. Where there is no memory for one, that of a bucket further ahead. */
+/* The node of a bucket. If there is no memory for it, the node of a bucket that comes earlier in the list: searches
+ * then take longer, and find the same. */
 static struct node *bucket_node(struct mscope_register *reg, uint64_t bucket) {
     _Atomic uint32_t *place = bucket_place(reg, bucket);
     uint32_t number = place ? atomic_load_explicit(place, memory_order_acquire) : 0;
@@ -272,7 +292,7 @@ static struct node *bucket_node(struct mscope_register *reg, uint64_t bucket) {
     struct position at;
     do {
         at = search(reg, before, key, 0);
-        if (is_at(&at, key, 0)) { /* another was faster */
+        if (is_at(&at, key, 0)) { /* another thread has made it */
             uint32_t theirs = LINK_NODE(at.to_node);
             give_node(reg, made);
             atomic_store_explicit(place, theirs, memory_order_release);
@@ -283,6 +303,7 @@ static struct node *bucket_node(struct mscope_register *reg, uint64_t bucket) {
     return node_at(reg, made);
 }
 
+/* The node from which to search for a key. Relaxed: any number of buckets that the table had leads to the key. */
 static struct node *way_to(struct mscope_register *reg, uint64_t key) {
     uint64_t buckets = atomic_load_explicit(&reg->bucket_count, memory_order_relaxed);
     return bucket_node(reg, reverse(key) & (buckets - 1));
@@ -303,8 +324,8 @@ EXPORT struct mscope_register *mscope_register_new(size_t capacity) {
     reg->bytes = sizeof *reg;
     reg->capacity = capacity ? capacity : UINT64_MAX;
     reg->bucket_count = 2;
-    reg->nodes_made = 1; /* number 0 is none */
-    /* Bucket 0 is there from the beginning: all ways start from it. */
+    reg->nodes_made = 1; /* number 0 stands for no node */
+    /* Bucket 0 is there from the beginning: it is the first node of the list. */
     _Atomic uint32_t *place = have_nodes(reg, 0) ? bucket_place(reg, 0) : NULL;
     if (!place) {
         mscope_register_free(reg);
@@ -326,7 +347,7 @@ EXPORT void mscope_register_free(struct mscope_register *reg) {
     munmap(reg, sizeof *reg);
 }
 
-/* Room for one more address. */
+/* Counts one more address. False: the register is full. */
 static bool reserve(struct mscope_register *reg) {
     uint64_t count = atomic_load_explicit(&reg->count, memory_order_relaxed);
     do
@@ -411,7 +432,7 @@ EXPORT mscope_result mscope_register_find(
     }
 }
 
-/* Looks for the next one anew each time: `visit` may change the register. */
+/* Searches for the next address anew after each visit, because `visit` may change the register. */
 EXPORT mscope_result mscope_register_each(struct mscope_register *reg,
     void (*visit)(void *context, const struct mscope_registered *entry), void *context) {
     if (!reg || !visit) return MSCOPE_BAD_ARGUMENT;

@@ -1,4 +1,4 @@
-/* The life of a recording as the program commands it (malloscope.h). */
+/* Recording as the program controls it: init, start, stop, shutdown (malloscope.h). */
 #define MSCOPE_LINKED
 #include "malloscope.h"
 #include "platform/counter.h"
@@ -56,7 +56,7 @@ EXPORT mscope_state_is mscope_state(void) {
 #define HAS(options, field)                                                                                  \
     ((options)->size >= offsetof(struct mscope_options, field) + sizeof((options)->field) && (options)->field)
 
-/* What the program says, over what the environment says. */
+/* Puts the options that the program has given in the place of those from the environment. False: one makes no sense. */
 static bool take_options(struct options *options, const struct mscope_options *given) {
     if (!given) return true;
     if (given->size < sizeof given->size) return false;
@@ -89,14 +89,16 @@ EXPORT mscope_result mscope_init(const struct mscope_options *given) {
     return MSCOPE_FAILED;
 }
 
-/* ---- start, stop, shutdown: of several threads that try at once, one succeeds ---- */
+/* ---- start, stop, shutdown ----
+ *
+ * If several threads try the same at once, one of them succeeds; the others get MSCOPE_BAD_STATE. */
 
 static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE; /* a child that begins */
-    /* The exchange says which of several threads it is; it happens so rarely that the strongest order will
-     * do. */
+    /* In a forked child this begins its recording. */
+    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    /* The exchange decides which of several threads succeeds. It is rare, so the strongest order will do. */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
         return MSCOPE_BAD_STATE;
     if (!active) atomic_fetch_or(&recorder.recording.header->flags, RECORDING_PAUSED);
@@ -125,7 +127,8 @@ EXPORT mscope_result mscope_shutdown(void) {
     got_takeover_end();
     python_end();
     finish_recording();
-    /* In this order, and released: who finds that the process has no owner finds the stage that says why. */
+    /* In this order, and with release: a thread that finds the owner word 0 then finds the stage OFF, and does not take
+     * the process for a forked child (recorder_begin). */
     atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
     atomic_store_explicit(recorder.owner, 0, memory_order_release);
     return MSCOPE_OK;

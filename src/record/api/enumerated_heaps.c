@@ -1,8 +1,6 @@
-/* Heaps whose allocators keep their own books: asked, when figures are about to be read, for what is live.
- *
- * Every type of such a heap has a stack record of its own, without a call stack. Nothing is known of single
- * allocations: the figures of a record are raised or lowered to what was listed, as if the difference had
- * been allocated or freed between two readings. */
+/* Each type of an enumerated heap has a stack record of its own, whose only frame is the heap's name. Nothing is known of
+ * single allocations. The figures of a record are raised or lowered to what is listed, as if the difference had been
+ * allocated or freed between two listings. */
 #include "record/api/own_heaps.h"
 
 #include "core/events.h"
@@ -12,13 +10,14 @@
 #include "record/api/enumerated_heaps.h"
 #include "record/sample/recorder_state.h"
 
-#define TYPES_MOST 1024u /* of a heap that are told apart; others are listed without */
+#define TYPES_MOST 1024u /* of one heap; what is listed with further types counts as having none */
 
 struct listed {
     uint32_t type;
     uint64_t bytes, objects;
 };
 
+/* What `enumerate` has listed, by type. The first entry is for what has no type. */
 struct visitor {
     uint32_t count;
     struct listed listed[TYPES_MOST];
@@ -40,10 +39,10 @@ static void visit(void *given, const void *address, size_t size, size_t count, c
     listed->objects += (uint64_t)count * OBJECT_ONE;
 }
 
-/* The types that were live at a former listing and are not any more. */
+/* Brings the figures of types that are not listed, but were listed before, to zero. */
 static void clear_others(const struct visitor *visitor, uint32_t heap) {
     struct recording *recording = &recorder.recording;
-    /* Acquire: the segments that hold so many records are seen. */
+    /* Acquire: pairs with the release in table_append_many: the segments of so many records are there. */
     uint64_t stacks = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
     for (uint64_t i = 1; i < stacks; i++) {
         struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
@@ -68,7 +67,7 @@ void enumerated_heaps_read(uint32_t heap, uint32_t name, mscope_enumerate *enume
         if (stack != STACK_DROPPED)
             events_settle(&recorder.recording, stack, listed->objects, listed->bytes, clock_now());
     }
-    /* What is listed without objects counts as not listed. */
+    /* A type that is listed with no objects counts as not listed. */
     uint32_t kept = 0;
     for (uint32_t i = 0; i < visitor->count; i++)
         if (visitor->listed[i].objects) visitor->listed[kept++] = visitor->listed[i];

@@ -21,36 +21,38 @@
 typedef const struct unwind_registers caller;
 
 #define HEAP_UNITS   (UINT64_C(1) << 40)
-#define RATE_MOST    HEAP_UNITS /* of which a byte is one unit */
+#define RATE_MOST    HEAP_UNITS /* at this rate a byte is one unit */
 #define REGION_SHIFT 16
 #define REGIONS      65536u
 
 static_assert(
-    OWN_HEAPS == HEAPS_MOST, "each can have a number in the recording, if malloc has had no other rates");
+    OWN_HEAPS == HEAPS_MOST, "each heap can have a number in the recording, unless malloc had several rates");
 
+/* READY: registered. NOTING: a thread is writing it into the recording. NOTED: it has a number there. */
 enum heap_stage { HEAP_UNUSED, HEAP_READY, HEAP_NOTING, HEAP_NOTED };
 
 struct own_heap {
     _Atomic uint32_t stage;
-    uint32_t number; /* in the recording, once noted */
-    uint64_t rate;   /* 0: as malloc's */
+    uint32_t number; /* in the recording, if NOTED */
+    uint64_t rate;   /* 0: that of malloc */
     mscope_enumerate *enumerate;
     void *context;
     char name[NAME_LENGTH + 1];
-    _Atomic uint64_t low, high;    /* bounds of the sampled blocks' addresses so far */
-    _Atomic uint64_t address_bits; /* all that are set in any of them */
+    _Atomic uint64_t low, high;    /* lowest and highest address of a sampled block so far */
+    _Atomic uint64_t address_bits; /* all these addresses, or'ed */
 };
 
 static struct own_heap heaps[OWN_HEAPS];
 static _Atomic uint32_t heaps_used;
 
-/* HEAP_UNITS / rate; 0 where C code decides: exact heaps, and those that are not there. */
+/* HEAP_UNITS / rate, which the entry code multiplies a size by. 0: it calls own_heaps_alloc for every allocation, of
+ * heaps that are exact, not in the recording, or not registered. */
 __attribute__((visibility("hidden"))) _Atomic uint64_t own_heaps_scale[OWN_HEAPS];
-/* Units until the calling thread's next sample; 0 = to be drawn. The entry code charges it. */
+/* Units until the calling thread's next sample; 0: the interval is to be drawn. The entry code charges it. */
 __thread uint64_t own_heaps_countdown;
 
-/* Counts the sampled blocks that begin in a stretch of addresses, so that most resets need not look for any.
- * A count that has reached its maximum stays there. */
+/* How many sampled blocks begin in a region of 2^REGION_SHIFT addresses, by a hash of heap and region. A reset of
+ * regions that all have 0 need not look for blocks. A count that has reached its maximum stays there. */
 static _Atomic uint16_t region_count[REGIONS];
 
 mscope_result own_heaps_alloc(mscope_heap heap, const void *address, size_t size, caller *at);
@@ -61,11 +63,13 @@ mscope_result own_heaps_resize(
 
 /* ---- the heaps ----
  *
- * What describes a heap is filled before its stage leaves HEAP_UNUSED, and its number before HEAP_NOTED: each
- * by a release, and read after an acquire. Where no order is named below it is the strongest, since that
- * happens once for each heap or each sample; where it is relaxed, a count or bound is asked about a block by
- * who has its address from the program, which has it from who counted it. */
+ * Memory orders. A heap's description is written before its stage becomes HEAP_READY, its number before HEAP_NOTED; the
+ * stage is stored with release, and loaded with acquire before these are read. Where no order is given below it is the
+ * strongest: that code runs once per heap or per sample. Counts, bounds and filters are loaded relaxed: a thread that
+ * asks about a block has the block's address from the program, which has it from the thread that reported the
+ * block; what this thread wrote before is then visible. */
 
+/* NULL: there is no such heap. */
 static struct own_heap *find(mscope_heap heap) {
     if (heap == 0 || heap >= OWN_HEAPS) return NULL;
     return atomic_load_explicit(&heaps[heap].stage, memory_order_acquire) == HEAP_UNUSED ? NULL
@@ -80,14 +84,14 @@ static uint64_t rate_of(const struct own_heap *own) {
     return own->rate ? own->rate : recorder.rate;
 }
 
-/* Tells the recording of a heap, once. */
+/* Writes a heap into the recording, unless that is done or under way. */
 static void note(mscope_heap heap) {
     struct own_heap *own = &heaps[heap];
     uint32_t ready = HEAP_READY;
     if (!atomic_compare_exchange_strong(&own->stage, &ready, HEAP_NOTING)) return;
     uint64_t rate = own->enumerate ? 1 : rate_of(own);
     if (rate > RATE_MOST) rate = RATE_MOST;
-    /* A byte is a whole number of units: what is recorded is the rate that comes of it. */
+    /* A byte is charged as a whole number of units. The recording gets the rate that this amounts to. */
     uint64_t scale = HEAP_UNITS / rate;
     rate = HEAP_UNITS / scale;
     uint32_t name = name_table_note(&recorder.recording, own->name);
@@ -103,7 +107,7 @@ void own_heaps_start(void) {
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) note(heap);
 }
 
-/* An option that the caller's struct is long enough to have. */
+/* Whether the caller's struct is long enough to have the option. */
 #define HAS(options, field)                                                                                  \
     ((options) && (options)->size >= offsetof(struct mscope_heap_options, field) + sizeof((options)->field))
 
@@ -121,16 +125,16 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     own->enumerate = HAS(options, enumerate) ? options->enumerate : NULL;
     own->context = HAS(options, context) ? options->context : NULL;
     own->low = UINT64_MAX;
-    strncpy(own->name, name, NAME_LENGTH); /* what is longer is cut when it is noted */
+    strncpy(own->name, name, NAME_LENGTH); /* cut here; name_table_note cuts it at a whole character */
     atomic_store(&own->stage, HEAP_READY);
-    /* If the recording is just beginning, it is noted when it is first used. */
+    /* If the recording is just beginning, the heap is noted when it is first used. */
     if (recorder_is_recording()) note(used + 1);
     return used + 1;
 }
 
 /* ---- the decision ---- */
 
-/* True: this allocation is to be sampled. */
+/* Charges the calling thread. True: this allocation is to be sampled. */
 static bool take(const struct own_heap *own, mscope_heap heap, size_t size) {
     if (rate_of(own) == 1) return recorder_is_active();
     uint64_t scale = atomic_load_explicit(&own_heaps_scale[heap], memory_order_relaxed), charge;
@@ -146,6 +150,7 @@ static bool take(const struct own_heap *own, mscope_heap heap, size_t size) {
 
 /* ---- blocks ---- */
 
+/* For the heap index, the filter and the regions. Addresses have 48 bits. */
 static uint64_t key_of(mscope_heap heap, const void *address) {
     return (uint64_t)heap << 48 | (uintptr_t)address;
 }
@@ -161,7 +166,8 @@ static void region_step(uint64_t key, uint16_t step) {
     }
 }
 
-static _Atomic uint8_t filter[1 << 16]; /* as address_filter_counts */
+/* By a hash of the key: how many sampled blocks have it. 0: the block was not sampled (address_filter.h). */
+static _Atomic uint8_t filter[1 << 16];
 
 static _Atomic uint8_t *filter_of(uint64_t key) {
     return &filter[key * UINT64_C(0x9e3779b97f4a7c15) >> 48];
@@ -173,12 +179,12 @@ static void lower(_Atomic uint64_t *bound, uint64_t value) {
     }
 }
 
-/* Before the block can be freed: what a free or a reset asks first. */
+/* Enters a sampled block into all that a free or a reset asks first. To be done before the program can free it. */
 static void expect(struct own_heap *own, uint64_t key) {
     uint64_t address = key & LIVE_KEY_MASK;
     address_filter_step(filter_of(key), 1);
     region_step(key, 1);
-    /* Before the bounds: who finds the block within them needs its bits. */
+    /* Before the bounds: a reset that finds the block within the bounds needs its bits. */
     atomic_fetch_or(&own->address_bits, address);
     lower(&own->low, address);
     counter_raise(false, &own->high, address);
@@ -193,6 +199,7 @@ static const void *address_of(uint64_t key) {
     return (const void *)(uintptr_t)(key & LIVE_KEY_MASK);
 }
 
+/* Counts a sampled block as freed. False: it is not in the recording. */
 static bool end_block(const struct own_heap *own, uint64_t key) {
     struct forgotten forgotten = {.now = clock_now()};
     uint32_t slot = address_index_remove(&recorder.heap_index, key);
@@ -206,7 +213,7 @@ static bool end_block(const struct own_heap *own, uint64_t key) {
 static mscope_result record(struct own_heap *own, uint64_t key, size_t size, size_t count, caller *at) {
     struct sample sample = {.size = size, .slot = LIVE_NONE, .heap = own->number, .count = (uint32_t)count};
     uint32_t former;
-    end_block(own, key); /* its free was not reported */
+    end_block(own, key); /* a former block at this address, whose free was not reported */
     if (!recorder_capture(at, true, &sample) || !recorder_insert(address_of(key), &sample))
         return MSCOPE_FULL;
     if (!address_index_insert(&recorder.heap_index, key, sample.slot, &former)) {
@@ -219,14 +226,15 @@ static mscope_result record(struct own_heap *own, uint64_t key, size_t size, siz
     return MSCOPE_OK;
 }
 
-/* Says whether a report about a heap can be taken now; MSCOPE_OK with a NULL heap: it need not be. */
+/* Whether a report about a heap can be taken now. MSCOPE_OK with a NULL heap: nothing is recorded, so the report is
+ * to be ignored. */
 static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     struct own_heap *own = find(heap);
     *ret_own = NULL;
     if (!own) return MSCOPE_NO_HEAP;
     if (own->enumerate) return MSCOPE_BAD_STATE;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_OK;
-    /* It was registered while the recording began, or there was no room then. */
+    /* It was registered while the recording began, or the recording had no room for it then. */
     if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;
     if (recorder_knows_thread()) *ret_own = own;
@@ -256,7 +264,7 @@ mscope_result own_heaps_alloc_many(
 EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     if (heap == 0 || heap >= OWN_HEAPS) return MSCOPE_NO_HEAP;
     uint64_t key = key_of(heap, address);
-    /* An address beyond 48 bits was never sampled: its key may look like another heap's. */
+    /* An address of more than 48 bits was never sampled, and its key may be equal to one of another heap. */
     bool expected = atomic_load_explicit(filter_of(key), memory_order_relaxed) && key >> 48 == heap;
     if (!expected && atomic_load_explicit(&own_heaps_scale[heap], memory_order_relaxed)) return MSCOPE_OK;
     struct own_heap *own;
@@ -287,7 +295,7 @@ mscope_result own_heaps_resize(
 
 /* ---- reset ---- */
 
-/* Whether any sampled block may begin there. */
+/* Whether a sampled block may begin at an address from `from` to `last`. */
 static bool may_hold(mscope_heap heap, uint64_t from, uint64_t last) {
     uint64_t first_region = from >> REGION_SHIFT, last_region = last >> REGION_SHIFT;
     if (last_region - first_region >= REGIONS) return true;
@@ -298,8 +306,9 @@ static bool may_hold(mscope_heap heap, uint64_t from, uint64_t last) {
     return false;
 }
 
-/* The blocks at addresses `from` to `last`, found address by address, or by looking through all live samples:
- * whichever is less. */
+/* Counts the sampled blocks at addresses from `from` to `last` as freed. They are found by trying every address that
+ * is a multiple of `grain`, the largest power of two that divides all addresses of the heap; or by looking through all
+ * live samples, if these are fewer. */
 static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t from, uint64_t last) {
     uint64_t bits = atomic_load(&own->address_bits), grain = bits ? bits & -bits : 1;
     uint64_t slots = atomic_load_explicit(&recorder.recording.header->live.count, memory_order_acquire);
@@ -340,9 +349,9 @@ EXPORT mscope_result mscope_heap_reset_range(mscope_heap heap, const void *from,
     return from == to ? MSCOPE_OK : reset(heap, (uintptr_t)from, (uintptr_t)to - 1);
 }
 
-/* ---- allocators that keep their own books ---- */
+/* ---- heaps that list what is live (enumerated_heaps.h) ---- */
 
-/* One at a time: a second reading of the figures at the same moment takes what the first one found. */
+/* 1 while a thread enumerates heaps. Another thread that reads figures meanwhile takes what the last listing found. */
 static _Atomic uint32_t enumerating;
 
 void own_heaps_after_fork(void) {
@@ -354,7 +363,7 @@ void own_heaps_enumerate(void) {
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
         struct own_heap *own = &heaps[heap];
-        note(heap); /* if that is yet to be done */
+        note(heap); /* unless that is done */
         if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)
             enumerated_heaps_read(
                 own->number, name_table_note(&recorder.recording, own->name), own->enumerate, own->context);

@@ -1,12 +1,15 @@
-/* The program's own heaps (malloscope.h): arenas, pools, slabs that it reports to us.
+/* The program's own heaps (malloscope.h): arenas, pools and slabs whose allocations the program reports.
  *
- * An allocation is sampled as malloc's are, and shares one countdown per thread with all other heaps, in
- * units of which a heap's mean interval is HEAP_UNITS: a heap of rate r charges size × HEAP_UNITS / r.
- * Sampled blocks stay as they are and are found by heap and address. */
+ * Reported allocations are sampled as malloc's are. Each heap has a rate of its own, but all heaps share one countdown
+ * per thread. It counts units, of which HEAP_UNITS are a mean sampling interval in every heap:
+ *
+ *     charge for `size` bytes in a heap of rate r  =  size × HEAP_UNITS / r
+ *
+ * Sampled blocks carry no mark. They are found by heap and address: recorder.heap_index. */
 #ifndef MALLOSCOPE_RECORD_API_OWN_HEAPS_H
 #define MALLOSCOPE_RECORD_API_OWN_HEAPS_H
 
-#define OWN_HEAPS 1024 /* the entry code compares with it; 0 is no heap */
+#define OWN_HEAPS 1024 /* a heap's number is below this, and not 0; the entry code compares with it */
 
 #ifndef __ASSEMBLER__
 
@@ -14,18 +17,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The recording begins: it is told of the heaps that were registered before. */
+/* To be called when the recording begins: it gets the heaps that were registered before. */
 void own_heaps_start(void);
 
+/* Whether a heap of this number was registered. */
 bool own_heaps_has(uint32_t heap);
 
-/* Its number in the recording, if the calling thread can record something in it now; otherwise HEAP_NONE. */
+/* The heap's number in the recording. HEAP_NONE: the calling thread cannot record anything in it now. */
 uint32_t own_heaps_number(uint32_t heap);
 
-/* The allocators that keep their own books tell what is live. */
+/* Asks the heaps that were registered with an `enumerate` function for what is live. To be called before figures are
+ * read. */
 void own_heaps_enumerate(void);
 
-/* In a forked child: who was doing that in the parent is not here. */
+/* To be called in a forked child: a thread that was enumerating heaps in the parent is not there. */
 void own_heaps_after_fork(void);
 
 #endif

@@ -8,9 +8,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define TEXT_MOST 600
+#define NAME_MOST 600 /* bytes of a function's name that are kept */
 
-#define TEXT_LENGTH 16 /* of text and bytes */
+/* Offsets in objects that have been where they are in all versions: of str, and of bytes. */
+#define TEXT_LENGTH 16 /* of both */
 #define TEXT_HASH   24
 #define TEXT_STATE  32
 #define BYTES_START 32
@@ -19,7 +20,7 @@ static const void *name_of(const void *code) {
     return pointer_at(code, python.layout.code.name);
 }
 
-/* Of bytes: their number, the first and the last of them. */
+/* A hash of a bytes object that reads little of it: its length, and its first and last eight bytes. */
 static uint64_t sketch_of(const void *bytes) {
     uint64_t first = 0, last = 0, size = (uintptr_t)pointer_at(bytes, TEXT_LENGTH),
              some = size < 8 ? size : 8;
@@ -29,8 +30,8 @@ static uint64_t sketch_of(const void *bytes) {
     return (first * UINT64_C(0x632be59bd9b4e019) ^ last) * UINT64_C(0x9e3779b97f4a7c15) + size;
 }
 
-/* Differs for different code at the same address: an object that has died leaves its place to others, often
- * to one of the same name. */
+/* A number that stands for one code object. Its address does not suffice: the memory of a code object that died may
+ * hold another one, often of the same name. */
 static uint64_t key_of(const void *code) {
     const void *name = name_of(code), *lines = pointer_at(code, python.layout.code.lines);
     uint64_t a = (uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15);
@@ -53,7 +54,7 @@ static uint32_t character_at(const void *letters, unsigned width, size_t index) 
     }
 }
 
-/* Text as UTF-8, cut to fit. */
+/* The text of a str as UTF-8, cut to fit. */
 static void copy_text(const void *object, char *text, size_t size) {
     uint32_t state = (uint32_t)number_at(object, TEXT_STATE);
     unsigned width = state >> 2 & 7;
@@ -84,7 +85,7 @@ static void copy_text(const void *object, char *text, size_t size) {
 
 static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
     KEEP_CALLER_STATE;
-    char name[TEXT_MOST], file[NAME_LENGTH];
+    char name[NAME_MOST], file[NAME_LENGTH];
     copy_text(name_of(object), name, sizeof name);
     copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);
     struct code code = {.name = name,
@@ -95,8 +96,9 @@ static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t
 
 /* ---- lines ---- */
 
-/* What was looked up lately: the upper bits of a hash of code and instruction, whose lower ones are the
- * place, and the line. */
+/* A cache of lines that were looked up lately, shared by all threads. A word has the line in its lowest LINE_BITS
+ * bits, and above them the bits of a hash of code and instruction, as a check. The lowest bits of the hash select
+ * the word. */
 #define LINES_KNOWN   4096u
 #define LINE_BITS     24
 #define LINE_CHECK(h) ((h) >> LINE_BITS << LINE_BITS)
@@ -116,7 +118,7 @@ static uint32_t line_of(const void *code, uint64_t key, uint32_t offset) {
     uint64_t hash = (key ^ offset) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= hash >> 29;
     _Atomic uint64_t *known = &lines_known[hash % LINES_KNOWN];
-    /* Relaxed: a word that says all of itself, its own check included. */
+    /* Relaxed: the word is complete in itself; its check says what it belongs to. */
     uint64_t word = atomic_load_explicit(known, memory_order_relaxed);
     if (LINE_CHECK(word) == LINE_CHECK(hash)) return (uint32_t)(word & ((1u << LINE_BITS) - 1));
     uint32_t line = find_line(code, offset);

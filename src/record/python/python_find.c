@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A way to find a symbol: its address, and its size where that is asked for. */
+/* Finds a symbol: returns its address, or NULL. `ret_size` gets its size, and may be NULL. */
 typedef const void *look_up(const struct link_map *module, const char *name, uint64_t *ret_size);
 
 static const void *by_linker(const struct link_map *module, const char *name, uint64_t *ret_size) {
@@ -55,6 +55,7 @@ static bool find_all(look_up *find, const struct link_map *module, struct interp
            (!is_old || found->own_thread_state) && found->evaluate_size;
 }
 
+/* A visitor of dl_iterate_phdr, called once: it is there for the lock that it is called with. */
 static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_found) {
     static const char name[] = "_PyEval_EvalFrameDefault";
     (void)first, (void)size;
@@ -62,9 +63,9 @@ static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_foun
     return 1;
 }
 
-/* dlsym, where it finds nothing, puts its error into the program's heap, where the program may be counting.
- * Within dl_iterate_phdr no module goes away: where recording begins late, other threads may be closing some.
- */
+/* Whether there is an interpreter at all. Asked before dlsym is used: a dlsym that finds nothing allocates its error
+ * message in the program's heap, which would show in the program's own figures. Within dl_iterate_phdr no module
+ * goes away; if recording begins late, other threads may be closing some. */
 static bool is_anywhere(void) {
     bool found = false;
     dl_iterate_phdr(look_anywhere, &found);
@@ -78,7 +79,7 @@ bool python_find(struct interpreter *ret_interpreter) {
 bool python_find_in(uint64_t base, struct interpreter *ret_interpreter) {
     const ElfW(Ehdr) *header = (const void *)base;
     const ElfW(Phdr) *part = (const void *)(base + header->e_phoff);
-    struct link_map module = {.l_addr = base}; /* a library's first segment is for address 0 */
+    struct link_map module = {.l_addr = base}; /* libraries are linked for address 0 */
     for (int i = 0; i < header->e_phnum; i++)
         if (part[i].p_type == PT_DYNAMIC) module.l_ld = (void *)(base + part[i].p_vaddr);
     return module.l_ld && find_all(by_table, &module, ret_interpreter);

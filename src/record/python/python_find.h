@@ -1,4 +1,4 @@
-/* Where the interpreter is, by the names that it exports. */
+/* Finds the interpreter in the process, by the symbols that it exports. */
 #ifndef MALLOSCOPE_RECORD_PYTHON_PYTHON_FIND_H
 #define MALLOSCOPE_RECORD_PYTHON_PYTHON_FIND_H
 
@@ -6,18 +6,22 @@
 #include <stdint.h>
 
 struct interpreter {
-    int minor; /* of version 3 */
-    const void *runtime, *code_type;
-    const void *(*thread_state)(void); /* of this thread, if it holds the lock; up to 3.11 of whoever does */
-    const void *(*own_thread_state)(void); /* up to 3.11: the first that this thread had, or NULL */
-    uint64_t evaluate, evaluate_size;      /* the C function that interprets */
+    int minor;             /* it is Python 3.`minor` */
+    const void *runtime;   /* _PyRuntime */
+    const void *code_type; /* PyCode_Type */
+    /* The state of the calling thread if that holds the interpreter's lock, otherwise NULL. Up to 3.11: the state of
+     * the thread that holds the lock, whichever that is. */
+    const void *(*thread_state)(void);
+    /* Up to 3.11: the first state that the calling thread had, or NULL. Later: NULL. */
+    const void *(*own_thread_state)(void);
+    uint64_t evaluate, evaluate_size; /* _PyEval_EvalFrameDefault, the C function that interprets */
 };
 
-/* In the executable or a library that it was linked with, as the dynamic linker finds it. */
+/* In the executable or a library that it was linked with, by means of the dynamic linker. False: there is none. */
 bool python_find(struct interpreter *ret_interpreter);
 
-/* In the module at `base`, of which the calling thread executes code: so it is whole, and stays for the
- * moment. Takes no lock. */
+/* In the library that is mapped at `base`. The calling thread must be executing code of it, so that the library is
+ * relocated and stays mapped. Takes no lock of the dynamic linker's. */
 bool python_find_in(uint64_t base, struct interpreter *ret_interpreter);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAMES_WALKED 100000 /* a walk ends here: the interpreter allows no deeper recursion by default */
+#define FRAMES_WALKED 100000 /* frames after which every walk ends */
 #define OBJECT_TYPE   8      /* offset of the type, in every object */
 
 /* Filled before python_is_present becomes true. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+/* In the order of struct layout. */
 static const struct layout layouts[] = {
     {8, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
     {9, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
@@ -10,11 +11,11 @@ static const struct layout layouts[] = {
     {12, SHAPE_SHIMS, {0, 56, 0}, {0, 8}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 192, 176}, 40, 56},
 };
 
-/* ---- from 3.13 on ---- */
+/* ---- from 3.13 on: _Py_DebugOffsets ---- */
 
 #define COOKIE "xdebugpy"
 
-/* The table is of words, in groups. Where a group begins depends on the version. */
+/* The table consists of 64-bit words, in groups. At which word a group begins depends on the version. */
 struct description {
     uint8_t minor, thread, frame, code, text;
 };
@@ -25,13 +26,14 @@ static const struct description descriptions[] = {
     {15, 22, 39, 47, 89},
 };
 
+/* Words at the beginning, and words of each group, by their numbers in it. */
 enum { WORD_COOKIE, WORD_VERSION, WORD_FREE_THREADED };
 enum { THREAD_CURRENT_FRAME = 4 };
 enum { FRAME_PREVIOUS = 1, FRAME_EXECUTABLE, FRAME_INSTRUCTION, FRAME_OWNER = 5 };
 enum { CODE_FILE = 1, CODE_QUALIFIED_NAME = 3, CODE_LINES, CODE_FIRST_LINE, CODE_INSTRUCTIONS = 9 };
 enum { TEXT_ASCII_SIZE = 3 };
 
-/* What the table leaves out, by its distance from what it has. */
+/* Two offsets that the table leaves out, as distances from others, in bytes. */
 #define FIRST_TRACEABLE_BEFORE_INSTRUCTIONS 16
 #define WIDE_TEXT_BEHIND_ASCII              16
 

@@ -1,6 +1,6 @@
 #include "record/python/python_lines.h"
 
-/* 3.8 and 3.9: pairs of bytes. So many bytes further on, the line changes by so many. */
+/* 3.8 and 3.9: pairs of bytes (distance, step). `distance` bytes of code further on the line changes by `step`. */
 static int64_t by_pairs_of_steps(const struct line_table *table, uint32_t offset) {
     uint32_t at = 0;
     int64_t line = table->first_line;
@@ -12,7 +12,8 @@ static int64_t by_pairs_of_steps(const struct line_table *table, uint32_t offset
     return line;
 }
 
-/* 3.10: pairs of bytes. The next so many bytes are on a line that differs by so much from the last. */
+/* 3.10: pairs of bytes (length, step). The next `length` bytes of code are on a line that differs from the last one
+ * by `step`; INT8_MIN: they have no line. */
 static int64_t by_pairs_of_ranges(const struct line_table *table, uint32_t offset) {
     uint32_t end = 0;
     int64_t line = table->first_line;
@@ -29,7 +30,7 @@ struct reader {
     const uint8_t *at, *end;
 };
 
-/* Six bits a byte, the lowest first; a bit says that more follow. */
+/* A number of six bits a byte, the lowest bits first. Bit 6 of a byte says that another byte follows. */
 static uint64_t read_number(struct reader *reader) {
     uint64_t number = 0;
     for (unsigned shift = 0; reader->at < reader->end && shift < 60; shift += 6) {
@@ -45,7 +46,8 @@ static int64_t read_signed(struct reader *reader) {
     return number & 1 ? -(int64_t)(number >> 1) : (int64_t)(number >> 1);
 }
 
-/* 3.11 and later: entries for stretches of instructions, with columns, which are passed over. */
+/* From 3.11 on: an entry for each stretch of instructions. Its first byte has a kind, which tells how line and columns
+ * are encoded, and the length of the stretch. Columns are skipped. */
 enum entry { ENTRY_ONE_LINE = 10, ENTRY_NO_COLUMNS = 13, ENTRY_LONG = 14, ENTRY_NONE = 15 };
 
 static int64_t by_entries(const struct line_table *table, uint32_t offset) {

@@ -5,14 +5,16 @@ static void emit(struct native_stack *merged, uint64_t frame, uint64_t place) {
     merged->places[merged->count++] = place;
 }
 
-/* Whether a native frame is that of the C function in which something at `place` lies. */
+/* Whether native frame `i` interprets the run whose place is `place`: the address lies between the stack pointers of
+ * the frame and of its caller. Without a place, the code of the frame tells. */
 static bool interprets(const struct native_stack *native, uint32_t i, uint64_t place) {
     if (!place) return native->frames[i] - python.evaluate < python.interpreter.evaluate_size;
     if (i + 1 == native->count) return native->places[i] <= place;
     return native->places[i] <= place && place < native->places[i + 1] && native->places[i + 1] != UINT64_MAX;
 }
 
-/* Its part of the C stack is not among the native frames: it was cut out. */
+/* Whether the native frame that interprets the run would have come before frame `i`: it is among those that were cut
+ * out of a deep stack. */
 static bool is_passed(const struct native_stack *native, uint32_t i, uint64_t place) {
     return place && place < native->places[i] && native->places[i] != UINT64_MAX;
 }

@@ -15,12 +15,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PYTHON_HEAP "python objects" /* HEAP_PYTHON of the model */
-#define SMALL_MOST  512 /* the interpreter leaves larger ones to malloc, where they are seen anyway */
+#define PYTHON_HEAP "python objects" /* HEAP_PYTHON in the model */
+#define SMALL_MOST                                                                                           \
+    512 /* bytes; the interpreter takes larger objects from malloc, where they are seen anyway */
 
 typedef const struct unwind_registers caller;
 
-/* What the interpreter calls for each of its domains (PyMemAllocatorEx). */
+/* PyMemAllocatorEx: the functions that the interpreter calls for one of its domains. */
 struct allocator {
     void *context;
     void *(*malloc)(void *context, size_t size);
@@ -31,10 +32,10 @@ struct allocator {
 
 enum domain { DOMAIN_MEMORY = 1, DOMAIN_OBJECTS = 2 };
 
-static struct allocator below[3];
+static struct allocator below[3]; /* by domain: the interpreter's own functions */
 static mscope_heap heap;
 
-/* Bytes until the calling thread's next sample; 0: to be drawn, and where all are recorded. */
+/* Bytes until the calling thread's next sample. 0: the next interval is to be drawn, or every object is recorded. */
 static __thread uint64_t countdown;
 
 void *entry_object_malloc_due(void *context, size_t size);
@@ -44,13 +45,16 @@ void *python_objects_malloc(const struct allocator *next, size_t size, caller *a
 void *python_objects_calloc(const struct allocator *next, size_t count, size_t size, caller *at);
 void *python_objects_realloc(const struct allocator *next, void *block, size_t size, caller *at);
 
-/* ---- what the interpreter calls: they end with a jump, so that nothing of them is on the stack ---- */
+/* ---- what the interpreter calls ----
+ *
+ * The functions end with a jump: to the interpreter's allocator, or to the entry code of the cold path (entry_*.S). So
+ * they have no frame on the stack that is walked. */
 
 static inline bool is_small(size_t size) {
     return size - 1 < SMALL_MOST;
 }
 
-/* Charges the calling thread. True: a sample may be due, and it was not charged. */
+/* Charges the calling thread for an object of `size` bytes. True: a sample may be due, and nothing was charged. */
 static inline bool is_due(size_t size) {
     if (!is_small(size)) return false;
     if (__builtin_expect(countdown <= size, 0)) return true;
@@ -58,7 +62,7 @@ static inline bool is_due(size_t size) {
     return false;
 }
 
-/* What stands before a block belongs to its allocator, and can be read; but for one that begins a page. */
+/* The word in front of a block belongs to its allocator and can be read, unless the block begins a page. */
 __attribute__((no_sanitize("address", "thread"))) static inline bool may_be_marked(const void *block) {
     return !mark_begins_page(block) && !mark_is_tagged(block) &&
            ((const struct mark *)block - 1)->mark == MARK_OBJECT;
@@ -95,8 +99,9 @@ static void object_free(void *context, void *block) {
 
 /* ---- the decision ---- */
 
-#define LATER (UINT64_C(64) << 10) /* bytes after which a thread that is not recorded asks again */
+#define LATER (UINT64_C(64) << 10) /* bytes after which a thread that cannot record asks again */
 
+/* Whether the calling thread can record objects. */
 static __attribute__((noinline, cold)) bool can_record(void) {
     uint32_t found = own_heaps_number(heap);
     if (found == HEAP_NONE) return false;
@@ -125,17 +130,17 @@ static bool take(size_t size) {
     return recorder_is_active();
 }
 
-/* ---- sampled objects: they begin behind a mark ---- */
+/* ---- sampled objects, which begin behind a mark ---- */
 
-/* In a mark's distance: malloc has the memory, not the interpreter's allocator. */
+/* A bit in a mark's distance: the memory comes from malloc, not from the interpreter's allocator. */
 #define FROM_MALLOC 1u
 
 static void *base_of(void *block, uint64_t distance) {
     return (char *)block - (distance & ~(uint64_t)FROM_MALLOC);
 }
 
-/* Zeroed memory behind room for a mark. What becomes too large by it for the interpreter's allocator, and
- * what would begin a page, comes from malloc, without being seen there. */
+/* Memory for an object, with room for a mark in front of it. If the mark makes it too large for the interpreter's
+ * allocator, or if the object would begin a page, the memory comes from malloc, past the recorder. */
 static void *behind_room(const struct allocator *next, size_t size, bool zeroed, uint64_t *ret_distance) {
     size_t total = size + MARK_ROOM;
     if (total <= SMALL_MOST) {
@@ -160,7 +165,7 @@ static void record(void *block, uint64_t distance, size_t size, caller *at) {
     mark_set_as(block, distance, &sample, MARK_OBJECT);
 }
 
-/* A marked block is not live any more; its memory is yet to be given back. */
+/* Counts a marked object as freed. Its memory is yet to be given back. */
 static void forget(void *block) {
     mark_clear(block);
     recorder_end(block, recorder.objects_heap);
@@ -173,10 +178,10 @@ static void give_back(const struct allocator *next, void *block, uint64_t distan
         next->free(next->context, base_of(block, distance));
 }
 
-/* In exact mode this is what the end of an object costs: in one function. */
+/* Flattened: in exact mode this is what the free of an object costs. */
 static __attribute__((noinline, flatten)) void free_marked(const struct allocator *next, void *block) {
     uint64_t distance = mark_distance_as(block, MARK_OBJECT);
-    if (!distance) { /* it only looked like one */
+    if (!distance) { /* the word in front of it is equal to the mark by chance */
         next->free(next->context, block);
         return;
     }
@@ -184,9 +189,9 @@ static __attribute__((noinline, flatten)) void free_marked(const struct allocato
     give_back(next, block, distance);
 }
 
-/* ---- the cold paths, which the entry code (entry_*.S) calls ---- */
+/* ---- the cold paths, called by the entry code with the registers of the caller ---- */
 
-/* In exact mode this is what an object costs: in one function. */
+/* Flattened: in exact mode this is what an object costs. */
 __attribute__((flatten)) void *python_objects_malloc(const struct allocator *next, size_t size, caller *at) {
     uint64_t distance;
     void *block = take(size) ? behind_room(next, size, false, &distance) : NULL;
@@ -203,7 +208,7 @@ void *python_objects_calloc(const struct allocator *next, size_t count, size_t s
     return block;
 }
 
-/* One that is sampled gets another place, behind a mark of its own. */
+/* Resizes an object that was not sampled. If it is sampled now, it moves to a place behind a mark. */
 static void *resize_unmarked(const struct allocator *next, void *block, size_t size, caller *at) {
     uint64_t distance;
     bool sampled = is_small(size) && take(size);
