@@ -226,8 +226,8 @@ class HeapSnapshot:
 
     @property
     def estimated_error_bytes(self) -> float:
-        """Half the width of the 95 % interval of `estimated_heap_bytes`."""
-        return _error(self._loaded.samples)
+        """Half the width of the 95 % interval of `estimated_heap_bytes`. Without a sample: its upper end."""
+        return _error(self._loaded.samples, self._loaded.sampling_rate_bytes)
 
     @property
     def timestamp_ns(self) -> int:
@@ -258,7 +258,7 @@ class HeapSnapshot:
                 "line": line,
                 "is_python": samples[0].site.is_python,
                 "estimated_bytes": sum(sample.weight for sample in samples),
-                "error_bytes": _error(samples),
+                "error_bytes": _error(samples, self._loaded.sampling_rate_bytes),
                 "samples": len(samples),
             }
             for (function, file, line), samples in by_site.items()
@@ -331,12 +331,17 @@ def _key(frame: StackFrame) -> Site:
     return frame.function, frame.file, frame.line
 
 
-def _error(samples: List[AllocationSample]) -> float:
-    """Half the width of the 95 % confidence interval of what the samples stand for, as src/base/confidence_interval.h has it."""
-    value = sum(sample.weight for sample in samples)
+def _error(samples: List[AllocationSample], rate: int) -> float:
+    """Half the width of the 95 % confidence interval of the sum of the weights, as src/base/confidence_interval.h has it.
+
+    Without a sample the estimate is 0, and the interval ends at three times the sampling rate."""
+    if not samples:
+        return 3.0 * rate if rate > 1 else 0.0
     variance = sum(max(0, sample.weight * (sample.weight - sample.size)) for sample in samples)
-    typical = variance / value if value > 0 else 0
-    return 1.96 * sqrt(variance + min(typical * typical, variance))
+    if not variance:
+        return 0.0
+    typical = variance / sum(sample.weight for sample in samples)  # about the weight of one more sample
+    return 1.96 * sqrt(variance + min(typical**2, variance))
 
 
 def _remove(path: str, owner: int) -> None:
