@@ -1,12 +1,12 @@
 #include "core/code_table.h"
 
+#include "base/limits.h"
 #include "core/table.h"
 
 #include <string.h>
 
-#define INDEX_PLACES      (1u << 16)
-#define CODE_OBJECTS_MOST (INDEX_PLACES / 2) /* the index is at most half full, so that searches are short */
-#define PROBE_MAX         64
+#define INDEX_PLACES (2u * CODE_OBJECTS_MOST) /* the index is at most half full, so that searches are short */
+#define PROBE_MAX    64
 
 /* Finds the number of a code object by its key. Private to the process.
  *

@@ -3,10 +3,10 @@
 #ifndef MALLOSCOPE_CORE_HEAP_TABLE_H
 #define MALLOSCOPE_CORE_HEAP_TABLE_H
 
+#include "base/limits.h"
 #include "core/arena.h"
 #include "core/table.h"
 
-#define HEAPS_MOST  1024u
 #define HEAPS_FIRST 16u /* entries in the table's first segment */
 #define HEAP_NONE   UINT32_MAX
 

@@ -1,11 +1,11 @@
 #include "core/name_table.h"
 
+#include "base/limits.h"
 #include "core/table.h"
 
 #include <string.h>
 
-#define INDEX_PLACES (1u << 16)
-#define NAMES_MOST   (INDEX_PLACES / 2) /* the index is at most half full, so that searches are short and end */
+#define INDEX_PLACES (2u * NAMES_MOST) /* at most half full, so that searches are short and end */
 
 /* Finds a name's number by its text. Private to the process.
  *

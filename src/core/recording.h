@@ -24,6 +24,8 @@
 #ifndef MALLOSCOPE_CORE_RECORDING_H
 #define MALLOSCOPE_CORE_RECORDING_H
 
+#include "base/limits.h"
+
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -158,7 +160,7 @@ enum thread_state {
 struct thread_record {
     _Alignas(64) _Atomic uint32_t state;
     _Atomic int32_t tid;
-    char name[16];
+    char name[THREAD_NAME_SIZE];
     uint64_t start_time;
     _Atomic uint64_t end_time;
     _Atomic uint64_t bytes;

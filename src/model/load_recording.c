@@ -1,5 +1,6 @@
 #include "model/load_recording.h"
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "core/heap_table.h"
 
@@ -7,10 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The most names and functions of a process that are read. The recorder gives out half as many numbers. A damaged
- * recording with one large number must not make a table of all numbers below it. */
-#define NUMBERS_MOST 65536u
 
 /* A copy of a text of the recording, or "[unknown]" if it has none there. */
 static char *text_of(struct model_builder *builder, const struct snapshot *snapshot, uint64_t offset) {
@@ -151,7 +148,7 @@ static void load_texts(struct model_builder *builder, const struct snapshot *sna
     process->first_text = model->text_count;
     struct table_cursor cursor = {0};
     for (const struct name_record *record; (record = snapshot_next(snapshot, &snapshot->names, &cursor));) {
-        if (cursor.number >= NUMBERS_MOST) break;
+        if (cursor.number >= NAMES_MOST) break; /* damaged: a table of all numbers below would be huge */
         size_t last = process->first_text + cursor.number;
         model_builder_grow(&model->texts, &builder->text_capacity, model->text_count,
             last + 1 - model->text_count, sizeof *model->texts);
@@ -214,7 +211,7 @@ static void load_codes(struct model_builder *builder, const struct snapshot *sna
     process->first_code = model->code_count;
     struct table_cursor cursor = {0};
     for (const struct code_record *record; (record = snapshot_next(snapshot, &snapshot->codes, &cursor));) {
-        if (cursor.number >= NUMBERS_MOST) break;
+        if (cursor.number >= CODE_OBJECTS_MOST) break;
         size_t last = process->first_code + cursor.number;
         model_builder_grow(&model->codes, &builder->code_capacity, model->code_count,
             last + 1 - model->code_count, sizeof *model->codes);

@@ -80,7 +80,7 @@ struct model_thread {
     uint32_t process;
     int32_t tid;
     bool running;
-    char name[17];
+    char name[THREAD_NAME_SIZE + 1];
     uint64_t start_time, end_time; /* ns; end_time 0: it has not ended */
     double exact_bytes;            /* allocated by this thread; counted, not estimated */
     bool exact_is_complete; /* false: the program was killed, and up to one sampling interval is missing */

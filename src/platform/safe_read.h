@@ -2,11 +2,11 @@
 #ifndef MALLOSCOPE_PLATFORM_SAFE_READ_H
 #define MALLOSCOPE_PLATFORM_SAFE_READ_H
 
+#include "base/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define PAGE_SIZE_MIN UINT64_C(4096) /* pages are this large or a multiple of it */
 
 /* Whether the 8 bytes at `address` (a multiple of 8) can be read now. About 100 ns. Good for memory that
  * nobody unmaps under us, such as the stack we run on. */

@@ -2,6 +2,7 @@
 
 #include "base/elf/dwarf_units.h"
 #include "base/elf/elf_segments.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "symbol/demangle.h"
 #include "symbol/plt.h"
@@ -282,7 +283,7 @@ const struct symbol *symbol_file_find(struct symbol_file *file, uint64_t link_ad
 /* Whether the module is a mapping of this whole segment. A debug file does not keep the file offsets of the
  * segments that were stripped from it, so only the sizes can be compared. */
 static bool segment_is_mapping(const struct elf_segment *segment, const struct model_module *module) {
-    uint64_t page = 4096, low = segment->address & -page;
+    uint64_t page = PAGE_SIZE_MIN, low = segment->address & -page;
     return module->end - module->start ==
            ((segment->address + segment->memory_size + page - 1) & -page) - low;
 }
@@ -295,7 +296,7 @@ uint64_t symbol_file_link_address(
         if (!segment->has_code) continue;
         if (file->found.is_debug_file) {
             if (segment_is_mapping(segment, module))
-                return (segment->address & -(uint64_t)4096) + (address - module->start);
+                return (segment->address & -PAGE_SIZE_MIN) + (address - module->start);
         } else if (offset - segment->file_offset < segment->file_size) {
             return segment->address + (offset - segment->file_offset);
         }

@@ -214,18 +214,18 @@ static void group_stacks(const struct model *model, struct resolver *resolver, s
     source_frames_free(&frames);
 }
 
-#define THREAD_NAME_SIZE 64
+#define THREAD_TEXT_SIZE 64
 
 /* A row for each thread. Returns the text of their names, which the rows point into. */
 static char *list_threads(
     const struct model *model, struct grouping *grouping, const struct frame_filter *filter) {
-    char *text = memory_allocate((model->thread_count + 1) * THREAD_NAME_SIZE);
+    char *text = memory_allocate((model->thread_count + 1) * THREAD_TEXT_SIZE);
     grouping->rows = memory_allocate((model->thread_count + 1) * sizeof *grouping->rows);
     for (size_t i = 0; i < model->thread_count; i++) {
         const struct model_thread *thread = &model->threads[i];
-        char *name = text + i * THREAD_NAME_SIZE;
+        char *name = text + i * THREAD_TEXT_SIZE;
         snprintf(
-            name, THREAD_NAME_SIZE, "%.16s (thread %d)", thread->name[0] ? thread->name : "?", thread->tid);
+            name, THREAD_TEXT_SIZE, "%.16s (thread %d)", thread->name[0] ? thread->name : "?", thread->tid);
         if (!frame_filter_matches_text(filter, name)) continue;
         struct view_row *row = &grouping->rows[grouping->count++];
         row->function = name;

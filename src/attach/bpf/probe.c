@@ -17,10 +17,11 @@
 #include "attach/bpf/probe_links.h"
 #include "attach/bpf/sampling_interval.h"
 #include "attach/bpf/uprobe_link.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 const struct probe_options probe_options_default = {
-    .rate = 512 << 10,
+    .rate = DEFAULT_RATE,
     .stack_bytes = 16 << 10,
     .live_blocks = 1 << 20,
     .ring_bytes = 1 << 20,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static int read_files(struct target *target, struct problem *problem) {
 }
 
 static char *read_name(pid_t pid) {
-    char path[64], link[4096];
+    char path[64], link[PATH_MAX];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t length = readlink(path, link, sizeof link - 1);
     if (length <= 0) return memory_copy_text("?");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,7 +105,7 @@ static int open_regular(int folder, const char *path, const struct maps_line *ex
  * become of its name. Otherwise one of these, if it is the file that is mapped: the executable by /proc/PID/exe, or the
  * path from the maps, in the process's view of the file system or in ours. */
 static int file_open(const struct remote_process *process, const struct maps_line *line) {
-    char path[4096 + 8];
+    char path[PATH_MAX + 8];
     if (line->inode == 0) return -1;
     snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, line->start, line->end);
     int file = open_regular(process->folder, path, NULL);

@@ -1,5 +1,6 @@
 #include "attach/session/resident.h"
 #include "attach/session/session.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
@@ -18,10 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS       100
-#define LEVEL_MS      100
-#define DEPTH_DEFAULT 256
-#define SIZE_DEFAULT  (UINT64_C(4) << 30)
+#define POLL_MS  100
+#define LEVEL_MS 100
 /* Sizes of the ring buffer of events. Eight threads that allocate at full speed fill this much before a busy machine
  * schedules the tool again; with smaller rings events were lost. */
 #define RING_EXACT   (UINT64_C(64) << 20)
@@ -334,7 +333,7 @@ static int check_options(struct attach *attach) {
     int code = sampling_options_check(sampling);
     if (code) return code;
     if (sampling->rate == SAMPLING_DEFAULT) sampling->rate = probe_options_default.rate;
-    if (sampling->depth == SAMPLING_DEFAULT) sampling->depth = DEPTH_DEFAULT;
+    if (sampling->depth == SAMPLING_DEFAULT) sampling->depth = DEFAULT_DEPTH;
     if (sampling->rate > UINT32_MAX)
         return message_error(PROBLEM_USAGE, "choose a rate from 1, which records every allocation, to 4G",
             "a rate of %llu is not possible", (unsigned long long)sampling->rate);
@@ -343,7 +342,7 @@ static int check_options(struct attach *attach) {
 
 int command_attach(int argc, char **argv) {
     struct attach attach = {.sampling = SAMPLING_OPTIONS_NONE,
-        .size_max = SIZE_DEFAULT,
+        .size_max = DEFAULT_SIZE_MAX,
         .stack = probe_options_default.stack_bytes,
         .blocks = probe_options_default.live_blocks,
         .ring = RING_BY_MODE};
@@ -377,7 +376,7 @@ int command_attach(int argc, char **argv) {
             .help = "buffer for events that are not yet fetched, a power of two\n(default 16M, with --exact "
                     "64M)"},
         {0, "max-size", OPTION_SIZE, &attach.size_max, "N",
-            .help = "let the recording grow up to N bytes (default 4G)",
+            .help = "let the recording grow up to N bytes (default " DEFAULT_SIZE_MAX_TEXT ")",
             .environment = "MALLOSCOPE_MAX_SIZE"},
     };
     struct command_line line = {.name = "attach",

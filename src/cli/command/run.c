@@ -1,3 +1,4 @@
+#include "base/limits.h"
 #include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
@@ -204,13 +205,14 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
             .help = "see every object of a Python program, not only the large ones",
             .environment = "MALLOSCOPE_PYTHON_OBJECTS"},
         {0, "max-size", OPTION_SIZE, &run.size_max, "N",
-            .help = "let the recording grow up to N bytes (default 4G, at least 2M,\nwith --exact 16M)",
+            .help = "let the recording grow up to N bytes (default " DEFAULT_SIZE_MAX_TEXT
+                    ", at least 2M,\nwith --exact 16M)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
             .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},
         {0, "dump", OPTION_FILE, &run.dumps.pattern, "FILE",
             .help = "have the program write dumps of its recording, by this name\n"
-                    "(default malloscope.%e.%p.%n.heap); at exit, unless told otherwise",
+                    "(default " DEFAULT_DUMP_PATTERN "); at exit, unless told otherwise",
             .environment = "MALLOSCOPE_DUMP"},
         {0, "dump-at", OPTION_TEXT, &run.dumps.when, "LIST",
             .help = "when: exit, every so many bytes allocated (100M), or every so\n"

@@ -2,6 +2,8 @@
 #ifndef MALLOSCOPE_CLI_OPTIONS_SAMPLING_OPTIONS_H
 #define MALLOSCOPE_CLI_OPTIONS_SAMPLING_OPTIONS_H
 
+#include "base/limits.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,7 +21,8 @@ struct sampling_options {
 
 #define SAMPLING_RATE_RULES(options)                                                                         \
     {'r', "rate", OPTION_SIZE, &(options).rate, "N", .ret_given = &(options).rate_given,                     \
-        .help = "sampling interval: take one sample every N bytes on average\n(default 512K); 1 records "    \
+        .help = "sampling interval: take one sample every N bytes on average\n(default " DEFAULT_RATE_TEXT   \
+                "); 1 records "                                                                              \
                 "every allocation",                                                                          \
         .environment = "MALLOSCOPE_RATE"},                                                                   \
     {                                                                                                        \
@@ -29,7 +32,8 @@ struct sampling_options {
 #define SAMPLING_DEPTH_RULE(options)                                                                         \
     {                                                                                                        \
         0, "depth", OPTION_COUNT, &(options).depth, "N",                                                     \
-            .help = "keep N frames of a stack (default 256, at most 4096)",                                  \
+            .help =                                                                                          \
+                "keep N frames of a stack (default " DEFAULT_DEPTH_TEXT ", at most " DEPTH_MOST_TEXT ")",    \
             .environment = "MALLOSCOPE_DEPTH"                                                                \
     }
 

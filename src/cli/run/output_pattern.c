@@ -1,4 +1,5 @@
 #include "cli/run/output_pattern.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@
 struct purpose {
     const char *files, *option, *default_name;
 };
-static const struct purpose for_recordings = {"the recording", "-o", "malloscope.%e.%p.mscope"};
-static const struct purpose for_dumps = {"the dumps", "--dump", "malloscope.%e.%p.%n.heap"};
+static const struct purpose for_recordings = {"the recording", "-o", DEFAULT_RECORDING_PATTERN};
+static const struct purpose for_dumps = {"the dumps", "--dump", DEFAULT_DUMP_PATTERN};
 
 /* Checking */
 

@@ -1,5 +1,6 @@
 /* Recording as the program controls it: init, start, stop, shutdown (malloscope.h). */
 #define MSCOPE_LINKED
+#include "base/limits.h"
 #include "malloscope.h"
 #include "platform/counter.h"
 #include "record/api/own_heaps.h"
@@ -65,7 +66,7 @@ static bool take_options(struct options *options, const struct mscope_options *g
     if (HAS(given, depth)) options->depth = given->depth;
     if (HAS(given, max_bytes)) options->size_max = given->max_bytes;
     if (HAS(given, replace)) options->replace = true;
-    if (options->depth < 2 || options->depth > DEPTH_MOST) return false;
+    if (options->depth < DEPTH_LEAST || options->depth > DEPTH_MOST) return false;
     if (!HAS(given, stacks)) return true;
     uint32_t stacks = given->stacks & ~MSCOPE_STACKS_THREADS;
     options->thread_frames = given->stacks & MSCOPE_STACKS_THREADS;

@@ -1,6 +1,7 @@
 #define MSCOPE_LINKED
 #include "record/api/own_heaps.h"
 
+#include "base/limits.h"
 #include "core/events.h"
 #include "core/heap_table.h"
 #include "core/name_table.h"
@@ -15,7 +16,6 @@
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 
-#include <assert.h>
 #include <string.h>
 
 typedef const struct unwind_registers caller;
@@ -24,9 +24,6 @@ typedef const struct unwind_registers caller;
 #define RATE_MOST    HEAP_UNITS /* at this rate a byte is one unit */
 #define REGION_SHIFT 16
 #define REGIONS      65536u
-
-static_assert(
-    OWN_HEAPS == HEAPS_MOST, "each heap can have a number in the recording, unless malloc had several rates");
 
 /* READY: registered. NOTING: a thread is writing it into the recording. NOTED: it has a number there. */
 enum heap_stage { HEAP_UNUSED, HEAP_READY, HEAP_NOTING, HEAP_NOTED };
@@ -42,12 +39,12 @@ struct own_heap {
     _Atomic uint64_t address_bits; /* all these addresses, or'ed */
 };
 
-static struct own_heap heaps[OWN_HEAPS];
+static struct own_heap heaps[HEAPS_MOST];
 static _Atomic uint32_t heaps_used;
 
 /* HEAP_UNITS / rate, which the entry code multiplies a size by. 0: it calls own_heaps_alloc for every allocation, of
  * heaps that are exact, not in the recording, or not registered. */
-__attribute__((visibility("hidden"))) _Atomic uint64_t own_heaps_scale[OWN_HEAPS];
+__attribute__((visibility("hidden"))) _Atomic uint64_t own_heaps_scale[HEAPS_MOST];
 /* Units until the calling thread's next sample; 0: the interval is to be drawn. The entry code charges it. */
 __thread uint64_t own_heaps_countdown;
 
@@ -71,7 +68,7 @@ mscope_result own_heaps_resize(
 
 /* NULL: there is no such heap. */
 static struct own_heap *find(mscope_heap heap) {
-    if (heap == 0 || heap >= OWN_HEAPS) return NULL;
+    if (heap == 0 || heap >= HEAPS_MOST) return NULL;
     return atomic_load_explicit(&heaps[heap].stage, memory_order_acquire) == HEAP_UNUSED ? NULL
                                                                                          : &heaps[heap];
 }
@@ -104,7 +101,7 @@ static void note(mscope_heap heap) {
 
 void own_heaps_start(void) {
     uint32_t used = atomic_load(&heaps_used);
-    for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) note(heap);
+    for (mscope_heap heap = 1; heap <= used && heap < HEAPS_MOST; heap++) note(heap);
 }
 
 /* Whether the caller's struct is long enough to have the option. */
@@ -116,7 +113,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) == OFF) return 0;
     uint32_t used = atomic_load(&heaps_used);
     do
-        if (used + 1 >= OWN_HEAPS) return 0;
+        if (used + 1 >= HEAPS_MOST) return 0;
     while (!atomic_compare_exchange_weak(&heaps_used, &used, used + 1));
     KEEP_CALLER_STATE;
     struct own_heap *own = &heaps[used + 1];
@@ -262,7 +259,7 @@ mscope_result own_heaps_alloc_many(
 }
 
 EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
-    if (heap == 0 || heap >= OWN_HEAPS) return MSCOPE_NO_HEAP;
+    if (heap == 0 || heap >= HEAPS_MOST) return MSCOPE_NO_HEAP;
     uint64_t key = key_of(heap, address);
     /* An address of more than 48 bits was never sampled, and its key may be equal to one of another heap. */
     bool expected = atomic_load_explicit(filter_of(key), memory_order_relaxed) && key >> 48 == heap;
@@ -361,7 +358,7 @@ void own_heaps_after_fork(void) {
 void own_heaps_enumerate(void) {
     if (!recorder_is_recording() || atomic_exchange(&enumerating, 1)) return;
     uint32_t used = atomic_load(&heaps_used);
-    for (mscope_heap heap = 1; heap <= used && heap < OWN_HEAPS; heap++) {
+    for (mscope_heap heap = 1; heap <= used && heap < HEAPS_MOST; heap++) {
         struct own_heap *own = &heaps[heap];
         note(heap); /* unless that is done */
         if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_NOTED && own->enumerate)

@@ -9,10 +9,6 @@
 #ifndef MALLOSCOPE_RECORD_API_OWN_HEAPS_H
 #define MALLOSCOPE_RECORD_API_OWN_HEAPS_H
 
-#define OWN_HEAPS 1024 /* a heap's number is below this, and not 0; the entry code compares with it */
-
-#ifndef __ASSEMBLER__
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +29,4 @@ void own_heaps_enumerate(void);
 /* To be called in a forked child: a thread that was enumerating heaps in the parent is not there. */
 void own_heaps_after_fork(void);
 
-#endif
 #endif

@@ -1,6 +1,7 @@
 #define MSCOPE_LINKED
 #include "record/api/scopes.h"
 
+#include "base/limits.h"
 #include "core/name_table.h"
 #include "malloscope.h"
 #include "platform/caller_state.h"
@@ -142,7 +143,7 @@ void scopes_prepare(void) {
     if (!threads_are_frames || (!scopes_of_thread && !make_scopes())) return;
     struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
-    char name[16];
+    char name[THREAD_NAME_SIZE];
     if (system_calls_allowed() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
 }
 

@@ -1,6 +1,7 @@
 #include "record/dump/dump_triggers.h"
 
 #include "base/dump_schedule.h"
+#include "base/limits.h"
 #include "core/events.h"
 #include "core/heap_size.h"
 #include "core/heap_table.h"
@@ -16,8 +17,6 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#define DEFAULT_PATTERN "malloscope.%e.%p.%n.heap"
 
 bool dump_triggers_want_samples;
 
@@ -198,7 +197,7 @@ static enum dump_format format_of(const char *format, const char *pattern) {
 
 void dump_triggers_start(const struct options *options) {
     if (!options->dump && !options->dump_at && !options->dump_signal) return;
-    const char *bad, *pattern = options->dump ? options->dump : DEFAULT_PATTERN;
+    const char *bad, *pattern = options->dump ? options->dump : DEFAULT_DUMP_PATTERN;
     size_t bad_length;
     if (!keep_pattern(pattern)) {
         say_of("malloscope: the name of the dumps is too long: '", pattern, strlen(pattern),

@@ -11,7 +11,7 @@
 #include "record/sample/address_filter.h"
 #include "record/sample/mark.h"
 #include "record/intercept/cxx_operators.h"
-#include "record/api/own_heaps.h"
+#include "base/limits.h"
 #include "record/intercept/real_allocator.h"
 
 #include <sys/syscall.h>
@@ -279,7 +279,7 @@ realloc_always_here:
 /* Charges x2 bytes of the heap in w0, and falls through if no sample is due. Goes to \due if one is, or if the C
  * code has to decide. */
 .macro heap_charge due
-	cmp	w0, #OWN_HEAPS
+	cmp	w0, #HEAPS_MOST
 	b.hs	\due
 	adrp	x12, own_heaps_scale
 	add	x12, x12, #:lo12:own_heaps_scale

@@ -17,7 +17,7 @@
 #include "record/sample/address_filter.h"
 #include "record/sample/mark.h"
 #include "record/intercept/cxx_operators.h"
-#include "record/api/own_heaps.h"
+#include "base/limits.h"
 #include "record/intercept/real_allocator.h"
 
 #include <sys/syscall.h>
@@ -232,7 +232,7 @@ free_here:
 /* Charges rdx bytes of the heap in edi, and falls through if no sample is due. Goes to \due if the C code has to
  * decide; to \refund if a sample is due, with the charge in rax and the offset of the countdown in rcx. */
 .macro heap_charge due refund
-	cmp	$OWN_HEAPS, %edi
+	cmp	$HEAPS_MOST, %edi
 	jae	\due
 	mov	%edi, %eax
 	lea	own_heaps_scale(%rip), %rcx

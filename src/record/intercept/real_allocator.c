@@ -7,6 +7,7 @@
 #include "record/intercept/search_order.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum { UNRESOLVED, RESOLVING, RESOLVED };
 
 static struct {
     _Atomic int stage;
-    char module[4096]; /* path of the file that serves malloc */
+    char module[PATH_MAX]; /* path of the file that serves malloc */
     struct maps_reader maps;
     struct code_range allocator, ours;
     bool is_libc, is_whole, is_shadowed, is_late;

@@ -4,6 +4,7 @@
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/real_allocator.h"
 
+#include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@ bool real_allocator_ready(void) {
 }
 
 const char *real_allocator_module(void) {
-    static char path[4096];
+    static char path[PATH_MAX];
     ssize_t length = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
     return length < 0 ? "" : path;
 }

@@ -219,8 +219,8 @@ void fork_after_bare(bool in_child) {
  * asked about; a child that is noticed only then inherits nothing. Children that share the memory (vfork,
  * posix_spawn) run no handlers and see the owner word of their parent: they change nothing. */
 bool fork_watch(void) {
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;
+    void *page = mmap(NULL, PAGE_SIZE_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, PAGE_SIZE_MIN, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
     return pthread_atfork(fork_before, drop_inheritance, after_fork_in_child) == 0;
 }

@@ -1,5 +1,6 @@
 #include "record/life/options.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -72,7 +73,7 @@ static enum stacks stacks_of(const char *text) {
 static char executable[256] = "program";
 
 void options_find_program(void) {
-    char path[4096];
+    char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -101,9 +102,9 @@ bool options_read(struct options *ret_options) {
         .thread_frames = number("MALLOSCOPE_THREAD_FRAMES", 0) != 0,
         .python_objects = number("MALLOSCOPE_PYTHON_OBJECTS", 0) != 0,
     };
-    if (!options.output || !*options.output) options.output = "malloscope.%e.%p.mscope";
+    if (!options.output || !*options.output) options.output = DEFAULT_RECORDING_PATTERN;
     if (options.rate == 0) options.rate = 1;
-    if (options.depth < 2) options.depth = 2;
+    if (options.depth < DEPTH_LEAST) options.depth = DEPTH_LEAST;
     if (options.depth > DEPTH_MOST) options.depth = DEPTH_MOST;
 
     /* Reset once it was read: the program that this process becomes by exec must not replace this recording. */

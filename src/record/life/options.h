@@ -2,14 +2,11 @@
 #ifndef MALLOSCOPE_RECORD_LIFE_OPTIONS_H
 #define MALLOSCOPE_RECORD_LIFE_OPTIONS_H
 
+#include "base/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define DEFAULT_RATE     (512u << 10)
-#define DEFAULT_DEPTH    256u
-#define DEPTH_MOST       4096u
-#define DEFAULT_SIZE_MAX (UINT64_C(4) << 30)
 
 /* What stacks are made of. */
 enum stacks {

@@ -15,7 +15,7 @@
  * and so on: the unused part of a stack may be shorter. */
 static void prove_stack(void) {
     uint64_t here = (uintptr_t)__builtin_frame_address(0);
-    for (uint64_t below = RESERVE_STACK; below >= 4096; below /= 2)
+    for (uint64_t below = RESERVE_STACK; below >= PAGE_SIZE_MIN; below /= 2)
         if (unwind_stack_bounds(here - below, &recorder_thread->stack_low, &recorder_thread->stack_high)
                 .proven > here)
             return;
