@@ -1,5 +1,5 @@
-/* Each type of an enumerated heap has a stack record of its own, whose only frame is the heap's name. Nothing is known of
- * single allocations. The figures of a record are raised or lowered to what is listed, as if the difference had been
+/* Each type of an enumerated heap has a stack record of its own, whose only frame is the heap's name. Nothing is known
+ * of single allocations. The figures of a record are raised or lowered to what is listed, as if the difference had been
  * allocated or freed between two listings. */
 #include "record/api/own_heaps.h"
 

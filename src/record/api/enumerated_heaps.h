@@ -8,8 +8,8 @@
 #endif
 #include "malloscope.h"
 
-/* Calls `enumerate`, and brings the heap's figures to what it lists. `heap` is the number of the heap, and `name` that of
- * its name, in the recording. */
+/* Calls `enumerate`, and brings the heap's figures to what it lists. `heap` is the number of the heap, and `name` that
+ * of its name, in the recording. */
 void enumerated_heaps_read(uint32_t heap, uint32_t name, mscope_enumerate *enumerate, void *context);
 
 #endif

@@ -48,8 +48,8 @@ static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
     KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
-    /* A signal handler that came meanwhile may have made some, too. Its scopes are closed again: its memory is lost, and
-     * nothing else. */
+    /* A signal handler that came meanwhile may have made some, too. Its scopes are closed again: its memory is lost,
+     * and nothing else. */
     if (memory) scopes_of_thread = memory;
     return scopes_of_thread;
 }
@@ -86,9 +86,9 @@ static __attribute__((noinline, cold)) mscope_scope enter_first(struct mscope_na
 }
 
 /* Enters a scope while the last one has a place that is not further out (not at a higher address). That one was entered
- * by the same function; or on another stack, in a coroutine; or by a function that ended without leaving it, by longjmp.
- * A scope of this name and place that is open already is not entered again. Otherwise scopes that were left by longjmp
- * would pile up. The result is then the present depth, so that leaving it changes nothing. */
+ * by the same function; or on another stack, in a coroutine; or by a function that ended without leaving it, by
+ * longjmp. A scope of this name and place that is open already is not entered again. Otherwise scopes that were left by
+ * longjmp would pile up. The result is then the present depth, so that leaving it changes nothing. */
 static __attribute__((noinline, cold)) mscope_scope enter_beside(
     struct mscope_scopes *scopes, uint32_t name, uint64_t place) {
     for (uint32_t i = scopes->depth; i-- > 0 && scopes->kept[i].place <= place;)
@@ -112,8 +112,8 @@ EXPORT void mscope_scope_leave(mscope_scope scope) {
     if (scopes && scope < scopes->depth) scopes->depth = scope;
 }
 
-/* Whether the calls of begin and end functions in this thread are counted. Once they are, they go on to be counted, also
- * while nothing is recorded: an end does not say which beginning it belongs to. */
+/* Whether the calls of begin and end functions in this thread are counted. Once they are, they go on to be counted,
+ * also while nothing is recorded: an end does not say which beginning it belongs to. */
 static inline bool has_scopes(void) {
     return scopes_of_thread || (scopes_on() && make_scopes());
 }
