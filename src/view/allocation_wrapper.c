@@ -5,15 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The rules, tried in order. Patterns are those of fnmatch(3), on skeletons.
+/* The rules, tried in order. Patterns are those of fnmatch(3), and are matched with skeletons.
  *
- * What is always skipped are the allocation functions themselves. The standard libraries are skipped when
- * that leads to a source line: `std::vector::push_back` is of no help where the program's own line is known,
- * and of much help where it is not. Wrappers of malloc are skipped when that leads to any function that has a
- * name. */
+ * Allocation functions themselves are always skipped. Standard libraries are skipped if that leads to a source
+ * line: `std::vector::push_back` is of no help if the program's own line is known, and of much help if it is not.
+ * Wrappers of malloc are skipped if that leads to a function that has a name. */
 static const struct rule {
     const char *function;
-    const char *module; /* what the name of the function's file starts with, NULL = any file */
+    const char *module; /* how the file name of the module begins; NULL: any module */
     enum allocation_wrapper verdict;
 } rules[] = {
     /* C++ */
@@ -98,7 +97,7 @@ static bool in_module(const char *path, const char *start) {
     return strncmp(slash ? slash + 1 : path, start, strlen(start)) == 0;
 }
 
-/* Most names differ in what comes before the first wildcard, which fnmatch is slow to find out. */
+/* Most names differ from a pattern before its first wildcard. strncmp finds that out faster than fnmatch. */
 static bool matches(const char *pattern, const char *skeleton) {
     return strncmp(pattern, skeleton, strcspn(pattern, "*\\")) == 0 && fnmatch(pattern, skeleton, 0) == 0;
 }
@@ -112,7 +111,7 @@ enum allocation_wrapper allocation_wrapper_of(const char *function, const char *
     return WRAPPER_NOT;
 }
 
-/* The end of the bracket that opens at `text`, one past its closing partner. "->" closes nothing. */
+/* One past the partner of the bracket that opens at `text`. The > of an arrow closes nothing. */
 static const char *skip_bracket(const char *text, char open, char close) {
     int depth = 0;
     for (; *text; text++) {
@@ -128,10 +127,10 @@ static bool has_path(const char *type, const char *end) {
     return false;
 }
 
-/* Rust's "<Type as Trait>::method": which of the two names what the code is. Generic parameters and built-in
- * types have no path of their own, and what makes a type an allocator is an allocation function. Returns the
- * text to go on with inside the bracket, ending at `*ret_end`; NULL for methods of a built-in type,
- * "<str>::repeat", which only the standard library can have. */
+/* Rust's "<Type as Trait>::method": returns Type or Trait, whichever tells whose code it is; it ends at `*ret_end`.
+ * Type is chosen if it has a path. Generic parameters and built-in types have none. For methods of GlobalAlloc,
+ * Trait is chosen: these make a type an allocator. NULL for "<str>::repeat" and the like: only the standard library
+ * can add methods to a built-in type. */
 static const char *choose_implementation(const char *inside, const char *close, const char **ret_end) {
     const char *as = NULL;
     int depth = 0;
@@ -164,14 +163,14 @@ static bool is_word_character(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The word `operator` at `text`, in a name that begins at `start`. */
+/* Whether `text`, within a name that begins at `start`, is at the word `operator`. */
 static bool is_operator(const char *start, const char *text) {
     return strncmp(text, "operator", 8) == 0 && !is_word_character(text[8]) &&
            (text == start || !is_word_character(text[-1]));
 }
 
-/* Copies a name without its bracketed parts. A blank outside brackets ends a return type (or a `static`):
- * what came before it is forgotten. Stops at the parameter list. */
+/* Copies a name without its bracketed parts, up to the parameter list. A blank outside of brackets ends a return
+ * type or a word such as `static`: what was copied so far is dropped. */
 static void copy_plain(const char *text, const char *end, struct sink *sink) {
     const char *begin = text;
     size_t start = sink->used;

@@ -1,8 +1,8 @@
-/* Plumbing: the functions between a line of the program and malloc that nobody means when asking "who
+/* Allocation wrappers: functions between the program's code and malloc that nobody means who asks "which line
  * allocated this?": operator new, allocators, the standard containers, strdup, xmalloc.
  *
- * Names are compared as skeletons: without template arguments, parameters and return type, and with Rust's
- * `<Type as Trait>::method` as `Type::method`. */
+ * Functions are recognized by the skeletons of their names: without template arguments, parameters and return type,
+ * and with Rust's `<Type as Trait>::method` as `Type::method`. */
 #ifndef MALLOSCOPE_VIEW_ALLOCATION_WRAPPER_H
 #define MALLOSCOPE_VIEW_ALLOCATION_WRAPPER_H
 
@@ -10,15 +10,15 @@
 
 enum allocation_wrapper {
     WRAPPER_NOT,
-    WRAPPER_ALWAYS,    /* never a site while there is a frame outside it */
-    WRAPPER_IF_NAMED,  /* a site unless a frame outside has a name */
-    WRAPPER_IF_SOURCE, /* a site unless the first frame outside has a source line */
+    WRAPPER_ALWAYS,    /* never a site, unless the stack has no other frame */
+    WRAPPER_IF_NAMED,  /* no site if the first frame outside of all wrappers has a name */
+    WRAPPER_IF_SOURCE, /* no site if the first frame outside of all wrappers has a source line */
 };
 
-/* `module` is the path of the file that holds the function, or NULL. */
+/* Which kind of wrapper the function is. `module` is the path of the file that it is in, or NULL. */
 enum allocation_wrapper allocation_wrapper_of(const char *function, const char *module);
 
-/* Writes the skeleton of `function`, cut to `size`. */
+/* Writes the skeleton of a name into `skeleton`, which has room for `size` bytes. What does not fit is cut off. */
 void allocation_wrapper_skeleton(const char *function, char *skeleton, size_t size);
 
 #endif

@@ -3,8 +3,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* Patterns of fnmatch(3). What hands its memory to the caller (strdup, fopen, getline, ...) is not among
- * them. */
+/* Functions of the C library that keep what they allocate, as patterns of fnmatch(3). Those that hand the memory to
+ * their caller, such as strdup, fopen and getline, are not among them. */
 static const char *const holders[] = {
     "_IO_file_doallocate", "_IO_wfile_doallocate", /* the buffer of a stream */
     "_dl_*", "allocate_dtv*",                      /* loaded libraries, thread-local storage */
@@ -23,7 +23,8 @@ static bool is_of_library(const struct model_module *module) {
     return false;
 }
 
-/* Only as long as the calls stay in the library: below its loader everything runs that a constructor does. */
+/* Looks only at the innermost frames that are the library's own. Further out the loader is on many stacks, since
+ * constructors of libraries run below it. */
 bool c_library_keeps(const struct source_frames *frames) {
     for (size_t i = frames->first; i < frames->end && is_of_library(frames->frames[i].module); i++)
         for (size_t j = 0; j < sizeof holders / sizeof *holders; j++)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define DOUBT 0.05 /* chance of a false alarm in a comparison of equal programs */
+#define DOUBT 0.05 /* probability of a false alarm in a comparison of two recordings of one program */
 
 struct estimate diff_figure(
     const struct figures *figures, enum diff_value value, const struct diff_side *side) {
@@ -34,7 +34,8 @@ struct estimate diff_figure(
 
 /* ---- matching ---- */
 
-/* Lines of one function are told apart by their numbers only where they are asked for. */
+/* The names by which rows of both sides are matched. Line numbers count only if the rows are grouped by them: they
+ * move when a source is edited. */
 static struct view_row key_of(enum view_by by, const struct view_row *row) {
     struct view_row key = view_row_key(by, row);
     if (by != BY_SITE && by != BY_LINE) key.line = 0;
@@ -73,7 +74,7 @@ static struct diff_row *find_or_add(struct diff *diff, struct matches *matches, 
 
 /* ---- significance ---- */
 
-/* The deviation that a normal variable exceeds, in either direction, with this probability. */
+/* A normal variable deviates from its mean by more than so many standard deviations with this probability. */
 static double deviation_of(double probability) {
     double low = 0, high = 40;
     for (int i = 0; i < 60; i++) {
@@ -92,21 +93,22 @@ struct diff_judge diff_judge_of(size_t lines, const struct diff_side *base, cons
     return (struct diff_judge){deviation_of(doubt), doubt, (double)rate};
 }
 
-/* Half of the 95 % intervals of both sides, which are independent. */
+/* Half the width of the 95 % interval of the change: both sides are independent, so that variances add up. */
 static double error_of(const struct diff_row *row) {
     return hypot(estimate_error(row->base), estimate_error(row->fresh));
 }
 
-/* Bytes go unsampled with probability exp(-bytes / rate), whatever blocks they are in. Of all the bytes on
- * either side, any stretch as large as the change may be the one that was missed. Where blocks are large this
- * is far likelier than a normal variable of the same variance would have it. */
+/* Whether the change may be bytes that one side did not sample. b bytes stay without a sample with probability
+ * exp(-b / rate), in whatever blocks they are. There are all / change stretches of that size, each of which may be
+ * the one that was missed, and either side may have missed it. If blocks are large, this is far more probable than
+ * a normal distribution with the same variance says. */
 static bool may_be_missed(double change, double all, const struct diff_judge *judge) {
     if (judge->rate <= 1) return false;
     double chances = 2 * fmax(all / change, 1);
     return chances * exp(-change / judge->rate) > judge->doubt;
 }
 
-/* Bytes for each of what is compared. */
+/* Bytes for each unit of what is compared: 1 for bytes, the mean size for objects. */
 static double size_of(const struct diff_row *row, bool of_bytes) {
     if (of_bytes || !row->row) return 1;
     const struct figures *figures = &row->row->figures;
@@ -133,7 +135,7 @@ static int compare_rows(const void *a, const void *b) {
     return order ? order : (x->row->line > y->row->line) - (x->row->line < y->row->line);
 }
 
-/* Lines that have nothing on either side are none. */
+/* Removes lines that are 0 on both sides. */
 static void drop_empty(struct diff *diff) {
     size_t kept = 0;
     for (size_t i = 0; i < diff->count; i++)

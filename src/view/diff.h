@@ -1,20 +1,21 @@
-/* What changed between two recordings, line by line, and which changes are real.
+/* What changed between two recordings, line by line, and which changes are more than chance.
  *
- * Lines are matched by what they are called, never by address: function, file and library without their
- * folders, heap, type and scope. Two recordings are independent samples, so the variance of a change is the
- * sum of both variances. A change is significant if chance would make one as large on *any* of the lines in
- * fewer than 5 of 100 comparisons of equal programs (docs/sampling.md). */
+ * Rows of both recordings become one line if their names are equal: function, file and module without their
+ * folders, heap, type and scope. Addresses are not compared. Two recordings are independent samples, so that the
+ * variance of a change is the sum of both variances. A change is significant if, in comparisons of two recordings
+ * of one program, a change as large on *any* of the lines comes up in fewer than 5 of 100 comparisons
+ * (docs/sampling.md). */
 #ifndef MALLOSCOPE_VIEW_DIFF_H
 #define MALLOSCOPE_VIEW_DIFF_H
 
 #include "view/view.h"
 
-/* What is compared. */
+/* Which figure is compared. */
 enum diff_value {
     DIFF_LIVE,
     DIFF_PEAK,
     DIFF_TOTAL,
-    DIFF_OBJECTS, /* from here on objects, before it bytes */
+    DIFF_OBJECTS, /* this one and those below are objects, those above are bytes */
     DIFF_PEAK_OBJECTS,
     DIFF_ALLOCATIONS
 };
@@ -26,25 +27,25 @@ static inline bool diff_counts_objects(enum diff_value value) {
 
 struct diff_side {
     const struct view_rows *rows;
-    bool at_peak;  /* what was live at its peak stands for what is live */
-    uint64_t rate; /* the largest of any heap: 1 = exact */
+    bool at_peak;  /* compare what was live at its peak instead of what is live */
+    uint64_t rate; /* the largest sampling interval of its heaps; 1: exact */
 };
 
-/* What is compared, of any figures of that side. */
+/* The figure that is compared, out of figures of that side. */
 struct estimate diff_figure(
     const struct figures *figures, enum diff_value value, const struct diff_side *side);
 
 struct diff_row {
-    const struct view_row *row; /* of the newer side, or of the older if it is not there */
+    const struct view_row *row; /* of the new side; of the base if the new side has no such row */
     struct estimate base, fresh;
-    double change, error; /* half the width of its 95 % interval */
+    double change, error; /* error: half the width of the 95 % interval of the change */
     bool significant;
 };
 
 struct diff {
     struct diff_row *rows; /* significant ones first, then largest changes first */
     size_t count, significant_count;
-    struct diff_row total; /* its `row` is NULL */
+    struct diff_row total; /* `row` is NULL */
 };
 
 /* The rows of both sides are grouped by `by`. */
@@ -52,12 +53,12 @@ void diff_make(const struct diff_side *base, const struct diff_side *fresh, enum
     enum view_by by, struct diff *ret_diff);
 void diff_free(struct diff *diff);
 
-/* What makes a change significant among so many lines: each may raise a false alarm with its share of the
- * doubt. */
+/* What makes a change significant in a comparison of so many lines. The doubt of 5 % is divided among the lines,
+ * each of which may raise a false alarm. */
 struct diff_judge {
-    double deviation; /* it is larger than so many standard deviations */
-    double doubt;     /* and less likely than this to be bytes that one side missed by chance */
-    double rate;
+    double deviation; /* it is larger than so many standard deviations, */
+    double doubt; /* and the probability that one side missed so many bytes by chance is smaller than this */
+    double rate;  /* the larger sampling interval of both sides */
 };
 struct diff_judge diff_judge_of(size_t lines, const struct diff_side *base, const struct diff_side *fresh);
 

@@ -8,19 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROWING_PARTS 3   /* a leak shows in at least so many parts of the run */
-#define NEARLY_NONE   0.1 /* share of frees among those that got so old */
-#define CHANCE        0.05
-#define FEW           5.0 /* samples: if half of all were freed, none of 5 would be in 3 of 100 cases */
+#define GROWING_PARTS 3 /* a growing leak has left blocks behind in at least so many parts of the run */
+#define NEARLY_NONE                                                                                          \
+    0.1 /* freed objects / live objects of an age: below this, blocks of that age are not freed */
+#define CHANCE 0.05
+#define FEW    5.0 /* samples; if half of all blocks were freed, none of 5 samples would be in 3 of 100 cases */
 
-/* Judgement */
+/* ---- judgement ---- */
 
-/* Of all that got older than some age, nearly all are live: the lowest such age, as the bucket below it, and
- * how many got older. A few frees beyond it, such as that of a thread that was not let run, do not count. */
+/* The settled age: the lowest age such that nearly all blocks that got older are live. Few frees at a higher age do
+ * not count, for instance by a thread that was not scheduled for a while. */
 struct settled_age {
-    int bucket; /* -1: all ages; LIFETIME_BUCKETS - 1: none */
-    uint64_t live;
-    double freed;
+    int bucket; /* the lifetime bucket below that age; -1: all ages, LIFETIME_BUCKETS - 1: there is no such age */
+    uint64_t live; /* live samples that are older */
+    double freed;  /* objects that were freed at a higher age */
 };
 
 static struct settled_age settled_age(const struct figures *figures) {
@@ -31,7 +32,7 @@ static struct settled_age settled_age(const struct figures *figures) {
     for (int bucket = LIFETIME_BUCKETS - 2; bucket >= -1; bucket--) {
         live += figures->ages[bucket + 1];
         freed += figures->lifetime[bucket + 1];
-        /* Frees in the bucket just below may be as good as equal in age: a cache on the edge of a bucket. */
+        /* Frees in the bucket just below count too: a cache whose ages lie at the edge of two buckets frees there. */
         double near = bucket >= 0 ? figures->lifetime[bucket] : 0;
         if (live && freed + near <= NEARLY_NONE * objects * (double)live)
             found = (struct settled_age){bucket, live, freed};
@@ -39,13 +40,14 @@ static struct settled_age settled_age(const struct figures *figures) {
     return found;
 }
 
-/* In seconds, its upper end. */
+/* The upper end of a lifetime bucket, in seconds. */
 static double bucket_end(int bucket) {
     return bucket < 0 ? 0 : 1e-9 * (double)(UINT64_C(1) << (LIFETIME_SHIFT + 2 * bucket));
 }
 
-/* How likely it is that the `oldest` oldest of all samples are live by chance alone. Samples may have missed
- * the old ones among those that were freed; where nothing is missed, there is no chance in it. */
+/* Whether the `oldest` oldest of all samples may all be live by chance: the probability of that is at least CHANCE,
+ * if live and freed blocks had equal lifetimes. Sampling may have missed the old ones among the freed blocks. In an
+ * exact recording nothing is missed, and the question does not arise. */
 static bool may_be_chance(const struct figures *figures, uint64_t oldest) {
     double live = (double)figures->live_samples;
     double all = fmax(live, (double)figures->samples), chance = 1;
@@ -54,8 +56,7 @@ static bool may_be_chance(const struct figures *figures, uint64_t oldest) {
     return chance >= CHANCE;
 }
 
-/* Of n equal samples of small blocks the variance is the square of the value by n; of large ones it is less.
- */
+/* For n samples of small blocks of one size, variance = value² / n. For large blocks the variance is less. */
 static bool rests_on_few(struct estimate estimate) {
     return estimate.variance > estimate.value * estimate.value / FEW;
 }
@@ -66,7 +67,8 @@ static unsigned parts_with_births(const struct figures *figures, int from, int e
     return parts;
 }
 
-/* The parts of the run that are further back than `age` seconds: what is left from them should be gone. */
+/* How many parts of the run ended more than `age` seconds before its end. Blocks from these parts would be freed,
+ * if they were freed at that age. */
 static int parts_before(double age, double duration) {
     if (!(duration > 0)) return BIRTH_PARTS;
     return (int)fmax(0, floor((1 - age / duration) * BIRTH_PARTS));
@@ -85,7 +87,7 @@ static enum leak_kind kind_of(
     bool only_late = figures->births[BIRTH_PARTS - 1] == figures->live_samples;
     bool outlives =
         leak->outliving && !leak->never_freed && (scene->exact || !may_be_chance(figures, leak->outliving));
-    /* A place that gave back nearly all it made is at work all the time, not only in the beginning. */
+    /* A place that has freed nearly all its blocks allocates all the time, and not only at start-up. */
     bool mostly_kept = figures->live_objects.value > 0.1 * figures->total_objects.value;
     if (leak->inherited) return LEAK_START_UP;
     if (!figures->live_samples) return leak->never_freed ? LEAK_NEVER_FREED : LEAK_IN_USE;
@@ -123,10 +125,10 @@ struct leak_scene leaks_scene_of(const struct model *model) {
     return scene;
 }
 
-/* Finding */
+/* ---- finding ---- */
 
-/* Keeps the stacks that are to be judged: all that the filter keeps and that are neither suppressed nor held.
- */
+/* Copies the stacks that are to be judged into leaks->stacks, and returns how many they are: those that the filter
+ * keeps and that are neither suppressed nor kept by the C library. */
 static size_t select_stacks(const struct model *model, struct resolver *resolver,
     const struct view_query *query, struct frame_filter *filter, struct suppressions *suppressions,
     struct leaks *leaks) {
@@ -162,7 +164,7 @@ static int rank(enum leak_kind kind) {
     return ranks[kind];
 }
 
-/* Rows are sorted by size already; where they are in memory tells their order. */
+/* By kind, then by size: the rows are sorted by size already, so that their addresses tell their order. */
 static int compare(const void *left, const void *right) {
     const struct leak *a = left, *b = right;
     int order = rank(a->kind) - rank(b->kind);

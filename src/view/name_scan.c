@@ -7,8 +7,8 @@ bool name_scan_is_identifier(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* The length of the symbol that makes up an operator's name at `text`, longest first; 0 for those with
- * letters: "operator new", "operator int". */
+/* The length of the symbol at `text` that follows the word `operator`. 0 if the operator's name has letters, as in
+ * "operator new" and "operator int". Longer symbols are tried first. */
 static size_t operator_length(const char *text) {
     static const char *const symbols[] = {"<=>", "<<=", ">>=", "->*", "()", "[]", "->", "<<", ">>",
         "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "<",
@@ -47,7 +47,7 @@ static bool is_inside(const struct name_scan *scan, char partner) {
 }
 
 static void step_angle(struct name_scan *scan, char before) {
-    if (before == ')' && !scan->after_operator) return; /* compares two values: "((3)<(4))" */
+    if (before == ')' && !scan->after_operator) return; /* a comparison of two values: "((3)<(4))" */
     bool names_type = scan->at == 0 || strchr("<,( &*[", before);
     open_bracket(scan, names_type && !scan->after_operator ? BRACKET_QUALIFIED : BRACKET_GENERIC);
 }

@@ -35,7 +35,7 @@ struct grouping {
     size_t last;             /* the row of the last stack: the next stack mostly has the same one */
 };
 
-/* The key is the row's own naming fields; those that the grouping does not look at are empty. */
+/* The key of a stack: the naming fields of its row that the grouping looks at. The others are empty. */
 static struct view_row key_of(
     enum view_by by, const struct source_frame *frame, const struct stack_labels *labels) {
     const struct symbol *symbol = frame->symbol;
@@ -75,8 +75,7 @@ static struct view_row key_of(
     case BY_THREAD:
         break;
     }
-    /* Frames that lie in no module are told apart by their names: "[cut]" and "[dropped]" are not one thing.
-     */
+    /* Frames in no module differ by their names: "[cut]" and "[dropped]" must not become one row. */
     if (by == BY_MODULE && !module) key.module = symbol->file; /* an interpreter's code */
     if (!key.module && !key.file) key.function = symbol->function;
     return key;
@@ -88,7 +87,7 @@ uint64_t view_row_hash(const struct view_row *key) {
     return name_key_hash(name_key_hash(name_key_hash(hash, key->heap), key->type), key->scope);
 }
 
-/* What the rows of a grouping say of themselves beyond the key. */
+/* Which naming fields are part of the key of a grouping. */
 static bool key_has_function(enum view_by by, int line) {
     return by != BY_LINE || !line;
 }
@@ -174,7 +173,7 @@ static void note_name(const char **name, const char *next, bool is_new, const ch
         *name = several;
 }
 
-/* What a row does not group by it names where all its stacks agree. */
+/* Sets the naming fields that are not part of the key: to the name that all stacks of the row share, if they do. */
 static void note_names(struct view_row *row, enum view_by by, const struct source_frame *site,
     const struct stack_labels *labels, bool is_new) {
     if (!key_has_function(by, row->line)) note_name(&row->function, site->symbol->function, is_new, NULL);
@@ -236,7 +235,7 @@ static char *list_threads(
     return text;
 }
 
-/* Largest first; equal values by name, so that the same recording prints the same report. */
+/* Largest first. Rows with equal values are sorted by name, so that a recording always gives the same report. */
 static int compare_rows(const void *left, const void *right, void *context) {
     const struct view_row *a = left, *b = right;
     enum view_sort sort = *(enum view_sort *)context;
@@ -253,8 +252,8 @@ static int compare_rows(const void *left, const void *right, void *context) {
     return order ? order : name_key_compare(a->scope, b->scope);
 }
 
-/* The peaks of a set's stacks need not have been at one time, but no set was ever larger than the whole heap.
- */
+/* The stacks of a row may have had their peaks at different times, so the sum of these is an upper bound. So is the
+ * peak of the whole heap. */
 static void bound_peaks(const struct model *model, struct grouping *grouping) {
     double bound = model->totals.peak_bytes;
     for (size_t i = 0; i < grouping->count && bound > 0; i++)

@@ -4,22 +4,22 @@
 
 #include <string.h>
 
-#define WORTH_A_MARK 8 /* arguments that are not longer stay */
+#define WORTH_A_MARK 8 /* arguments up to this length are not replaced by the mark */
 
 static void cut(char *text, size_t from, size_t to) {
     memmove(text + from, text + to, strlen(text + to) + 1);
 }
 
-/* `with` is no longer than what it replaces. */
+/* Replaces [from, to) by `with`, which is not longer. */
 static void replace(char *text, size_t from, size_t to, const char *with) {
     size_t length = strlen(with);
     memcpy(text + from, with, length); /* NOLINT(bugprone-not-null-terminated-result): text goes on */
     cut(text, from + length, to);
 }
 
-/* Words */
+/* ---- words ---- */
 
-/* Replaces `from` where it begins a word and is not a part of a longer path. */
+/* Replaces `from` wherever it begins a word and is not the end of a longer path. */
 static void replace_words(char *text, const char *from, const char *to) {
     size_t length = strlen(from);
     for (char *at = text; (at = strstr(at, from));) {
@@ -37,7 +37,7 @@ static void use_known_names(char *text) {
         {"std::__cxx11::", "std::"}, /* namespaces that tell versions of a library apart */
         {"std::__1::", "std::"},
         {"std::__ndk1::", "std::"},
-        {"alloc::string::String", "String"}, /* what Rust programs need not import, nearly */
+        {"alloc::string::String", "String"}, /* well-known types of Rust, most of which need no import */
         {"alloc::vec::Vec", "Vec"},
         {"alloc::boxed::Box", "Box"},
         {"alloc::rc::Rc", "Rc"},
@@ -50,7 +50,7 @@ static void use_known_names(char *text) {
         cut(text, (size_t)(tag - text), (size_t)(strchr(tag, ']') + 1 - text));
 }
 
-/* "std::basic_ostream<char>" is std::ostream, "<wchar_t>" std::wostream. */
+/* "std::basic_ostream<char>" becomes std::ostream, "std::basic_ostream<wchar_t>" std::wostream. */
 static void use_char_names(char *text) {
     static const char basic[] = "std::basic_";
     for (char *at = text; (at = strstr(at, basic)); at += 5) {
@@ -64,7 +64,7 @@ static void use_char_names(char *text) {
     }
 }
 
-/* Arguments that nobody writes */
+/* ---- arguments that nobody writes ---- */
 
 static bool is_default(const char *argument) {
     static const char *const types[] = {"std::allocator<", "std::char_traits<", "std::less<", "std::hash<",
@@ -74,14 +74,14 @@ static bool is_default(const char *argument) {
     return false;
 }
 
-/* Whether the bracket at `open` holds the arguments of something in std. */
+/* Whether the bracket at `open` holds template arguments of something in std. */
 static bool is_of_std(const char *text, size_t open) {
     size_t start = open;
     while (start && (name_scan_is_identifier(text[start - 1]) || text[start - 1] == ':')) start--;
     return strncmp(text + start, "std::", 5) == 0;
 }
 
-/* Cuts the last argument of a list in std if it is what it would be anyway. */
+/* Removes the last argument of a template in std, if it is the default for this argument. False: there is none. */
 static bool drop_default(char *text) {
     struct name_scan scan = {.text = text};
     size_t comma[NAME_NESTING_MAX + 1] = {0}; /* the last one at each depth; 0 = none */
@@ -98,7 +98,7 @@ static bool drop_default(char *text) {
     }
 }
 
-/* Rust's "<Type>::method" needs no bracket unless the type is more than a path. */
+/* Removes the brackets of Rust's "<Type>::method", if the type is a plain path. False: there are none. */
 static bool drop_qualified(char *text) {
     struct name_scan scan = {.text = text};
     size_t blank = 0; /* the last one within the outermost bracket */
@@ -116,7 +116,7 @@ static bool drop_qualified(char *text) {
     }
 }
 
-/* The demangler keeps neighbours apart as C++98 did. */
+/* The demangler writes "> >", as C++98 needed it. */
 static void join_brackets(char *text) {
     for (char *at = text; (at = strstr(at, "> >"));) {
         bool is_operator = at - text >= 8 && strncmp(at - 8, "operator", 8) == 0;
@@ -125,7 +125,7 @@ static void join_brackets(char *text) {
     }
 }
 
-/* Templates have their return type in front. */
+/* Removes the return type, which the names of templates begin with. */
 static void drop_return_type(char *text) {
     struct name_scan scan = {.text = text};
     size_t start = 0;
@@ -147,9 +147,10 @@ static void drop_return_type(char *text) {
     cut(text, 0, start);
 }
 
-/* What is still too long */
+/* ---- names that are still too long ---- */
 
-/* "<Type as core::clone::Clone>" becomes "<Type as Clone>": traits are known by their own names. */
+/* "<Type as core::clone::Clone>" becomes "<Type as Clone>": the last part of a trait's path identifies it. False:
+ * there is no trait to shorten. */
 static bool drop_path_of_trait(char *text) {
     struct name_scan scan = {.text = text};
     for (;;) {
@@ -173,7 +174,8 @@ struct choice {
     size_t open, close, generic_depth;
 };
 
-/* Parameters of a function or a lambda, not of a type within arguments. */
+/* Whether the bracket that was closed last holds the parameters of the function or of a lambda, and not those of a
+ * function type within arguments. */
 static bool is_parameter_list(const struct name_scan *scan) {
     for (size_t i = 0; i < scan->depth; i++)
         if (scan->open[i].kind != BRACKET_OTHER) return false;
@@ -181,7 +183,8 @@ static bool is_parameter_list(const struct name_scan *scan) {
            strncmp(scan->text + scan->last.at, "(anonymous namespace)", 21) != 0;
 }
 
-/* Parameters are told apart by the line; then the arguments that lie deepest, of those the longest. */
+/* The bracket whose contents are replaced next: parameters first, since the line number tells overloads apart; then
+ * the deepest template arguments, and of those the longest. */
 static struct choice choose(const char *text) {
     struct name_scan scan = {.text = text};
     struct choice best = {0};

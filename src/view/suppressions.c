@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Matching */
+/* ---- matching ---- */
 
-/* A pattern in which * is any text. What is not anchored is as if it had a * there. On a mismatch the last *
- * takes one character more, so the work is at most pattern times text. */
+/* An end that is not anchored is treated as if a * were there. On a mismatch the last * takes one character more.
+ * No earlier
+ * * needs to be tried again, so that the time is at most length of the pattern × length of the text. */
 bool suppressions_match_text(const char *pattern, const char *text) {
     if (!text || !*text) return false;
     bool from_start = *pattern == '^';
@@ -61,7 +62,7 @@ size_t suppressions_used(const struct suppressions *suppressions) {
     return used;
 }
 
-/* Reading */
+/* ---- reading ---- */
 
 static char *trim(char *line) {
     while (isspace((unsigned char)*line)) line++;

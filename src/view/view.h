@@ -1,7 +1,8 @@
-/* Views: a model and its symbols, put into the rows and trees that people and formats ask for.
+/* Views: the rows and trees that commands print and formats write, made of a model and its symbols.
  *
- * Rows put every stack under exactly one frame, its *site*: the innermost source frame that is not allocation
- * plumbing (plumbing.h), so that the rows of any grouping add up to the total. */
+ * Each stack has one *site*: its innermost source frame that is no allocation wrapper (allocation_wrapper.h). A row
+ * holds the stacks whose sites are grouped together. Each stack is in exactly one row, so that the rows of any
+ * grouping add up to the total. */
 #ifndef MALLOSCOPE_VIEW_VIEW_H
 #define MALLOSCOPE_VIEW_VIEW_H
 
@@ -20,70 +21,73 @@ enum view_by {
     BY_SCOPE,
     BY_STACK
 };
-/* SORT_PEAK: what was live when the whole heap was largest, which adds up. */
+/* SORT_PEAK sorts by what was live when the whole heap was largest: figures.at_peak_bytes, which adds up, and not
+ * figures.peak_bytes, which does not. */
 enum view_sort { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_ALLOCS, SORT_TEMPORARY };
 
 /* What is asked for. */
 struct view_query {
     enum view_by by;
     enum view_sort sort;
-    const char *filter; /* POSIX extended regular expression, or NULL */
-    bool raw_sites;     /* take the innermost frame as the site, plumbing or not */
+    const char *filter; /* POSIX extended regular expression; NULL: keep all stacks */
+    bool raw_sites;     /* the site is the innermost call, even if that is an allocation wrapper */
 };
 
-/* Stands for a heap, type or scope in rows whose stacks do not have the same. */
-#define VIEW_SEVERAL  "[several]"
-#define VIEW_NO_TYPE  "[unknown]"  /* names the row of what has no type */
-#define VIEW_NO_SCOPE "[no scope]" /* and of what was allocated in none */
+#define VIEW_SEVERAL  "[several]"  /* the heap, type or scope of a row whose stacks have different ones */
+#define VIEW_NO_TYPE  "[unknown]"  /* names the row of stacks without a type */
+#define VIEW_NO_SCOPE "[no scope]" /* names the row of stacks that are in no scope */
 
-/* One line of a report. Text belongs to the resolver, the model or the rows. Fields that the grouping does
- * not know are NULL or 0. */
+/* One line of a report. The texts belong to the resolver, the model or the rows. Fields that the grouping does not
+ * tell are NULL or 0. */
 struct view_row {
     const char *function, *file, *module;
     int line;
-    const char *heap, *type, *scope; /* names that the program gave (model/stack_labels.h), NULL = none */
+    const char *heap, *type, *scope; /* as in model/stack_labels.h; NULL: none */
     struct figures figures;
-    const struct model_stack *largest; /* the stack that contributes most to what is sorted by, or NULL */
+    const struct model_stack *largest; /* its stack with the largest value of what is sorted by; or NULL */
 };
 
 struct view_rows {
     struct view_row *rows; /* sorted, largest first */
     size_t count;
-    struct figures sum; /* over all rows; equals the model's totals when nothing was filtered out */
-    char *text;         /* names made for the rows */
+    struct figures sum; /* of all rows; equals the model's totals if nothing was filtered out */
+    char *text;         /* memory for names that were made for the rows */
 };
 
-/* Groups the stacks' figures by the site's
- *     BY_SITE      function, file, line and module, and by heap and type,
- *     BY_LINE      file and line, whatever the function (`function` is NULL where several share the line),
- *     BY_FUNCTION, BY_FILE, BY_MODULE   that part alone.
- * What lacks the part asked for is grouped by the next coarser one it has: a site without a line by its
- * function, a file that is not known by the module. BY_HEAP, BY_TYPE and BY_SCOPE group by these names alone,
- * BY_SCOPE by the innermost scope. BY_STACK gives every stack a row of its own. BY_THREAD
- * gives the exact bytes of each thread as `total_bytes` and nothing else, as stacks are not kept per thread.
- * A row's `peak_bytes` is the sum of its stacks' own peaks, but never more than the peak of the whole heap:
- * an upper bound. The filter keeps the stacks in which any frame's function, file or module matches, or a
- * scope, the type or the heap; of threads, their names.
- */
+/* Groups the stacks by
+ *     BY_SITE      function, file, line and module of the site, and by heap and type
+ *     BY_LINE      file and line of the site; `function` is NULL if several functions share the line
+ *     BY_FUNCTION, BY_FILE, BY_MODULE   that part of the site alone
+ *     BY_HEAP, BY_TYPE, BY_SCOPE        that name alone; BY_SCOPE by the innermost scope
+ *     BY_STACK     each stack has a row of its own
+ *     BY_THREAD    each thread has a row, with its exact bytes as `total_bytes` and its samples; nothing else is known,
+ *                  since stacks are not kept by thread
+ * A site that lacks the part asked for is grouped by the next coarser part that it has: without a line by its
+ * function, without a file by its module.
+ *
+ * `peak_bytes` of a row is an upper bound: the sum of its stacks' own peaks, but not more than the peak of the
+ * whole heap.
+ *
+ * The filter keeps a stack if the function, file or module of any of its frames matches, or a scope, its type or
+ * its heap. It keeps a thread if its name matches. */
 int view_rows_query(const struct model *model, struct resolver *resolver, const struct view_query *query,
     struct view_rows *ret_rows, struct problem *problem);
 void view_rows_free(struct view_rows *rows);
 
-/* What tells a row apart from others that were grouped `by`: its naming fields but those that only describe
- * it. */
+/* The fields of a row by which rows of that grouping differ. The others, which only describe the row, are NULL. */
 struct view_row view_row_key(enum view_by by, const struct view_row *row);
 uint64_t view_row_hash(const struct view_row *key);
 bool view_row_equal(const struct view_row *a, const struct view_row *b);
 
-/* The same with sites as they are by default. */
+/* view_rows_query without raw sites. */
 int view_rows_make(const struct model *model, struct resolver *resolver, enum view_by by, enum view_sort sort,
     const char *filter, struct view_rows *ret_rows, struct problem *problem);
 
-/* What rows and nodes are sorted by. */
+/* The figure that rows and nodes are sorted by. */
 double view_sort_value(const struct figures *figures, enum view_sort sort);
 
-/* A call tree: root's children are the outermost frames, heaps if there are several. Node figures include
- * those of their children. */
+/* A call tree. The root's children are the outermost frames: heaps if the model has heaps besides malloc's. The
+ * figures of a node include those of its children. */
 struct view_node {
     const char *function, *file, *module;
     int line;
@@ -92,8 +96,7 @@ struct view_node {
     size_t child_count;
 };
 
-/* Branches end at the site, with the scopes in it and the type of what was allocated; `by` is not used. NULL
- * on failure. */
+/* Branches are as in stack_tree.h. Of the query, `by` is not used. NULL: the filter is no regular expression. */
 struct view_node *view_tree_query(const struct model *model, struct resolver *resolver,
     const struct view_query *query, struct problem *problem);
 void view_tree_free(struct view_node *root);
