@@ -123,10 +123,14 @@ static size_t find_scope_without_calls(const struct source_frames *frames) {
     return scope;
 }
 
-/* Blocks of a heap that the program manages itself are reported by that heap's allocator, whose functions usually
- * have "alloc" in their names. */
-static bool is_own_allocator(const struct source_frames *frames, const struct source_frame *frame) {
-    return frames->in_own_heap && strcasestr(frame->symbol->function, "alloc") != NULL;
+/* The kind of wrapper that the frame is on this stack. Blocks of a heap that the program manages itself are
+ * reported by that heap's allocator, whose functions usually have "alloc" in their names. */
+static enum allocation_wrapper wrapper_on_stack(
+    const struct source_frames *frames, const struct source_frame *frame) {
+    enum allocation_wrapper wrapper = wrapper_of_frame(frames, frame);
+    bool is_own_allocator =
+        wrapper == WRAPPER_NOT && frames->in_own_heap && strcasestr(frame->symbol->function, "alloc");
+    return is_own_allocator ? WRAPPER_IF_NAMED : wrapper;
 }
 
 /* Index of the innermost interpreted frame, or `end`. The line that an interpreter executes is what asks for the
@@ -143,8 +147,7 @@ static size_t find_outside_wrappers(const struct source_frames *frames) {
     for (size_t i = frames->first; i < frames->end; i++) {
         const struct source_frame *frame = &frames->frames[i];
         if (!is_call(frame)) continue;
-        enum allocation_wrapper verdict = wrapper_of_frame(frames, frame);
-        if (verdict == WRAPPER_NOT && is_own_allocator(frames, frame)) verdict = WRAPPER_IF_NAMED;
+        enum allocation_wrapper verdict = wrapper_on_stack(frames, frame);
         if (verdict == WRAPPER_IF_NAMED && wrapper == none) wrapper = i;
         if (verdict == WRAPPER_IF_SOURCE && library == none) library = i;
         if (verdict != WRAPPER_NOT) continue;
@@ -167,7 +170,7 @@ size_t source_frames_site(const struct source_frames *frames, bool raw_sites) {
  * caller looks separately: they are the site wherever they are. */
 static bool settles_site(const struct source_frames *frames, const struct source_frame *frame) {
     return frame->symbol->interpreted ||
-           (is_known_call(frame) && wrapper_of_frame(frames, frame) == WRAPPER_NOT);
+           (is_known_call(frame) && wrapper_on_stack(frames, frame) == WRAPPER_NOT);
 }
 
 /* Index of the innermost interpreted frame word, or 0 if there is none. */
@@ -185,6 +188,7 @@ void source_frames_expand_to_site(
         return;
     }
     frames->first = 0;
+    frames->in_own_heap = stack->in_own_heap;
     bool settled = false;
     uint32_t least = innermost_interpreted_word(stack);
     for (uint32_t i = 0; i < stack->frame_count && (!settled || i <= least); i++) {

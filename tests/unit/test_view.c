@@ -23,7 +23,8 @@ enum {
     CUT,
     INLINED,
     WRAPPER,
-    NAMED
+    NAMED,
+    POOL
 };
 
 static const struct name {
@@ -46,6 +47,7 @@ static const struct name {
         2, &program},
     [WRAPPER] = {{{"xmalloc", NULL, NULL, 0, 0, false, NULL}}, 1, &program},
     [NAMED] = {{{"work", NULL, NULL, 0, 0, false, NULL}}, 1, &program},
+    [POOL] = {{{"pool_alloc", NULL, "pool.c", 12, 10, false, NULL}}, 1, &program},
 };
 
 struct symbol_list resolver_look_up(
@@ -311,13 +313,23 @@ static void a_site_is_found_without_the_whole_stack(void) {
     struct source_frames whole = {0}, part = {0};
     size_t less = 0;
     for (size_t i = 0; i < model.stack_count; i++)
-        for (int raw = 0; raw <= 1; raw++) {
-            source_frames_expand(&whole, NULL, &stacks[i]);
-            source_frames_expand_to_site(&part, NULL, &stacks[i]);
+        for (int kind = 0; kind < 4; kind++) {
+            bool raw = kind & 1;
+            struct model_stack stack = stacks[i];
+            stack.in_own_heap = kind & 2; /* functions called "...alloc..." are its allocator's */
+            source_frames_expand(&whole, NULL, &stack);
+            source_frames_expand_to_site(&part, NULL, &stack);
             CHECK_EQUAL(source_frames_site(&part, raw), source_frames_site(&whole, raw));
             less += part.count < whole.count;
         }
     CHECK(less > 0);
+    const uint64_t frames[] = {POOL, PARSE, MAIN_10};
+    struct model_stack pool = {.frames = frames, .frame_count = 3, .in_own_heap = true};
+    source_frames_expand_to_site(&part, NULL, &pool);
+    CHECK_TEXT(part.frames[source_frames_site(&part, false)].symbol->function, "parse");
+    pool.in_own_heap = false; /* the buffer must not remember the former stack's heap */
+    source_frames_expand_to_site(&part, NULL, &pool);
+    CHECK_TEXT(part.frames[source_frames_site(&part, false)].symbol->function, "pool_alloc");
     source_frames_free(&whole);
     source_frames_free(&part);
 }
