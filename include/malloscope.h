@@ -72,7 +72,7 @@ typedef enum mscope_result {
 /* What a result means, in a few words. Never NULL. */
 const char *mscope_result_text(mscope_result result) MSCOPE_FUNCTION;
 
-/* ---- Life ----
+/* ---- States ----
  *
  *     UNINITIALIZED ── init ──► INITIALIZED ── start ──► ACTIVE ◄── start ── STOPPED
  *                                                          └────── stop ──────►┘
@@ -91,15 +91,15 @@ typedef enum mscope_state_is {
 
 mscope_state_is mscope_state(void) MSCOPE_FUNCTION;
 
-/* Options grow at the end. `size` says which ones the caller knows; zero and NULL mean the default, which is
- * what the environment says (MALLOSCOPE_RATE and so on), or else what `malloscope run` would take. */
+/* New options are added at the end; `size` says which ones the caller knows. Zero and NULL stand for the default: what
+ * the environment says (MALLOSCOPE_RATE and so on), or else the default of `malloscope run`. */
 struct mscope_options {
     size_t size; /* sizeof(struct mscope_options) */
-    /* Path of the recording, with %p %e %h %t %n as `malloscope run -o` has them. Where there is such a file,
-     * and `replace` is not set, the pid goes into the name. */
+    /* Path of the recording, with %p %e %h %t %n as in `malloscope run -o`. If the file exists and `replace` is not
+     * set, the pid goes into the name. */
     const char *output;
-    uint64_t rate;      /* mean bytes between samples; 1 records everything */
-    uint32_t depth;     /* frames kept of a stack */
+    uint64_t rate;      /* mean bytes between two samples; 1 records everything */
+    uint32_t depth;     /* the most frames of a stack that are kept */
     uint32_t stacks;    /* MSCOPE_STACKS_... */
     uint64_t max_bytes; /* the recording never grows beyond this */
     uint32_t replace;   /* 1: a recording of that name is overwritten */
@@ -114,15 +114,15 @@ struct mscope_options {
 mscope_result mscope_init(const struct mscope_options *options) MSCOPE_FUNCTION;
 mscope_result mscope_start(void) MSCOPE_FUNCTION;
 mscope_result mscope_stop(void) MSCOPE_FUNCTION;
-/* Samples malloc at another rate, in each thread from its next sample on. What was sampled before keeps its
- * weight: all figures, and their errors, are as good as before. Exact recording is decided at the start, and
- * neither left (MSCOPE_BAD_STATE) nor begun (MSCOPE_BAD_ARGUMENT) here. Heaps of your own keep their rates,
- * and count with the different rates towards the limit of 1,024 (MSCOPE_FULL). */
+/* Samples malloc at another rate, in each thread from its next sample on. What was sampled before keeps its weight, so
+ * all figures and their errors stay right. Exact recording can neither end (MSCOPE_BAD_STATE) nor begin
+ * (MSCOPE_BAD_ARGUMENT) here: it is chosen at the start. Heaps of your own keep their rates. Heaps and different rates
+ * together are limited to 1,024 (MSCOPE_FULL). */
 mscope_result mscope_set_rate(uint64_t rate) MSCOPE_FUNCTION;
 /* The recording is complete; this process records nothing more. */
 mscope_result mscope_shutdown(void) MSCOPE_FUNCTION;
 
-/* The figures so far. Estimates come with half the width of their 95 % interval. */
+/* The figures so far. The error of an estimate is half the width of its 95 % confidence interval. */
 struct mscope_stats {
     size_t size; /* sizeof(struct mscope_stats), set by the caller */
     double live_bytes, live_error, live_objects;
@@ -138,18 +138,17 @@ struct mscope_stats {
 };
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
 
-/* A new peak is watched for from here on, for `watched_peak` above: that of a request, of a test. The peak of
- * the recording stays that of its whole life. */
+/* Begins a new `watched_peak` (above): of a request, of a test. `peak_bytes` stays that of the whole recording. */
 mscope_result mscope_watch_peak(void) MSCOPE_FUNCTION;
 
-/* A copy of the recording as it is now, for every command of the tool: `malloscope report PATH`. Patterns as
- * above; %n counts the dumps. The file appears whole or not at all, and none is overwritten: MSCOPE_FAILED
- * with errno EEXIST, unless %n makes another name. On success errno stays as it was. `malloscope dump PID`
- * does the same from outside, at no cost to the program. */
+/* Copies the recording as it is now to a file, for every command of the tool: `malloscope report PATH`. The path may
+ * have patterns as above; %n counts the dumps. The file appears whole or not at all. A file that exists is not
+ * overwritten: MSCOPE_FAILED with errno EEXIST, unless %n makes another name. On success errno stays as it was.
+ * `malloscope dump PID` makes such a copy from outside, at no cost to the program. */
 mscope_result mscope_snapshot(const char *path) MSCOPE_FUNCTION;
 
-/* The same, or another format that can be written without the tool. Both are safe in signal handlers, and in
- * any number of threads at once; what an `enumerate` function of your own does there is your affair. */
+/* Writes a copy of the recording, or another format that needs no tool. Both functions may be called in signal handlers
+ * and by any number of threads at once, if your `enumerate` functions may. */
 typedef enum mscope_format {
     MSCOPE_FORMAT_RECORDING,
     MSCOPE_FORMAT_HEAP, /* pprof's text format, with unbiased values: `pprof PROGRAM PATH` */
@@ -163,21 +162,21 @@ mscope_result mscope_dump(const char *path, mscope_format format) MSCOPE_FUNCTIO
 
 typedef uint32_t mscope_heap; /* 0 is no heap: reports about it return MSCOPE_NO_HEAP */
 
-/* Called when figures are about to be read (mscope_stats, mscope_snapshot, mscope_dump): the heap's allocator
- * calls `visit` for everything that is live. */
+/* Called before figures are read (mscope_stats, mscope_snapshot, mscope_dump): it has to call `visit` for everything
+ * that is live in the heap. */
 typedef void mscope_visit(void *visitor, const void *address, size_t size, size_t count, const char *type);
 typedef void mscope_enumerate(void *context, mscope_visit *visit, void *visitor);
 
 struct mscope_heap_options {
     size_t size;                 /* sizeof(struct mscope_heap_options) */
-    uint64_t rate;               /* mean bytes between samples; 1 records everything; 0: as for malloc */
-    mscope_enumerate *enumerate; /* for an allocator that keeps its own books, instead of reports */
+    uint64_t rate;               /* mean bytes between two samples; 1 records everything; 0: that of malloc */
+    mscope_enumerate *enumerate; /* for an allocator that lists what is live, instead of reporting blocks */
     void *context;               /* its first argument */
 };
 
-/* A name is copied, and cut at 1,000 bytes; one that is "malloc" is shown as "malloc [registered]". Returns 0
- * if there are too many heaps (1,024) or the recorder is absent or TERMINATED. Before mscope_init a heap can
- * be registered; reports count from then on. */
+/* The name is copied, and cut at 1,000 bytes; a heap called "malloc" is shown as "malloc [registered]". Returns 0 if
+ * there are too many heaps (1,024), or if the recorder is absent or TERMINATED. A heap can be registered before
+ * mscope_init; reports count from mscope_init on. */
 mscope_heap mscope_heap_register(const char *name, const struct mscope_heap_options *options) MSCOPE_FUNCTION;
 
 /* A block of `size` bytes at `address`: one object, or `count` objects that live and die together. */
@@ -202,58 +201,59 @@ mscope_result mscope_heap_backing(mscope_heap heap, const void *block, size_t si
  * Every thread has a stack of scopes. They stand around the native frames of what is allocated within. While
  * nothing is recorded they cost a load and a branch. */
 
-/* A name that is looked up once. Zero but for the name. */
+/* A name that is looked up once. To be initialized with the name and 0. */
 struct mscope_name {
     const char *name;
     uint32_t number;
 };
 
-/* How deep the thread was before; what mscope_scope_end goes back to. */
+/* The number of open scopes before one was entered, which mscope_scope_leave goes back to. */
 typedef uint32_t mscope_scope;
 #define MSCOPE_SCOPE_NONE UINT32_MAX
 
 /* The scopes of a thread, which MSCOPE_SCOPE enters and leaves without a call. */
 #define MSCOPE_SCOPES_KEPT 128
 struct mscope_scopes {
-    uint32_t depth; /* of all, also of those that are not kept */
-    uint32_t ignored;
-    uint32_t thread, asked; /* its name, and how often that was looked at */
+    uint32_t depth;         /* number of open scopes, including those beyond MSCOPE_SCOPES_KEPT */
+    uint32_t ignored;       /* calls of mscope_ignore_begin that have not ended */
+    uint32_t thread, asked; /* the number of the thread's name, and how often it was asked for */
     struct {
-        uint64_t place; /* the stack pointer of who entered it */
+        uint64_t place; /* the stack pointer of the function that entered the scope */
         uint32_t name;
     } kept[MSCOPE_SCOPES_KEPT];
 };
-/* Not 0 while scopes are noted: where the pointer to a thread's scopes is, as a distance from its thread
- * pointer. */
+/* 0 while scopes are not noted. Otherwise the distance from the thread pointer to the pointer to the thread's
+ * scopes. */
 extern intptr_t mscope_scopes_on MSCOPE_FUNCTION;
 
 mscope_scope mscope_scope_enter(struct mscope_name *name) MSCOPE_FUNCTION;
 void mscope_scope_leave(mscope_scope scope) MSCOPE_FUNCTION;
 
-/* For names that are made at run time, and for other languages: the name is copied. An end without a
- * beginning is ignored. */
+/* For names that are made at run time, and for other languages. The name is copied. An end without a beginning is
+ * ignored. */
 void mscope_scope_begin(const char *name) MSCOPE_FUNCTION;
 void mscope_scope_end(void) MSCOPE_FUNCTION;
 
-/* What is allocated in between, by malloc or in a heap, is not recorded. They nest. */
+/* What the thread allocates between the two calls, by malloc or in a heap, is not recorded. The calls nest. */
 void mscope_ignore_begin(void) MSCOPE_FUNCTION;
 void mscope_ignore_end(void) MSCOPE_FUNCTION;
 
 /* ---- Types: what your memory holds ---- */
 
-/* Names the type of a block that malloc gave, or a heap was told about. May be called again. */
+/* Names the type of a block: one that malloc returned, or, for mscope_heap_type, one that the heap was told about. May
+ * be called again. */
 mscope_result mscope_type(const void *block, struct mscope_name *type) MSCOPE_FUNCTION;
 mscope_result mscope_type_named(const void *block, const char *type) MSCOPE_FUNCTION;
 mscope_result mscope_heap_type(mscope_heap heap, const void *block, const char *type) MSCOPE_FUNCTION;
 
 /* ---- The register: addresses and what is known of them, for purposes of your own ----
  *
- * It needs no recorder to be ACTIVE, and knows nothing of the recording. Its memory comes from mmap. It may
- * be used by any number of threads and by signal handlers, also for the same address: every call but
- * mscope_register_each happens as a whole at one moment between its beginning and its end. So of two threads
- * that remove an address at once one gets it and the other MSCOPE_UNKNOWN; of two that insert it at once the
- * later one's size and context stay; what mscope_register_find gives was put in by one call. No thread ever
- * waits for another. The one exception is mscope_register_free: nobody else may be using the register. */
+ * It is independent of the recording, and needs no recorder to be ACTIVE. Its memory comes from mmap. It may be used
+ * by any number of threads and by signal handlers, also for one address: every call but mscope_register_each takes
+ * effect at one moment between its beginning and its end. So if two threads remove an address at once, one gets it
+ * and the other gets MSCOPE_UNKNOWN; if two insert it at once, size and context are those of the later one; what
+ * mscope_register_find returns was inserted by one call. No thread ever waits for another. The one exception is
+ * mscope_register_free: no other thread may be using the register then. */
 
 struct mscope_register;
 
@@ -263,23 +263,22 @@ struct mscope_registered {
     uint64_t context; /* whatever you like */
 };
 
-/* NULL if there is no memory. It holds up to `capacity` addresses (0: as many as there is memory for). */
+/* Makes a register for up to `capacity` addresses (0: as many as there is memory for). NULL: there is no memory. */
 struct mscope_register *mscope_register_new(size_t capacity) MSCOPE_FUNCTION;
 void mscope_register_free(struct mscope_register *reg) MSCOPE_FUNCTION;
-/* An address that is there already gets the new size and context. MSCOPE_FULL when there is no room or
- * memory. */
+/* An address that is there already gets the new size and context. MSCOPE_FULL: there is no room, or no memory. */
 mscope_result mscope_register_insert(
     struct mscope_register *reg, const void *address, size_t size, uint64_t context) MSCOPE_FUNCTION;
-/* `ret_removed` and `ret_found` may be NULL. MSCOPE_UNKNOWN when the address is not there. */
+/* `ret_removed` and `ret_found` may be NULL. MSCOPE_UNKNOWN: the address is not there. */
 mscope_result mscope_register_remove(
     struct mscope_register *reg, const void *address, struct mscope_registered *ret_removed) MSCOPE_FUNCTION;
 mscope_result mscope_register_find(
     struct mscope_register *reg, const void *address, struct mscope_registered *ret_found) MSCOPE_FUNCTION;
-/* MSCOPE_FULL, too, when there is no memory. */
+/* MSCOPE_UNKNOWN: the address is not there. MSCOPE_FULL: there is no memory. */
 mscope_result mscope_register_set_context(
     struct mscope_register *reg, const void *address, uint64_t context) MSCOPE_FUNCTION;
-/* Visits once what is there from beginning to end of the call, and perhaps what comes or goes meanwhile.
- * `visit` may change the register. */
+/* Visits every address that is there from the beginning to the end of the call once. Addresses that are inserted or
+ * removed meanwhile may be visited or not. `visit` may change the register. */
 mscope_result mscope_register_each(struct mscope_register *reg,
     void (*visit)(void *context, const struct mscope_registered *entry), void *context) MSCOPE_FUNCTION;
 /* Memory that the register takes, and how many addresses it holds. */
@@ -292,7 +291,7 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define MSCOPE_SCOPES_PRESENT 1
 #define MSCOPE_SCOPES_ON      __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED)
 #else
-/* A function of the same name as a macro is meant where no parenthesis follows its name. */
+/* Each macro below has the name of a function. Where no parenthesis follows the name, the function is meant. */
 #define MSCOPE_SCOPES_PRESENT (&mscope_scopes_on != NULL)
 #define MSCOPE_SCOPES_ON      (MSCOPE_SCOPES_PRESENT ? __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED) : 0)
 #define mscope_result_text(result)                                                                           \
@@ -351,11 +350,11 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define MSCOPE_JOIN_(a, b) a##b
 #define MSCOPE_JOIN(a, b)  MSCOPE_JOIN_(a, b)
 
-/* Inlined even where nothing else is: a scope's place among the frames is that of who calls these. */
+/* Inlined even without optimization: a scope's place among the frames is that of the function that calls these. */
 #define MSCOPE_INLINE static inline __attribute__((always_inline))
 
-/* A signal handler that comes before the depth changes writes to the same place, which is noticed after that;
- * one that comes later finds the scope there. */
+/* A signal handler may enter scopes, too. If it comes before `depth` changes, it writes to this element, and the
+ * element is written once more. If it comes later, it finds the scope there and leaves it alone. */
 MSCOPE_INLINE mscope_scope mscope_scope_push(
     struct mscope_scopes *scopes, uint32_t depth, uint32_t name, uint64_t place) {
     volatile uint64_t *its_place = &scopes->kept[depth].place;
@@ -380,7 +379,7 @@ MSCOPE_INLINE struct mscope_scopes *mscope_scopes_at(intptr_t distance) {
 
 MSCOPE_INLINE mscope_scope mscope_scope_enter_at(struct mscope_name *name, intptr_t on) {
     (void)on;
-#ifdef __x86_64__ /* elsewhere the stack pointer may still be the caller's */
+#ifdef __x86_64__ /* elsewhere the function may not have changed the stack pointer yet: it is the caller's */
     struct mscope_scopes *scopes = mscope_scopes_at(on);
     uint32_t number = __atomic_load_n(&name->number, __ATOMIC_RELAXED);
     if (scopes && number) {
@@ -435,7 +434,7 @@ MSCOPE_INLINE void mscope_ignore_end_it(const int *unused) {
     mscope_ignore_begin();                                                                                   \
     __attribute__((cleanup(mscope_ignore_end_it), unused)) const int MSCOPE_JOIN(mscope_ignore_, number) = 0
 
-/* Says of what type a block is, and is the block. `text` is a literal. */
+/* Names the type of a block. The value is the block. `text` is a literal. */
 #define MSCOPE_TYPE(block, text)                                                                             \
     (__extension__({                                                                                         \
         static struct mscope_name mscope_type_name = {text, 0};                                              \
