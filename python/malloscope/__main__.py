@@ -1,7 +1,7 @@
 """python -m malloscope COMMAND …: the command, where `run` takes a Python script.
 
     python -m malloscope run [OPTION]... script.py ARG...     record the script with this interpreter
-    python -m malloscope run [OPTION]... -m module ARG...     the same of a module, or of text with -c
+    python -m malloscope run [OPTION]... -m module ARG...     record a module, or with -c a text
     python -m malloscope report FILE                          and everything else the command knows
 """
 
@@ -14,14 +14,14 @@ from ._parts import command_path, run_command
 from .errors import MalloscopeError
 
 def options_with_value() -> Set[str]:
-    """Those of `malloscope run` whose value is the next argument, as its help has them: "-o, --output FILE  …"."""
+    """The options of `malloscope run` whose value is the next argument, from its help: "-o, --output FILE  …"."""
     text = run_command(["run", "--help"]).decode()
     found = re.findall(r"^ +(?:(-\w), )? *(--[\w-]+) [A-Z]+(?: |$)", text, re.MULTILINE)
     return {name for names in found for name in names if name}
 
 
 def with_interpreter(arguments: List[str]) -> List[str]:
-    """Puts this interpreter in front of the script: behind the options of `run`."""
+    """Inserts this interpreter between the options of `run` and the script."""
     with_value = options_with_value()
     at = 0
     while at < len(arguments):
@@ -33,7 +33,7 @@ def with_interpreter(arguments: List[str]) -> List[str]:
             break
         at += 2 if argument in with_value else 1
     if at >= len(arguments):
-        return arguments  # the command says what is missing
+        return arguments  # the command will say what is missing
     options = [argument for argument in arguments[:at] if argument != "--"]
     return [*options, "--", sys.executable, *arguments[at:]]
 

@@ -41,7 +41,7 @@ def _find(name: str) -> str:
 
 
 def _is_program(path: Path) -> bool:
-    """The script that pip makes of this package has the command's name, too."""
+    """Whether it is the command itself, and not the script of the same name that pip installs."""
     with open(path, "rb") as file:
         return os.access(path, os.X_OK) and file.read(4) == b"\x7fELF"
 
@@ -55,11 +55,11 @@ def command_path() -> str:
 
 
 def run_command(arguments: Sequence[str]) -> bytes:
-    """What the command prints. It is not recorded itself, even if this process is."""
+    """Runs the command and returns what it prints. The command is not recorded, even if this process is."""
     environment = {
         name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("MALLOSCOPE_")
     }
-    # Without closing files this goes by posix_spawn: no handler of fork runs, no child's recording begins.
+    # With close_fds=False subprocess uses posix_spawn: no fork handler runs, so no recording begins in the child.
     result = subprocess.run(
         [command_path(), *arguments],
         stdout=subprocess.PIPE,

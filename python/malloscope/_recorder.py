@@ -1,4 +1,4 @@
-"""The recorder in this process, by ctypes: that of `malloscope run` if it is there, or else the library opened now."""
+"""The recorder in this process, by ctypes: the one that `malloscope run` preloaded, or else the library, opened now."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from .errors import MalloscopeError, RecordingError, StateError
 
 
 class State(Enum):
-    """The profiler's life. From TERMINATED nothing leads back."""
+    """The states of the profiler. TERMINATED is final."""
 
     UNINITIALIZED = 0
     INITIALIZED = 1
@@ -59,7 +59,7 @@ class Figures(ctypes.Structure):
 
 
 class Recorder:
-    """The functions of malloscope.h, with exceptions in the place of results."""
+    """The functions of malloscope.h. They raise exceptions where these return results."""
 
     def __init__(self) -> None:
         whole_process = ctypes.CDLL(None, use_errno=True)
@@ -129,7 +129,7 @@ _recorder: Optional[Recorder] = None
 
 
 def recorder() -> Recorder:
-    """The only one; the library is opened when it is first needed."""
+    """The recorder of this process; the library is opened when it is first needed."""
     global _recorder
     if _recorder is None:
         _recorder = Recorder()

@@ -1,4 +1,4 @@
-"""What can go wrong."""
+"""Exceptions and warnings of this package."""
 
 
 class MalloscopeError(RuntimeError):

@@ -48,7 +48,7 @@ class MemProfStats:
     total_bytes: int  #: ever allocated, estimated
     dropped_samples: int
     recorder_bytes: int  #: what the recorder takes itself
-    heap_map_load_percent: float  #: of what the recording may take at most, how much it does
+    heap_map_load_percent: float  #: how much of the recording's largest size is in use
     sampling_rate_bytes: int
     watched_peak_bytes: int  #: the most that was live at once since the last MemoryProfiler began
     time_ns: int  #: since the recording's start
@@ -68,7 +68,7 @@ def _remove_folder(folder: str, owner: int) -> None:
 
 
 def state() -> State:
-    """Where in its life the profiler is."""
+    """The state of the profiler."""
     return recorder().state()
 
 
@@ -77,10 +77,10 @@ def start(
 ) -> None:
     """Starts recording, or goes on after `stop`.
 
-    `sampling_rate_kb`: a sample is taken every so many KiB on average; 0 records every allocation. It is decided by
-    the first start, and under `malloscope run` by that; `set_rate` changes it.
-    `output`: where the recording is to be kept, with the pid in its name if that is taken; without it, it vanishes with
-    the process.
+    `sampling_rate_kb`: the mean number of KiB between two samples; 0 records every allocation. The first start decides
+    it, or `malloscope run`; `set_rate` changes it.
+    `output`: where the recording is kept, with the pid in its name if the name is taken. Without it the recording
+    vanishes with the process.
     """
     global _has_joined
     if sampling_rate_kb < 0:
@@ -90,7 +90,7 @@ def start(
         here = recorder()
         now = here.state()
         if now == State.ACTIVE and here.is_preloaded and not _has_joined:
-            _has_joined = True  # `malloscope run` has started it for us
+            _has_joined = True  # `malloscope run` has started it
         elif now == State.UNINITIALIZED:
             where = os.fspath(output) if output else os.path.join(_temporary_folder(), "python.%p.mscope")
             here.init(where, rate)
@@ -114,7 +114,7 @@ def stop() -> None:
 
 
 def set_rate(sampling_rate_kb: float) -> None:
-    """Takes a sample every so many KiB on average from now on, in each thread after the sample that it is on its way to.
+    """Changes the mean number of KiB between two samples, in each thread after the sample that it is counting down to.
 
     What was sampled before keeps its weight, so that all figures and their errors stay right. Whether every allocation
     is recorded (0) is decided by the first start: an exact recording stays exact, a sampled one cannot become so.
@@ -189,7 +189,7 @@ class MemoryProfiler(ContextDecorator):
         self._live_before = 0
 
     def __call__(self, function: Function) -> Function:
-        """Functions that go on later are recorded until they end, and so is what runs in between."""
+        """Coroutines and generators are recorded from their start to their end, with whatever runs in between."""
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -238,7 +238,7 @@ class MemoryProfiler(ContextDecorator):
         except StateError:
             if exception_type is None:
                 raise
-            return  # the block has failed, and that is the error to tell
+            return  # the exception of the block is the one to raise
         self.stats = get_stats()
         self.peak_bytes = max(0, self.stats.watched_peak_bytes - self._live_before)
         snapshot = get_snapshot(resolve=False).since(self._begun_ns)

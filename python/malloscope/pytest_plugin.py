@@ -1,7 +1,7 @@
 """Limits on the memory of tests:
 
     @pytest.mark.limit_memory("24 MB")    # the heap never grows by more while the test runs
-    @pytest.mark.limit_leaks("1 MB")      # what it allocates and leaves behind is no more
+    @pytest.mark.limit_leaks("1 MB")      # the test leaves no more than this behind
 
 Every allocation is recorded while such a test runs. A test that fails its limit says which lines hold most. What a
 test leaves in caches (modules it imports, for one) counts as left behind.

@@ -15,7 +15,7 @@ from ._parts import run_command
 from ._recorder import unrecorded
 from .errors import FewSamplesWarning
 
-#: Fewer samples than this make a rough answer.
+#: With fewer samples an answer is rough, and comes with a warning.
 ENOUGH_SAMPLES = 100
 
 #: What `HeapSnapshot.save` can write. "mscope" is the recording itself, for every command of malloscope; "html" is a
@@ -56,7 +56,7 @@ class AllocationSample:
 
     @property
     def site(self) -> StackFrame:
-        """Who allocated it: the innermost line of Python, or else the innermost frame."""
+        """The call site: the innermost line of Python, or else the innermost frame."""
         return _site(self.stack)
 
 
@@ -166,7 +166,7 @@ class HeapSnapshot:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "HeapSnapshot":
-        """That of a recording (*.mscope), made by `save` or by `malloscope run`."""
+        """The snapshot in a recording (*.mscope) that `save` or `malloscope run` made."""
         return cls(Path(path), owned=False)
 
     def resolve(self) -> "HeapSnapshot":
@@ -186,7 +186,7 @@ class HeapSnapshot:
         return self
 
     def since(self, time_ns: int) -> "HeapSnapshot":
-        """Of the same moment only what was allocated since: `time_ns` is that of `get_stats()`."""
+        """The part of this snapshot that was allocated since `time_ns`, a time as `get_stats()` has it."""
         part = HeapSnapshot(self._path, owned=False)
         part._whole = self  # type: ignore[attr-defined]  # keeps the file
         part._since = time_ns
@@ -213,7 +213,7 @@ class HeapSnapshot:
 
     @property
     def total_samples(self) -> int:
-        """Samples taken so far, of which some are not live any more."""
+        """Samples taken so far, including those of blocks that have been freed."""
         return self._loaded.total_samples
 
     @property
@@ -243,7 +243,7 @@ class HeapSnapshot:
 
     @property
     def lifetimes(self) -> List[float]:
-        """How many freed objects lived for less than 1, 4, 16, 64, … microseconds, and not for the one before."""
+        """How many freed objects lived for up to 1, for 1 to 4, 4 to 16, 16 to 64, … microseconds."""
         return list(self._loaded.export["totals"]["lifetime"])
 
     def top_allocators(self, n: int = 10) -> List[Dict[str, Any]]:
@@ -277,7 +277,7 @@ class HeapSnapshot:
         return totals
 
     def diff(self, other: "HeapSnapshot") -> List[SiteDifference]:
-        """What every line holds now and did not in `other`, an earlier snapshot: the largest change first."""
+        """What every line holds more, or less, than in `other`, an earlier snapshot: the largest change first."""
         changes: Dict[Site, List[int]] = {}
         for snapshot, sign in ((self, 1), (other, -1)):
             for sample in snapshot.samples:
@@ -288,15 +288,15 @@ class HeapSnapshot:
         return sorted(rows, key=lambda row: -abs(row.bytes))
 
     def save(self, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None) -> None:
-        """Writes the snapshot for other tools: see FORMATS. A file that is there is replaced. Without a format the
-        name tells: .html, .csv, .mscope, .collapsed, .heap, .pprof or .pb.gz; speedscope if it ends otherwise."""
+        """Writes the snapshot for other tools: see FORMATS. A file that exists is replaced. Without a format the ending
+        of the name decides: .html, .csv, .mscope, .collapsed, .heap, .pprof or .pb.gz; for all others, speedscope."""
         if format is None:
             format = _format_of(os.fspath(path))
         if format not in FORMATS:
             raise ValueError(f"there is no format {format!r}; it is one of {', '.join(FORMATS)}")
         with unrecorded():
             if format == "mscope":
-                # What is there may be the recording of a program that runs: it must not become shorter.
+                # The file may be the recording of a running program, which maps it: it must be replaced, not cut short.
                 whole = f"{os.fspath(path)}.{os.getpid()}.new"
                 shutil.copyfile(self._path, whole)
                 os.replace(whole, path)
