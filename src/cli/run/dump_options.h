@@ -15,7 +15,7 @@ extern const char *const dump_options_formats[];
 /* Checks the options before the program starts, and sets `absolute`. */
 int dump_options_prepare(struct dump_options *options, struct problem *problem);
 
-/* Sets the variables by which the recorder learns of them. The program inherits them. */
+/* Sets the environment variables by which the recorder learns of the dumps. The program inherits them. */
 void dump_options_set_environment(const struct dump_options *options);
 
 #endif

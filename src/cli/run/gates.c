@@ -179,7 +179,7 @@ static struct junit_case judge_allocations(const struct gates *gates, const stru
     return judged;
 }
 
-/* All of them */
+/* All gates */
 
 struct judged {
     struct junit_case cases[4];
