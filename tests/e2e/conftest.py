@@ -114,8 +114,10 @@ def pprof():
         pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
 
     def make(path):
-        # Go's own copy needs no network; not every package of Go has its source.
-        if harness.run([go, "build", "-o", path, "cmd/pprof"], expect=None).returncode == 0:
+        # Go's own copy needs no network; not every package of Go has its source. Not optimised, it is made in half the time.
+        fast = ["-gcflags=all=-N -l", "-ldflags=-s -w"]
+        built = harness.run([go, "build", *fast, "-o", path, "cmd/pprof"], expect=None, env={"CGO_ENABLED": "0"})
+        if built.returncode == 0:
             return
         fetched = harness.run(
             [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(path.parent)}

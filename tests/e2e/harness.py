@@ -66,6 +66,18 @@ def run(command, expect=0, env=None, **options):
     return result
 
 
+plain_runs = {}
+
+
+def run_plain(command, env=None):
+    """Runs a command without the recorder, once for all tests of a process that compare with it. For commands that do the
+    same each time."""
+    key = (*map(str, command), *sorted((env or {}).items()))
+    if key not in plain_runs:
+        plain_runs[key] = run(command, expect=None, env=env)
+    return plain_runs[key]
+
+
 def malloscope(*arguments, expect=0, **options):
     return run([MALLOSCOPE, *arguments], expect=expect, **options)
 

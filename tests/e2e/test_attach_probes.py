@@ -439,11 +439,12 @@ def libc_in_memory_and_file(pid):
         return memory.read(end - begin), file.read(end - begin)
 
 
-def test_detaching_a_hundred_times_at_full_load_leaves_nothing(build, start, method):
+def test_detaching_many_times_at_full_load_leaves_nothing(build, start, method):
+    """A hundred times is for the command itself: test_attach_session.py."""
     target = start([build("attach_churn.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert target.stdout.readline() == b"ready\n"
     # The other methods come to the same in the kernel, and perf events take 0.1 s each.
-    times = 100 if "session" in method else 10
+    times = 25 if "session" in method else 10
     result = harness.run([attach.DRIVER, *method, "--repeat", times, "--rate", 1000, target.pid]).stdout
     repeated = json.loads(result.splitlines()[-1])
     assert repeated["before"] == repeated["behind"] and repeated["allocations"] > 0

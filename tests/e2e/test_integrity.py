@@ -11,7 +11,8 @@ from harness import report, stats
 def test_blocks_hold_what_was_written(build, record, rate, threads, operations):
     program = build("integrity.c", "-O1")
     for seed in (1, 2, 3):
-        plain = harness.run([program, threads, operations, seed])
+        plain = harness.run_plain([program, threads, operations, seed])
+        assert plain.returncode == 0
         recording = record(program, threads, operations, seed, rate=rate)
         assert recording.stdout == plain.stdout
         totals = stats(recording)["totals"]

@@ -263,11 +263,17 @@ def test_stop_keeps_watching_frees(python, folder):
     assert changes == [-3 * one, two]
 
 
-@every_python
-def test_a_thousand_cycles_under_load(python, folder):
+@pytest.mark.parametrize(
+    "python, cycles",
+    [(python, 1000 if number == 0 else 100) for number, python in enumerate(SUPPORTED.values())],
+    ids=list(SUPPORTED),
+)
+def test_many_cycles_under_load(python, cycles, folder):
+    """A thousand on the first interpreter. On the others a hundred: what is started and stopped is the library, which is
+    the same for all of them, and test_takeover.py starts it a thousand times without Python."""
     path, _ = script(
         folder,
-        """
+        f"""
         import threading
         over = False
         def load():
@@ -276,7 +282,7 @@ def test_a_thousand_cycles_under_load(python, folder):
         threads = [threading.Thread(target=load) for _ in range(3)]
         for thread in threads:
             thread.start()
-        for _ in range(1000):
+        for _ in range({cycles}):
             malloscope.start(sampling_rate_kb=4)
             bytearray(100_000)
             malloscope.stop()
@@ -286,11 +292,11 @@ def test_a_thousand_cycles_under_load(python, folder):
         stats = malloscope.get_stats()
         live = [s for s in malloscope.get_snapshot().samples if s.size // 100 in (50, 1000)]
         malloscope.shutdown()
-        print(json.dumps({"samples": stats.total_samples, "drops": stats.dropped_samples, "live": len(live)}))
+        print(json.dumps(dict(samples=stats.total_samples, drops=stats.dropped_samples, live=len(live))))
         """,
     )
     told, _ = told_by(python, path)
-    assert told["samples"] >= 900 and told["drops"] == 0 and told["live"] == 0
+    assert told["samples"] >= 0.9 * cycles and told["drops"] == 0 and told["live"] == 0
 
 
 @every_python

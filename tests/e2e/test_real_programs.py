@@ -22,20 +22,42 @@ def need(program):
     return path
 
 
-def compare(folder, command, rate, make_folder=None, **options):
-    """Runs a command plain and recorded, each in a folder of its own; returns the folder of the recordings."""
-    results = []
+def run_in(place, command, make_folder=None, **options):
+    """Runs a command in a new folder, which `make_folder` may fill before."""
+    place.mkdir()
+    if make_folder:
+        make_folder(place)
+    return harness.run(command, expect=None, cwd=place, **options)
+
+
+@pytest.fixture(scope="module")
+def plain_runs(session_folder):
+    """plain_runs(command, …) runs a command without the recorder, once for all rates; returns its result and its folder."""
+    made = {}
+
+    def run_once(command, env=None, **options):
+        key = (*map(str, command), *sorted(pair for pair in (env or {}).items() if pair[0] != "HOME"))
+        if key not in made:
+            place = session_folder / f"plain{len(made)}"
+            made[key] = run_in(place, command, env=env, **options), place
+        return made[key]
+
+    return run_once
+
+
+@pytest.fixture
+def compare(folder, plain_runs):
+    """compare(command, rate, …) runs a command plain and recorded; returns the folder of the recordings."""
+    return lambda command, rate, **options: compare_runs(folder, plain_runs, command, rate, **options)
+
+
+def compare_runs(folder, plain_runs, command, rate, **options):
     recordings = folder / "recordings"
     recordings.mkdir()
-    for name in ("plain", "recorded"):
-        place = folder / name
-        place.mkdir()
-        if make_folder:
-            make_folder(place)
-        line = command if name == "plain" else record_command(recordings / "%e.%p.%n.mscope", command, rate)
-        results.append(harness.run(line, expect=None, cwd=place, **options))
-    assert_same_outcome(*results, what=f"{command[0]} at {rate}")
-    assert results[0].returncode == 0, results[0].stderr.decode()
+    plain, _ = plain_runs(command, **options)
+    line = record_command(recordings / "%e.%p.%n.mscope", command, rate)
+    assert_same_outcome(plain, run_in(folder / "recorded", line, **options), what=f"{command[0]} at {rate}")
+    assert plain.returncode == 0, plain.stderr.decode()
     made = list(recordings.glob("*.mscope"))
     assert made, "no recording was made"
     for path in made:
@@ -78,31 +100,31 @@ def pythons():
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("python", pythons())
-def test_python(folder, python, rate):
+def test_python(compare, python, rate):
     env = {"PYTHONHASHSEED": "1"}
-    recordings = compare(folder, [python, "-c", PYTHON_SCRIPT], rate, env=env)
+    recordings = compare([python, "-c", PYTHON_SCRIPT], rate, env=env)
     assert len(recordings_of(recordings, "python3")) == 2, "the child has a recording of its own"
     largest = max(stats(path)["totals"]["exact_total_bytes"] for path in recordings.glob("*.mscope"))
     assert largest > 5_000_000
 
 
-def test_python_with_all_objects_in_malloc(folder):
-    compare(folder, ["/usr/bin/python3", "-c", PYTHON_SCRIPT], "4K", env={"PYTHONHASHSEED": "1", "PYTHONMALLOC": "malloc"})
+def test_python_with_all_objects_in_malloc(compare):
+    compare(["/usr/bin/python3", "-c", PYTHON_SCRIPT], "4K", env={"PYTHONHASHSEED": "1", "PYTHONMALLOC": "malloc"})
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_perl(folder, rate):
+def test_perl(compare, rate):
     script = """
     my %table; my @list = map { join(",", $_, $_ * 7 % 1013) } 1 .. 60000;
     for my $text (@list) { my ($a, $b) = split /,/, $text; push @{$table{$b}}, $a x 3; }
     my $total = 0; $total += length join "", @{$table{$_}} for sort { $a <=> $b } keys %table;
     print scalar(keys %table), " $total\\n"; print `echo from a shell`; exit 0;
     """
-    compare(folder, [need("perl"), "-e", script], rate, env={"PERL_HASH_SEED": "1"})
+    compare([need("perl"), "-e", script], rate, env={"PERL_HASH_SEED": "1"})
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_sqlite(folder, rate):
+def test_sqlite(compare, rate):
     script = """
     create table t (id integer primary key, name text, value real);
     with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
@@ -112,21 +134,23 @@ def test_sqlite(folder, rate):
     select name, group_concat(id) from t where id % 9973 = 0 group by name order by name;
     delete from t where id % 3 = 0; vacuum; pragma integrity_check;
     """
-    recordings = compare(folder, [need("sqlite3"), "test.db"], rate, input=script.encode())
+    recordings = compare([need("sqlite3"), "test.db"], rate, input=script.encode())
     whole = report(next(recordings.glob("*.mscope")))
     assert any("sqlite" in (row["module"] or "") for row in whole["rows"])
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_gcc_and_its_children(folder, rate):
+def test_gcc_and_its_children(compare, plain_runs, folder, rate):
     def make(place):
         lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>"]
         lines += [f"int f{i}(int a, char *b) {{ return a * {i} + (int)strlen(b) % {i + 1}; }}" for i in range(400)]
         lines += ['int main(void) { printf("%d\\n", f7(3, "abc")); return 0; }']
         (place / "program.c").write_text("\n".join(lines))
 
-    recordings = compare(folder, ["gcc", "-O2", "-o", "program", "program.c"], rate, make_folder=make)
-    assert (folder / "plain" / "program").read_bytes() == (folder / "recorded" / "program").read_bytes()
+    command = ["gcc", "-O2", "-o", "program", "program.c"]
+    recordings = compare(command, rate, make_folder=make)
+    _, plain = plain_runs(command)
+    assert (plain / "program").read_bytes() == (folder / "recorded" / "program").read_bytes()
     for child in ("cc1", "as", "collect2"):
         assert recordings_of(recordings, child), f"{child} has no recording"
     compiler = stats(recordings_of(recordings, "cc1")[0])["totals"]
@@ -134,7 +158,7 @@ def test_gcc_and_its_children(folder, rate):
 
 
 @pytest.mark.parametrize("rate", ["512K", "exact"])
-def test_git(folder, rate):
+def test_git(compare, folder, rate):
     script = """
     set -e
     git init -q -b main work && cd work
@@ -147,24 +171,25 @@ def test_git(folder, rate):
     env = {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
     for who in ("AUTHOR", "COMMITTER"):
         env |= {f"GIT_{who}_NAME": "a", f"GIT_{who}_EMAIL": "a@b", f"GIT_{who}_DATE": "2024-01-01T00:00:00Z"}
-    recordings = compare(folder, ["bash", "-c", script], rate, env=env)
+    recordings = compare(["bash", "-c", script], rate, env=env)
     assert len(recordings_of(recordings, "git")) > 20
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_shell_pipelines(folder, rate):
+def test_shell_pipelines(compare, rate):
     script = """
     seq 1 20000 | awk '{ print $1 * 7 % 1000 }' | sort -n | uniq -c | sort -rn | head -5 | tee out | wc -l
     cat out | sed 's/ /_/g' | tr _ - ; x=$(printf '%s\\n' {1..200} | tac | paste -sd+ | cut -c1-40); echo "$x"
     diff <(echo one) <(echo two); echo "status $?"; (exit 3); echo $?
     tar cf - out | gzip -9n | gunzip | tar tf - ; find . -type f | sort
     """
-    recordings = compare(folder, ["bash", "-c", script], rate)
+    recordings = compare(["bash", "-c", script], rate)
     assert recordings_of(recordings, "sort") and recordings_of(recordings, "bash")
 
 
 def redis_session(start, folder, prefix):
     """Starts a server, loads it, asks it and ends it; returns the answers and the exit status."""
+    need("redis-benchmark")
     socket = folder / "s"
     command = [need("redis-server"), "--port", "0", "--unixsocket", socket, "--save", "", "--daemonize", "no",
                "--dir", folder, "--io-threads", "2"]
@@ -187,16 +212,15 @@ def redis_session(start, folder, prefix):
     return answers, server.wait(harness.PATIENCE)
 
 
+@pytest.fixture(scope="module")
+def plain_redis(module_start, session_folder):
+    return redis_session(module_start, session_folder, [])
+
+
 @pytest.mark.parametrize("rate", RATES)
-def test_redis_under_load(folder, start, rate):
-    need("redis-benchmark")
-    places = [folder / "plain", folder / "recorded"]
-    for place in places:
-        place.mkdir()
-    plain = redis_session(start, places[0], [])
-    prefix = record_command(folder / "redis.mscope", [], rate)
-    assert redis_session(start, places[1], prefix) == plain
-    assert plain[1] == 0
+def test_redis_under_load(folder, start, plain_redis, rate):
+    assert redis_session(start, folder, record_command(folder / "redis.mscope", [], rate)) == plain_redis
+    assert plain_redis[1] == 0
     whole = report(folder / "redis.mscope")
     assert whole["totals"]["exact_total_bytes"] > 1_000_000
     assert any("redis" in (row["module"] or "") for row in whole["rows"])
@@ -211,8 +235,8 @@ def test_no_follow_records_the_first_process_alone(folder):
     assert [path.name.split(".")[0] for path in recordings.iterdir()] == ["bash"]
 
 
-def test_a_folder_of_recordings_is_merged(folder):
-    recordings = compare(folder, ["bash", "-c", "seq 1 1000 | sort | tail -1; ls > /dev/null; :"], "exact")
+def test_a_folder_of_recordings_is_merged(compare):
+    recordings = compare(["bash", "-c", "seq 1 1000 | sort | tail -1; ls > /dev/null; :"], "exact")
     parts = [stats(path)["totals"] for path in recordings.iterdir()]
     assert len(parts) >= 4
     merged = report(recordings)["totals"]

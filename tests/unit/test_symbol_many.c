@@ -90,10 +90,13 @@ static void every_form_of_debug_info(void) {
         "int main(int argc, char **argv) {\n"
         "    std::regex expression(\"a(b|c)*d\"); std::cout << std::regex_match(argv[0], expression);\n"
         "    return (int)part<60>::run(argv[0]); }\n");
-    static const char *const forms[] = {"-O2 -g", "-O2 -gdwarf-4", "-O2 -g -gz", "-O2 -g -gz=zlib-gnu",
-        "-O2 -g -gsplit-dwarf", "-O0 -g", "-O2 -g -fdebug-types-section"};
+    /* Compressing is the linker's work: what it would make is made of the first program, without the compiler. */
+    static const char *const forms[] = {"g++ -O2 -g big.cpp -o", "objcopy --compress-debug-sections=zlib big0",
+        "objcopy --compress-debug-sections=zlib-gnu big0", "g++ -O2 -gdwarf-4 big.cpp -o",
+        "g++ -O2 -g -gsplit-dwarf big.cpp -o", "g++ -O0 -g big.cpp -o",
+        "g++ -O2 -g -fdebug-types-section big.cpp -o"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        CHECK(shell("g++ %s -o big%zu big.cpp", forms[i], i));
+        CHECK(shell("%s big%zu", forms[i], i));
         char name[32];
         snprintf(name, sizeof name, "big%zu", i);
         many_addresses_at_once(name);
