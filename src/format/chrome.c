@@ -1,13 +1,13 @@
-/* Chrome's memory-infra traces, for chrome://tracing and the viewers made of it: one trace with the heap at
+/* Chrome's memory-infra traces, for chrome://tracing and viewers derived from it: one trace with the heap at
  * several moments, and its size in between.
  *
- * Each recording (an input) gives a memory dump of each of its processes as it was at the end of the
- * recording, and one of the heap's peak where that was before and was larger. Recordings of one process,
- * taken one after the other, become dumps of one process in the trace. The dumps of one input have one id, by
- * which the viewer puts them side by side; a peak is a process's own, and has an id of its own.
+ * Each recording is an input. It gives a memory dump of each of its processes at the end of the recording, and one
+ * at the heap's peak, if the peak was earlier and larger. Several recordings of one process, made one after the
+ * other, become dumps of one process in the trace. All dumps of one input have one id, by which the viewer puts
+ * them side by side. The dump of a peak has an id of its own, since processes have their peaks at different times.
  *
- * `chrome` and `chrome-v1` differ in how heap dumps are written (chrome_heaps.h). Time is in microseconds
- * since the first process began. */
+ * `chrome` and `chrome-v1` differ in the form of heap dumps (chrome_heaps.h). Times are microseconds since the
+ * first process began. */
 #include "base/memory.h"
 #include "base/path.h"
 #include "format/chrome_heaps.h"
@@ -21,21 +21,22 @@
 
 #define CATEGORY "disabled-by-default-memory-infra"
 
-static const char unknown_type[] = "[unknown]"; /* as Chrome calls it */
+static const char unknown_type[] = "[unknown]"; /* the name that Chrome gives it */
 
-/* The stacks of an input as paths, and their types. */
+/* For each stack of an input, its path (a node of the frame tree) and its type. */
 struct paths {
     uint32_t *nodes, *types;
 };
 
 /* A process of the trace. */
 struct track {
-    int64_t pid; /* in the trace: of two processes with one pid, one has another here */
+    int64_t pid; /* in the trace; if two processes had one pid, the second gets another here */
     const struct model_process *process;
-    const struct format_input *longest; /* the input that tells most of its time */
-    struct number_set nodes, types;     /* met in its dumps */
+    const struct format_input *longest; /* the input that covers most of its run */
+    struct number_set nodes, types;     /* that its dumps name */
 };
 
+/* A dump that will be written: a process of an input, at its end or at its peak. */
 struct moment {
     const struct format_input *input;
     const struct paths *paths;
@@ -98,7 +99,7 @@ static void add_moment(struct trace *trace, struct moment moment) {
     for (size_t i = 0; i < trace->moment_count; i++) {
         const struct moment *other = &trace->moments[i];
         if (other->track == moment.track && other->at_peak == moment.at_peak && other->time == moment.time)
-            return; /* several recordings of a process know one peak */
+            return; /* several recordings of a process tell of the same peak */
     }
     trace->moments[trace->moment_count++] = moment;
 }
@@ -125,7 +126,7 @@ static void add_moments(struct trace *trace, const struct format_input *input, c
             .track = track_of(trace, input, i),
             .time = time_of(trace, process, process->duration),
             .id = id};
-        if (model->levels_only) continue; /* there is nothing to break down, only the size over time */
+        if (model->levels_only) continue; /* only the size over time is known */
         add_moment(trace, moment);
         moment.at_peak = true;
         int64_t peak = time_of(trace, process, process->peak_seconds);
@@ -157,7 +158,7 @@ static void make_paths(struct trace *trace, const struct format_input *input, st
     source_frames_free(&frames);
 }
 
-/* Finds out what there is to write. */
+/* Lists the processes and moments of all inputs, and makes the paths of their stacks. */
 static void prepare(struct trace *trace, const struct format_input *inputs) {
     size_t process_count = 0, number = 0;
 
@@ -179,7 +180,7 @@ static void prepare(struct trace *trace, const struct format_input *inputs) {
     qsort(trace->moments, trace->moment_count, sizeof *trace->moments, compare_moments);
 }
 
-/* Opens an event, up to and with its `args`. */
+/* Begins an event, up to and including the opening of its `args`. close_event ends it. */
 static void open_event(struct trace *trace, const char *phase, const char *category, const char *name,
     int64_t pid, int64_t time, uint32_t id) {
     struct json *json = &trace->json;
@@ -187,7 +188,8 @@ static void open_event(struct trace *trace, const char *phase, const char *categ
 
     json_object(json);
     json_key_string(json, "ph", phase);
-    json_key_string(json, "cat", category); /* viewers that read as they go know an event by ph and cat */
+    json_key_string(
+        json, "cat", category); /* viewers that read a trace as a stream identify an event by ph and cat */
     json_key_string(json, "name", name);
     json_key_integer(json, "pid", pid);
     json_key_integer(json, "tid", pid);
@@ -245,7 +247,7 @@ static struct heap_amount amount_of(const struct figures *figures, bool at_peak)
     };
 }
 
-/* All heaps of the process, malloc's first. Heaps of one name are one. */
+/* The dumps of all heaps of a process, malloc's first. Heaps with one name are added up. */
 static struct chrome_heap *make_heaps(struct trace *trace, const struct moment *moment, size_t *ret_count) {
     const struct model *model = moment->input->model;
     struct intern_table names = {0};
@@ -297,7 +299,8 @@ static void write_dump(struct trace *trace, const struct moment *moment) {
     free(heaps);
 }
 
-/* Without the names of types the viewer drops the dumps of a process, be there types or not. */
+/* Defines the paths and types of a process. The viewer drops the dumps of a process without typeNames, even if they
+ * name no types. */
 static void write_definitions(struct trace *trace, const struct track *track) {
     open_event(trace, "M", "__metadata", "stackFrames", track->pid, 0, 0);
     json_key(&trace->json, "stackFrames");

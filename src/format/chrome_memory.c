@@ -1,7 +1,8 @@
-/* The recorder's own memory stands under tracing/heap_profiler, as Chrome's does. The viewer takes that for a
- * part of malloc and of the mapped memory, and subtracts it from both: true for Chrome, but the recorder's
- * memory is a mapped file. So that file is there as an allocator, `recording`, which tracing is said to own,
- * and as a mapping: now it is the file that the memory is subtracted from, and malloc is left alone. */
+/* The recorder's own memory is reported as tracing/heap_profiler, as Chrome reports that of its profiler. The
+ * viewer takes it for a part of malloc's memory and of the mapped memory, and subtracts it from both. That is right
+ * for Chrome, but the recorder's memory is a mapped file. So the file is reported too: as an allocator `recording`,
+ * which tracing is said to own, and as a mapping. The viewer then subtracts the memory from that, and leaves malloc
+ * alone. */
 #include "format/chrome_memory.h"
 
 #include "base/memory.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLASH_ALIKE "\xe2\x88\x95" /* U+2215 */
+#define SLASH_ALIKE "\xe2\x88\x95" /* U+2215, which looks like a slash */
 
 #define TRACING      "tracing"
 #define RECORDING    "recording"
@@ -74,7 +75,8 @@ static void write_overhead(struct json *json, const char *name, uint64_t bytes, 
     close_allocator(json);
 }
 
-/* The collector of an attached program runs outside of it: its memory is nobody's among the processes. */
+/* The collector of an attached program is a process of its own, which is not in the trace. Its memory is reported
+ * as global. */
 static void write_collector(struct json *json, const struct model_process *process, uint64_t *next_guid) {
     char name[64];
     snprintf(name, sizeof name, "global/" TRACING "/heap_profiler/%d", process->pid);
@@ -104,8 +106,8 @@ static void write_region(struct json *json, const char *path, uint64_t start, ui
     json_object_end(json);
 }
 
-/* A recording knows the code that was mapped, and itself, though not where. How much of it is resident is not
- * known: there are no byte statistics. */
+/* A recording knows the code that was mapped, and that it was mapped itself, though not where. How much of these
+ * mappings is resident is not known, so that the regions have no byte statistics. */
 static void write_regions(struct json *json, const struct model *model, uint32_t process) {
     const struct model_process *mapped_by = &model->processes[process];
 

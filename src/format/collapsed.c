@@ -1,4 +1,5 @@
-/* Collapsed stacks: `root;…;leaf VALUE`, equal lines merged, lines of value zero left out. */
+/* Collapsed stacks: one line `root;…;leaf VALUE` for each stack. Equal lines are merged, and lines of value 0 left
+ * out. */
 #include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/utf8.h"
@@ -8,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A semicolon would start a new frame and a line break a new stack. */
+/* Writes a name without semicolons and control characters: these would begin a new frame or a new line. */
 static void print_name(FILE *out, const char *name) {
     while (*name) {
         size_t length = utf8_length(name);
@@ -25,7 +26,7 @@ static void print_name(FILE *out, const char *name) {
     }
 }
 
-/* The line of a stack without its value, into `*text`, which grows as needed. */
+/* Makes the line of a stack, without its value. The caller frees `*text`. */
 static void make_line(const struct source_frames *frames, char **text, size_t *size) {
     FILE *line = memory_stream_open(text, size);
     for (size_t i = frames->count; i-- > 0;) {
@@ -39,8 +40,8 @@ int collapsed_write(const struct format_input *input, FILE *out, struct problem 
     const struct model *model = input->model;
     struct source_frames frames = {0};
     struct intern_table lines = {0};
-    double *values =
-        memory_allocate_array(model->stack_count + 1, sizeof *values); /* at most one line a stack */
+    double *values = memory_allocate_array(
+        model->stack_count + 1, sizeof *values); /* by line; there are at most as many lines as stacks */
 
     for (size_t i = 0; i < model->stack_count; i++) {
         double value = format_value_of(&model->stacks[i].figures, input->value);

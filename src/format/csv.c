@@ -1,3 +1,4 @@
+/* The format `csv`: the rows of the report by site, as `report --csv` writes them. */
 #include "format/machine_output.h"
 #include "format/writers.h"
 

@@ -5,7 +5,8 @@
 #include <limits.h>
 #include <zlib.h>
 
-static const int gzip_window = 15 + 16; /* the largest window, in gzip's wrapping */
+static const int gzip_window =
+    15 + 16; /* zlib: 15 is the largest window, + 16 asks for gzip's header and trailer */
 
 void gzip_write(FILE *out, const void *bytes, size_t size) {
     unsigned char buffer[16384];

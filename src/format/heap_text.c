@@ -1,8 +1,8 @@
-/* pprof's text formats for heaps: `heap` (the estimates as they are) and `heap_v2` (readers rescale).
- * base/heap_text_format.h shows the format.
+/* pprof's text formats for heaps: `heap`, whose values are the estimates, and `heap_v2`, whose values readers
+ * rescale (heap_v2_numbers.h). base/heap_text_format.h shows the format.
  *
- * There is no place for what has no address: scopes and threads are left out, and so are heaps and types.
- * Stacks that differ in nothing else are one line. */
+ * The format can name only addresses. Scopes, threads, heaps and types are left out, and stacks that differ only in
+ * these become one line. */
 #include "base/heap_text_format.h"
 #include "base/memory.h"
 #include "format/heap_v2_numbers.h"
@@ -14,31 +14,34 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Processes may have different files at one address: each is moved into a range of its own. */
+/* Processes may have different files at one address, so the addresses of each process are moved into a range of
+ * their own: its number is in the upper 16 bits. */
 #define PROCESS_SHIFT 48
 #define PROCESSES_MAX (1u << (64 - PROCESS_SHIFT))
 
+/* The numbers of a line. */
 struct line {
     struct heap_v2_value live, total;
 };
 
-/* The lines to be: distinct lists of addresses, and what was allocated there. */
+/* What was allocated at one list of addresses. */
 struct amounts {
     double live_objects, live_bytes, total_objects, total_bytes;
 };
 
+/* The distinct lists of addresses, and what was allocated at each. */
 struct places {
     struct intern_table addresses;
-    struct amounts *amounts; /* by number */
+    struct amounts *amounts; /* by the number of the list */
 };
 
 static uint64_t move(uint32_t process, uint64_t address) {
     return (uint64_t)process << PROCESS_SHIFT | address;
 }
 
-/* Where a library was closed, another may have been mapped at its place. Readers look names up by address:
- * all but the first are moved to where no program is. The result says where each module begins; the caller
- * frees it. */
+/* Chooses where each module begins in the output. After a library was closed, another may have been mapped at its
+ * addresses. Readers look names up by address, so all but the first module of an address are moved to addresses
+ * that no program has. The caller frees the result. */
 static uint64_t *part_modules(const struct model *model) {
     const uint64_t free_start = HEAP_TEXT_MOVED, free_end = UINT64_C(1) << PROCESS_SHIFT;
     uint64_t *starts = memory_allocate_array(model->module_count + 1, sizeof *starts), end = 0,
@@ -68,7 +71,7 @@ static struct heap_v2_value rounded(double objects, double bytes) {
 }
 
 static size_t make_lines(const struct amounts *amounts, uint64_t rate, struct line lines[HEAP_V2_LINES_MAX]) {
-    if (rate == 0) { /* not rescaled */
+    if (rate == 0) { /* readers do not rescale */
         lines[0].live = rounded(amounts->live_objects, amounts->live_bytes);
         lines[0].total = rounded(amounts->total_objects, amounts->total_bytes);
         return lines[0].live.objects > 0 || lines[0].total.objects > 0;
@@ -92,7 +95,8 @@ static bool has_address(uint64_t word) {
     return kind != FRAME_SCOPE && kind != FRAME_THREAD;
 }
 
-/* Into `addresses`, which has room for all frames and one more. Returns how many they are. */
+/* Lists the addresses of a stack in `addresses`, which has room for its frames and one more. Returns how many there
+ * are. */
 static size_t list_addresses(
     const struct model *model, const uint64_t *starts, const struct model_stack *stack, uint64_t *addresses) {
     size_t count = 0;
@@ -166,7 +170,7 @@ static void write_lines(FILE *out, const struct places *places, uint64_t rate) {
     }
 }
 
-/* As the kernel writes line breaks in its own maps. */
+/* Writes control characters as \ooo, as the kernel writes line breaks in /proc/PID/maps. */
 static void write_path(FILE *out, const char *path) {
     for (size_t length; *path; path += length) {
         size_t control = utf8_control_length(path);
@@ -188,7 +192,7 @@ static void write_page(FILE *out, uint64_t page, const char *name) {
     fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp 00000000 00:00 0 %s\n", page, page + HEAP_TEXT_PAGE, name);
 }
 
-/* `rate` is what readers are to rescale with, or 0. */
+/* `rate` is the sampling interval that readers rescale with; 0: they do not rescale. */
 static int write_heap(const struct format_input *input, uint64_t rate, FILE *out, struct problem *problem) {
     const struct model *model = input->model;
 
@@ -216,7 +220,9 @@ int heap_text_write(const struct format_input *input, FILE *out, struct problem 
 }
 
 int heap_text_write_v2(const struct format_input *input, FILE *out, struct problem *problem) {
-    /* No heap's estimates are smaller than its own rate, so the smallest can be written for all. */
+    /* The format has one rate for all. An estimate can be written if it is at least the rate (heap_v2_numbers.h),
+     * and no estimate of a heap is smaller than the heap's own rate: the smallest rate of any heap serves all of
+     * them. */
     uint64_t rate = input->model->rate;
     for (size_t i = 0; i < input->model->heap_count; i++)
         if (input->model->heaps[i].rate < rate) rate = input->model->heaps[i].rate;

@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-/* A single line is taken if the reader's count is this close. */
+/* One line is enough if the number of objects that it reads as is wrong by at most this share. */
 static const double objects_tolerance = 0.01;
 
-/* What the second of two lines brings at least, in units of the rate. Near 1 it would read as a great many
- * tiny objects. */
+/* The fewest bytes that the second of two lines reads as, in units of the rate. Near 1, one sample would read as a
+ * great many tiny objects. */
 static const double second_share = 1.1;
 
 void heap_v2_numbers_read(struct heap_v2_value raw, double rate, double *ret_objects, double *ret_bytes) {
@@ -18,7 +18,8 @@ void heap_v2_numbers_read(struct heap_v2_value raw, double rate, double *ret_obj
     *ret_bytes = (double)raw.bytes * scale;
 }
 
-/* The x > 0 with x / (1 - exp(-x)) = y, or 0 if y <= 1. The left side grows with x and lies in [x, x + 1]. */
+/* Solves x / (1 - exp(-x)) = y for x > 0; 0 if y ≤ 1. The left side grows with x and lies in [x, x + 1], so that x
+ * lies in [y - 1, y]. */
 static double solve(double y) {
     double low = y > 1 ? y - 1 : 0, high = y;
     if (y <= 1) return 0;
@@ -34,7 +35,7 @@ static double solve(double y) {
     return high;
 }
 
-/* `objects` samples that read as `bytes`. */
+/* The line of `objects` samples that reads as `bytes`. */
 static struct heap_v2_value with_bytes(double objects, double bytes, double rate) {
     double raw_bytes = round(solve(bytes / (objects * rate)) * objects * rate);
     return (struct heap_v2_value){
@@ -43,17 +44,19 @@ static struct heap_v2_value with_bytes(double objects, double bytes, double rate
 
 static struct heap_v2_value one_line(double objects, double bytes, double rate) {
     double samples = round(objects * -expm1(-bytes / objects / rate));
-    if (samples * rate >= bytes) samples = ceil(bytes / rate) - 1; /* each sample reads as more than `rate` */
+    if (samples * rate >= bytes)
+        samples = ceil(bytes / rate) - 1; /* each sample reads as more than `rate` bytes */
     return with_bytes(samples < 1 ? 1 : samples, bytes, rate);
 }
 
-/* `samples` small objects on the first line, one that brings the rest of the bytes on the second. Returns the
- * relative error of the objects, or INFINITY if the first line alone has too many bytes. */
+/* Two lines: `samples` small objects on the first, and one sample that reads as the rest of the bytes on the
+ * second. Returns the relative error of the objects, or INFINITY if the first line alone reads as too many bytes. */
 static double split_at(double samples, double objects, double bytes, double rate,
     struct heap_v2_value lines[HEAP_V2_LINES_MAX]) {
     double second_objects = 1, second_bytes, first_objects = 0, first_bytes;
 
-    for (int i = 0; i < 4; i++) { /* the second line's objects follow from its bytes */
+    for (int i = 0; i < 4;
+         i++) { /* how many objects the second line reads as depends on its bytes: a fixed point */
         double share = samples / (objects - second_objects);
         if (!(share > 0 && share < 1)) return INFINITY;
         double raw_bytes = round(samples * -rate * log1p(-share));
@@ -67,7 +70,7 @@ static double split_at(double samples, double objects, double bytes, double rate
     return fabs(first_objects + second_objects - objects) / objects;
 }
 
-/* The best of a few splits: the more samples on the first line, the finer its sizes can be told. */
+/* The best of a few splits. The more samples are on the first line, the finer its mean size can be chosen. */
 static double two_lines(
     double objects, double bytes, double rate, struct heap_v2_value lines[HEAP_V2_LINES_MAX]) {
     double best = INFINITY;

@@ -1,6 +1,5 @@
-/* The page is web/ as it is, with the data in its middle: JSON, gzipped, in base 64. Nothing that comes from
- * a recording is ever part of the HTML: the alphabet of base 64 holds no character that means something
- * there. */
+/* Writes the page: web/ as it is, with the data in its middle as JSON, gzipped, in base 64. Nothing of a recording
+ * is ever read as HTML, since no character of base 64 means anything there. */
 #include "base/memory.h"
 #include "format/gzip.h"
 #include "format/page_data.h"

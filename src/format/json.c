@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whole doubles beyond this need not be exact integers any more, so they are printed as they are. */
+/* Up to this, every integer is a double. Larger values are printed as doubles. */
 static const double largest_whole = 9007199254740992.0; /* 2^53 */
 
 static void new_line(struct json *json) {
@@ -15,7 +15,7 @@ static void new_line(struct json *json) {
     for (int i = 0; i < json->depth; i++) fputs("  ", json->out);
 }
 
-/* What comes between the previous value and the next one. */
+/* Writes what comes between the previous value and the next one. */
 static void before_value(struct json *json) {
     if (json->after_key) {
         json->after_key = false;
@@ -58,8 +58,8 @@ static void write_quoted(FILE *out, const char *text) {
         } else if (*text == '\t') {
             fputs("\\t", out);
         } else if (utf8_control_length(text)) {
-            fprintf(
-                out, "\\u%04x", (unsigned char)text[length - 1]); /* in two bytes, too, the last one is it */
+            /* U+0080 to U+009F have two bytes, of which the last is the code. */
+            fprintf(out, "\\u%04x", (unsigned char)text[length - 1]);
         } else {
             fwrite(text, 1, length, out);
         }
@@ -104,7 +104,7 @@ void json_string(struct json *json, const char *text) {
     }
 }
 
-/* By hand: a page holds millions of them. */
+/* Without printf, which is slow: a page holds millions of numbers. */
 static void whole_text(int64_t value, char text[JSON_NUMBER_SIZE]) {
     char digits[JSON_NUMBER_SIZE], *end = digits + sizeof digits, *start = end;
     uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;

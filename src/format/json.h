@@ -1,4 +1,4 @@
-/* A small JSON writer: commas, quotes and escapes are its business, the order of calls the caller's. */
+/* Writes JSON. The writer adds commas, quotes and escapes; the caller calls its functions in the right order. */
 #ifndef MALLOSCOPE_FORMAT_JSON_H
 #define MALLOSCOPE_FORMAT_JSON_H
 
@@ -9,9 +9,9 @@
 struct json {
     FILE *out;
     bool pretty;
-    int depth;
-    bool first;
-    bool after_key;
+    int depth;      /* how many brackets are open */
+    bool first;     /* nothing was written into the innermost bracket yet */
+    bool after_key; /* the next value belongs to the key that was just written */
 };
 
 void json_start(struct json *json, FILE *out, bool pretty);
@@ -20,15 +20,15 @@ void json_object_end(struct json *json);
 void json_array(struct json *json);
 void json_array_end(struct json *json);
 void json_key(struct json *json, const char *key);
-/* Bytes that are not UTF-8 become U+FFFD; NULL becomes null. */
+/* Bytes that are not UTF-8 become U+FFFD. NULL becomes null. */
 void json_string(struct json *json, const char *text);
 void json_integer(struct json *json, int64_t value);
-void json_number(
-    struct json *json, double value); /* whole numbers without a point; not finite becomes null */
+/* Whole numbers are written without a point. A number that is not finite becomes null. */
+void json_number(struct json *json, double value);
 void json_boolean(struct json *json, bool value);
 
-/* How a finite number is written: whole ones without a point, others in the shortest form that reads back as
- * the same number. The point is that of the C locale: the tool never sets LC_NUMERIC. */
+/* The text of a finite number: without a point if it is whole, else the shortest one that reads back as the same
+ * number. The decimal point is that of the C locale, since the tool never sets LC_NUMERIC. */
 #define JSON_NUMBER_SIZE 32
 void json_number_text(double value, char text[JSON_NUMBER_SIZE]);
 

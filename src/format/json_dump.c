@@ -1,9 +1,10 @@
-/* The model as one JSON object: totals and health as in the contract, then everything they were made from.
+/* The format `json`: the model as one JSON object. Totals and health are as in machine_output.h; what they were
+ * made from follows.
  *
- * `frames` holds each frame once; `stacks[].frames` are indices into it, leaf first. Addresses are text
- * ("0x7f…"), since they do not fit the numbers of most JSON readers. Python's frames have the `kind`
- * "python"; those that are no code but a scope or a thread have that as `kind`, and as `name` what the
- * program calls it. `samples`, if asked for, are the live blocks; `stack` is an index into `stacks`. */
+ * `frames` holds each frame once. `stacks[].frames` are indices into it, leaf first. Addresses are strings
+ * ("0x7f…"), since they do not fit the numbers of most JSON readers. Frames of Python have the `kind` "python".
+ * Frames that are a scope or a thread and no code have that as `kind`, and the name that the program gave as
+ * `name`. `samples`, if asked for, are the live blocks; their `stack` is an index into `stacks`. */
 #include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/json.h"
@@ -106,14 +107,15 @@ static void write_frame(struct json *json, const struct symbol *symbol, const st
     json_object_end(json);
 }
 
-/* Where the frames of a location (a frame word of a process) are in `frames`: inlined calls make several. */
+/* The frames of a location in `frames`. A location is a frame word of a process. It has several frames if calls
+ * were inlined there. */
 struct frame_range {
     uint32_t first, count;
 };
 
 struct frame_table {
     struct intern_table locations;
-    struct frame_range *ranges; /* by location */
+    struct frame_range *ranges; /* by the number of the location */
     uint32_t capacity;
     uint32_t frame_count;
 };
@@ -131,7 +133,7 @@ static struct frame_range *new_range(struct frame_table *table, uint32_t locatio
     return &table->ranges[location];
 }
 
-/* Writes the frames of every location of the model once. Frame 0 stands for stacks without frames. */
+/* Writes the frames of each location of the model once. Frame 0 is that of stacks without frames. */
 static void write_frames(struct json *json, const struct format_input *input, struct frame_table *table) {
     const struct model *model = input->model;
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The figures of a row or a stack: one list, so that JSON and CSV cannot drift apart. The names up to
- * `samples` are the contract's, in its order. */
+/* The figures of a row or a stack. JSON and CSV are both written from this list, so that they have the same fields.
+ * The names, and the order up to `samples`, are promised to scripts. */
 #define FIGURES(X)                                                                                           \
     X(live_bytes, figures->live_bytes.value)                                                                 \
     X(live_error, estimate_error(figures->live_bytes))                                                       \
@@ -52,8 +52,8 @@ const char *machine_output_state_name(enum process_state state) {
     return names[state];
 }
 
-/* Freed objects by lifetime; element b counts those that lived for less than 4^b µs and not for the one
- * before. */
+/* Freed objects by lifetime. Element b counts those that lived for less than 4^b × 1,024 ns, and not for less than
+ * the element before says; the last one counts all others. */
 static void write_lifetime(struct json *json, const struct figures *figures) {
     json_key(json, "lifetime");
     json_array(json);
@@ -157,7 +157,7 @@ void machine_output_write_heaps(struct json *json, const struct model *model) {
     free(heaps);
 }
 
-/* Within quotes a line may break; no other control character is of use to a table. */
+/* Line breaks are kept, since they may be within quotes. Other control characters are replaced. */
 static void write_csv_text(FILE *out, const char *text) {
     bool quoted = text && strpbrk(text, ",\"\n");
 

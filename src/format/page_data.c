@@ -21,7 +21,7 @@ struct page {
     double byte_scale, object_scale;
 };
 
-/* The stack that stands for a site. */
+/* The stack by which a site's frame and labels are found: its largest. */
 static size_t stack_of_site(const struct page *page, uint32_t site) {
     return (size_t)(page->sites.rows[site].largest - page->model->stacks);
 }
@@ -76,7 +76,7 @@ static void write_rows(struct page *page) {
     json_array_end(json);
 }
 
-/* Three numbers an entry: rows since the last one, bucket, objects. */
+/* Three numbers for each entry: distance from the row of the entry before, bucket, objects. */
 static void write_lifetimes(struct page *page) {
     json_key(&page->tree.json, "lifetimes");
     json_array(&page->tree.json);
@@ -92,15 +92,15 @@ static void write_lifetimes(struct page *page) {
     json_array_end(&page->tree.json);
 }
 
-/* When what is live was allocated. The live samples, put together by what `group_of_stack` says. Four numbers
- * an entry: groups since the last one, bucket, bytes, objects. */
+/* When live blocks were allocated: the live samples by group, which `group_of_stack` tells, and by bucket of time.
+ * Four numbers for each entry: distance from the group of the entry before, bucket, bytes, objects. */
 static void write_births(
     struct page *page, const char *key, const uint32_t *group_of_stack, uint32_t group_count, double width) {
     const struct model *model = page->model;
     if (model->live_count >= UINT32_MAX) memory_is_short(); /* numbers have 32 bits */
     uint32_t *starts = memory_allocate_array((size_t)group_count + 2, sizeof *starts);
     uint32_t *order = memory_allocate_array(model->live_count, sizeof *order);
-    /* Sorted by counting: starts[g + 1] becomes where the samples of group g end. */
+    /* A counting sort by group. In the end, starts[g] to starts[g + 1] are the samples of group g. */
     for (size_t i = 0; i < model->live_count; i++) {
         uint32_t group = group_of_stack[model->live[i].stack];
         if (group != FLAME_NONE) starts[group + 2]++;
@@ -136,9 +136,9 @@ static void write_births(
     free(order);
 }
 
-/* Sites */
+/* ---- sites ---- */
 
-/* Heap and type of each site, where programs told of some. */
+/* Heap and type of each site, if the programs have named any. */
 static void write_labels(struct page *page, uint32_t count) {
     bool has_types = false;
     for (uint32_t i = 0; i < count; i++) has_types |= page->sites.rows[i].type != NULL;
@@ -183,7 +183,7 @@ static void write_sites(struct page *page, uint32_t count) {
     json_object_end(json);
 }
 
-/* What the stacks of a site have in common. */
+/* The number of the site of a stack: stacks of one site have frame, heap and type in common. */
 static uint32_t number_of_site(
     const struct page *page, struct intern_table *keys, struct intern_table *texts, size_t stack) {
     struct stack_labels labels = stack_labels_of(page->model, &page->model->stacks[stack]);
@@ -193,7 +193,7 @@ static uint32_t number_of_site(
     return intern_table_add(keys, key, sizeof key);
 }
 
-/* Which site each stack belongs to, of the first `count`. */
+/* For each stack its site, if that is one of the first `count`; else FLAME_NONE. The caller frees it. */
 static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
     const struct model *model = page->model;
     struct intern_table keys = {0}, texts = {0};
@@ -210,7 +210,7 @@ static uint32_t *sites_of_stacks(const struct page *page, uint32_t count) {
 }
 
 static void write_all_births(struct page *page, uint32_t site_count) {
-    if (page->model->process_count != 1) return; /* they have no common time */
+    if (page->model->process_count != 1) return; /* several processes have no common time */
     double width = page->model->processes[0].duration / BIRTH_BUCKETS;
     if (!(width > 0)) return;
     uint32_t *site_of_stack = sites_of_stacks(page, site_count);
@@ -221,9 +221,9 @@ static void write_all_births(struct page *page, uint32_t site_count) {
     free(site_of_stack);
 }
 
-/* The program and the whole */
+/* ---- the program and the whole page ---- */
 
-/* Warnings about a recording name its file. */
+/* Warnings about a recording name its file, so that they are shown only if whole paths may be. */
 static void write_notes(struct page *page) {
     json_key(&page->tree.json, "notes");
     json_array(&page->tree.json);

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MAX 10000 /* of each value; the page says how many there are */
+#define LINES_MAX 10000 /* lines that are listed for each value; the page says how many there are in all */
 #define NO_LINE   UINT32_MAX
 
-enum { FRESH, BASE }; /* the parts of the flame */
+enum { FRESH, BASE }; /* sides of the stack tree, parts of the flame */
 
 struct page {
     const struct page_comparison *comparison;
     struct page_tree tree;
     struct diff diffs[DIFF_VALUES];
-    const struct view_row **lines; /* each that some diff shows, in the order of their numbers */
+    const struct view_row **lines; /* all lines that are listed for some value, by their numbers */
     uint32_t line_count;
-    uint32_t *line_number; /* by place (place_of) */
+    uint32_t *line_number; /* by place_of */
     bool exact;
     double byte_scale, object_scale;
 };
@@ -31,14 +31,14 @@ static const char *const value_names[DIFF_VALUES] = {
     [DIFF_ALLOCATIONS] = "total_objects",
 };
 
-/* Lines */
+/* ---- lines ---- */
 
 static bool is_fresh(const struct page *page, const struct view_row *row) {
     const struct view_rows *rows = page->comparison->fresh.diff.rows;
     return row >= rows->rows && row < rows->rows + rows->count;
 }
 
-/* Among the rows of both sides. */
+/* A number of the row among the rows of both sides. */
 static size_t place_of(const struct page *page, const struct view_row *row) {
     const struct view_rows *fresh = page->comparison->fresh.diff.rows;
     const struct view_rows *base = page->comparison->base.diff.rows;
@@ -68,7 +68,8 @@ static void make_diffs(struct page *page) {
     }
 }
 
-/* The frame of the graph that a line is about; FLAME_NONE if lines are no functions. */
+/* The frame of the graph that is the site of a line. FLAME_NONE: lines are grouped by something that is no
+ * function. */
 static uint32_t frame_of(const struct page *page, const struct view_row *row) {
     const struct page_comparison *comparison = page->comparison;
     bool fresh = is_fresh(page, row);
@@ -93,7 +94,7 @@ static void write_text(struct page_tree *tree, const char *text) {
     json_integer(&tree->json, text ? (int64_t)page_tree_text(tree, text) : -1);
 }
 
-/* Nine numbers a line: function, short name, file, line, module, heap, type, scope, frame. */
+/* Nine numbers for each line: function, short name, file, line, module, heap, type, scope, frame. */
 static void write_line_names(struct page *page) {
     struct page_tree *tree = &page->tree;
     bool has_heaps = page->comparison->by == BY_HEAP || model_has_heaps(page->comparison->base.model) ||
@@ -116,7 +117,7 @@ static void write_line_names(struct page *page) {
     json_array_end(&tree->json);
 }
 
-/* base, new, half the width of the interval of the change, 1 if it is significant */
+/* Four numbers: base, new, half the width of the interval of the change, 1 if it is significant. */
 static void write_change(struct json *json, const struct diff_row *row) {
     json_number(json, row->base.value);
     json_number(json, row->fresh.value);
@@ -133,7 +134,7 @@ static void write_diff(struct page *page, const struct diff *diff) {
     json_array(json);
     write_change(json, &diff->total);
     json_array_end(json);
-    json_key(json, "rows"); /* five numbers each: line, and those of a change */
+    json_key(json, "rows"); /* five numbers for each: its line, and those of the change */
     json_array(json);
     for (size_t i = 0; i < lines_written(diff); i++) {
         json_integer(json, page->line_number[place_of(page, diff->rows[i].row)]);
@@ -158,7 +159,7 @@ static void write_lines(struct page *page) {
     json_object_end(json);
 }
 
-/* Rows of the tree */
+/* ---- rows of the tree ---- */
 
 static void write_columns(struct page *page) {
     struct json *json = &page->tree.json;
@@ -203,7 +204,7 @@ static void write_rows(struct page *page) {
     json_array_end(json);
 }
 
-/* The whole */
+/* ---- the whole page ---- */
 
 static void write_side(struct page *page, const char *key, const struct page_side *side) {
     struct json *json = &page->tree.json;

@@ -11,7 +11,7 @@
 
 #define LINES_AROUND  5
 #define FILE_MAX      (16u << 20)
-#define TEXT_MAX      (3u << 20) /* of all files together */
+#define TEXT_MAX      (3u << 20) /* bytes of text, of all files together */
 #define LINE_MAX_SIZE 400
 
 bool page_source_is_source(const char *path) {
@@ -24,7 +24,7 @@ bool page_source_is_source(const char *path) {
     const char *dot = strrchr(name ? name : path, '.');
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
         if (strcmp(dot + 1, endings[i]) == 0) return true;
-    /* The headers of the C++ library have no ending. */
+    /* Headers of the C++ standard library have no ending. */
     return !dot && strstr(path, "/include/c++/");
 }
 
@@ -44,7 +44,7 @@ static bool open_source(
     void *bytes = MAP_FAILED;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
         status.st_size <= FILE_MAX) {
-        /* Read, not mapped: somebody may be writing it. */
+        /* It is read and not mapped, since somebody may cut it meanwhile. */
         bytes =
             mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ssize_t length = bytes != MAP_FAILED ? pread(fd, bytes, (size_t)status.st_size, 0) : -1;
@@ -66,14 +66,15 @@ static void write_line(struct json *json, const char *text, size_t length) {
     if (length && text[length - 1] == '\r') length--;
     if (length > LINE_MAX_SIZE) {
         length = LINE_MAX_SIZE;
-        while (length && (text[length] & 0xc0) == 0x80) length--; /* not within a character */
+        while (length && (text[length] & 0xc0) == 0x80) length--; /* do not cut within a character */
     }
     memcpy(line, text, length);
     line[length] = '\0';
     json_string(json, line);
 }
 
-/* The lines around the places, which are sorted and belong to one file. Returns the bytes written. */
+/* Writes the lines around the places, which are sorted and lie in one file. Returns how many bytes of text they
+ * are. */
 static size_t write_lines(
     struct json *json, const struct source_text *text, const struct source_place *places, size_t count) {
     const char *at = text->bytes, *end = at + text->size;

@@ -1,4 +1,4 @@
-/* Lines of source files for the HTML page: a few around each line that a frame names. */
+/* Lines of source files for the HTML page: a few around each line that a frame is at. */
 #ifndef MALLOSCOPE_FORMAT_PAGE_SOURCE_H
 #define MALLOSCOPE_FORMAT_PAGE_SOURCE_H
 
@@ -8,25 +8,26 @@
 #include <stdint.h>
 
 struct source_place {
-    uint32_t file; /* by the caller's count */
+    uint32_t file; /* index into `paths` */
     int line;
 };
 
 struct source_request {
-    const char *const *paths;    /* by file, as in debug information */
-    struct source_place *places; /* sorted by page_source_write */
+    const char *const *paths;    /* of source files, as debug info has them */
+    struct source_place *places; /* page_source_write sorts them */
     size_t place_count;
-    const char *sysroot;     /* looked into first, or NULL */
-    uint64_t start_realtime; /* ns: what is newer may not be what was recorded. 0 = not known */
+    const char *sysroot; /* folder below which the paths are looked for first, or NULL */
+    uint64_t
+        start_realtime; /* ns since the epoch: a newer file may not be the one that was compiled; 0: not known */
 };
 
-/* Writes an array of [file, is newer than the recording, line, [text...], line, [text...], ...]. Files that
- * are not there, or are no source by their names, are left out. Returns how many files were left out because
- * all the text together would be too much. */
+/* Writes an array of [file, whether it is newer than the recording, line, [text...], line, [text...], ...]. Files
+ * that do not exist, or whose names are not those of source files, are left out. Returns how many files were left
+ * out because all texts together would be too large. */
 size_t page_source_write(struct json *json, struct source_request *request);
 
-/* By the ending of its name. A path in debug information may lead anywhere; nothing but source is put into a
- * page that people share. */
+/* Whether a path is that of a source file, by the ending of its name. Paths in debug info may lead anywhere, and
+ * nothing but source may get into a page that people share. */
 bool page_source_is_source(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* web/ in one piece, as web/embed.py makes it: what comes before the data, and what comes after. */
+/* The page without its data, which web/embed.py makes from web/: what comes before the data, and what comes after. */
 #ifndef MALLOSCOPE_FORMAT_PAGE_TEMPLATE_H
 #define MALLOSCOPE_FORMAT_PAGE_TEMPLATE_H
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names */
+/* ---- names ---- */
 
 const char *page_tree_path(const struct page_options *options, const char *path, int parts) {
     if (options->full) return path;
@@ -95,7 +95,7 @@ void page_tree_write_process(
     json_object_end(json);
 }
 
-/* Frames */
+/* ---- frames ---- */
 
 void page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count) {
     const struct flame *flame = &tree->flame;
@@ -109,8 +109,8 @@ void page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, siz
         if (tree->frame_number[i] != FLAME_NONE) tree->frame_number[i] = count++;
 }
 
-/* Six numbers a frame: function, short name, file, line, module, and the sum of 1 for inlined, 2 for no code,
- * 4 for interpreted. */
+/* Six numbers for each frame: function, short name, file, line, module, and flags: 1 inlined, 2 given by the
+ * program and no code, 4 interpreted. */
 static void write_frames(struct page_tree *tree) {
     json_key(&tree->json, "frames");
     json_array(&tree->json);
@@ -127,7 +127,7 @@ static void write_frames(struct page_tree *tree) {
     json_array_end(&tree->json);
 }
 
-/* Three numbers a node but the root: how far back its caller is, frame or -1, calls merged. */
+/* Three numbers for each node but the root: distance to its caller, frame or -1, calls merged. */
 static void write_nodes(struct page_tree *tree) {
     json_key(&tree->json, "nodes");
     json_array(&tree->json);
@@ -150,7 +150,7 @@ void page_tree_write(struct page_tree *tree) {
     write_nodes(tree);
 }
 
-/* Source */
+/* ---- source ---- */
 
 static void write_sources(struct page_tree *tree, const struct model *model) {
     const char **paths = memory_allocate_array(tree->files.count, sizeof *paths);

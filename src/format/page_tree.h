@@ -1,4 +1,5 @@
-/* What every page has: the call tree, the names in it, and the lines of source that it leads to. */
+/* What pages of one and of two recordings have in common: the call tree, the names in it, and the lines of source
+ * that it leads to. */
 #ifndef MALLOSCOPE_FORMAT_PAGE_TREE_H
 #define MALLOSCOPE_FORMAT_PAGE_TREE_H
 
@@ -12,36 +13,39 @@ struct page_tree {
     const struct page_options *options;
     struct flame flame;
     struct intern_table strings;
-    struct intern_table files, modules; /* by whole path: a page shows only its end, which others may share */
-    uint32_t *frame_number; /* of each frame of the flame among those written, FLAME_NONE = not needed */
+    struct intern_table files,
+        modules; /* by whole path; a page shows only the end of a path, which others may share */
+    uint32_t *
+        frame_number; /* for each frame of the flame, its number in the page; FLAME_NONE: it is not written */
     struct json json;
 };
 
-/* Numbers the frames that nodes name, and `others`. */
+/* Chooses the frames that are written, and numbers them: those that nodes name, and `others`. */
 void page_tree_choose_frames(struct page_tree *tree, const uint32_t *others, size_t other_count);
 
-/* Numbers of texts in the page. */
+/* The numbers of texts in the page. A text is added if it is new. */
 uint32_t page_tree_text(struct page_tree *tree, const char *text);
 uint32_t page_tree_short_name(struct page_tree *tree, const char *function);
-/* -1 for NULL. */
+/* -1 if the path is NULL. */
 int64_t page_tree_file(struct page_tree *tree, const char *path);
 int64_t page_tree_module(struct page_tree *tree, const char *path);
 
-/* Frames, nodes, and all texts that have a number. */
+/* Writes frames, nodes, and all texts that have a number. */
 void page_tree_write(struct page_tree *tree);
-/* Lines around those of the frames, unless they are not wanted. */
+/* Writes the lines of source around those of the frames, unless the options say otherwise. */
 void page_tree_write_sources(struct page_tree *tree, const struct model *model);
 void page_tree_free(struct page_tree *tree);
 
-/* One object: the program, and when and how long it ran. */
+/* Writes one object: the program, and when and how long it ran. */
 void page_tree_write_process(
     struct json *json, const struct page_options *options, const struct model_process *process);
 
-/* A path tells where somebody keeps things: the last `parts` of it will do, unless all was asked for. */
+/* The last `parts` parts of a path; the whole path if the options ask for whole paths, which may tell more about
+ * its author than he wants to share. */
 const char *page_tree_path(const struct page_options *options, const char *path, int parts);
-/* A string for each line that is not empty. NULL is none. */
+/* Writes a string for each line of `text` that is not empty. `text` may be NULL. */
 void page_tree_write_lines(struct json *json, const char *text);
-/* Six digits are more than an estimate of a variance is worth. */
+/* Writes a variance with six digits. It is an estimate itself, and not worth more. */
 void page_tree_write_variance(struct json *json, double variance);
 
 #endif

@@ -1,13 +1,13 @@
-/* pprof: a gzipped profile.proto (see profile.proto here), put together in memory by protobuf-c.
+/* The format `pprof`: a gzipped profile.proto, which protobuf-c makes in memory (profile.proto here describes it).
  *
- * Values are the unbiased estimates, rounded. A location's address is one less than the recorded return
- * address, which lies in the call: pprof looks it up as it is. Everything is symbolised, inlined calls
- * included; the has_… flags of a mapping tell truthfully what was found for all of its locations, so that
- * pprof knows where looking again, with better debug information, is worth the time.
+ * Values are the unbiased estimates, rounded. The address of a location is the recorded return address less one,
+ * which lies within the call: pprof looks it up as it is. All frames are symbolized, with inlined calls. The has_…
+ * flags of a mapping say what was found for all of its locations, so that pprof knows where looking again, with
+ * better debug info, is worth the time.
  *
- * Scopes and threads are frames without an address; a scope within the innermost call is put around it, so
- * that code allocates and not a scope. They are labels as well, and so are heap and type: `pprof -tags` sums
- * them up, -tagfocus and -tagroot choose by them. */
+ * Scopes and threads are locations without an address. A scope that is inside of the innermost call is moved
+ * outside of it, so that code allocates and not a scope. Scopes, threads, heaps and types are labels as well:
+ * `pprof -tags` sums them up, and -tagfocus and -tagroot select by them. */
 #include "base/memory.h"
 #include "base/path.h"
 #include "format/gzip.h"
@@ -22,13 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages are numbered by these tables; message i of a kind has the id i + 1. */
+/* A profile under construction. The tables number its messages: message i of a kind has the id i + 1. */
 struct pprof_builder {
     const struct format_input *input;
     Pprof__Profile *profile;
     struct intern_table strings, functions, locations;
     uint64_t *mapping_ids; /* by module */
-    bool *mapping_used;    /* by mapping id: some location lies in it */
+    bool *mapping_used;    /* by mapping id: a location lies in it */
 };
 
 struct function_key {
@@ -36,11 +36,11 @@ struct function_key {
 };
 
 struct location_key {
-    uint64_t word;    /* of the frame */
-    uint64_t process; /* UINT64_MAX: the word means the same in all of them */
+    uint64_t word;    /* the frame word */
+    uint64_t process; /* UINT64_MAX: the word means the same in all processes */
 };
 
-/* What stands for samples without a stack: no frame word has all bits set. */
+/* Stands for samples without a stack. No frame word has all bits set. */
 static const uint64_t dropped_word = UINT64_MAX;
 
 static int64_t string(struct pprof_builder *builder, const char *text) {
@@ -93,7 +93,7 @@ static void add_module(struct pprof_builder *builder, size_t index) {
     builder->mapping_ids[index] = mapping->id;
 }
 
-/* The main program goes first: pprof takes the first mapping for it. */
+/* Adds all modules as mappings. The executable comes first, since pprof takes the first mapping for the program. */
 static void add_mappings(struct pprof_builder *builder) {
     const struct model *model = builder->input->model;
     const char *executable = model->process_count ? model->processes[0].executable : NULL;
@@ -115,8 +115,8 @@ static void add_mappings(struct pprof_builder *builder) {
 static uint64_t function_id(struct pprof_builder *builder, const struct symbol *symbol) {
     struct function_key key = {
         .name = string(builder, symbol->function),
-        /* pprof takes a name that equals the linker's for one that is still mangled, and Python's <module>
-         * for a bad one. */
+        /* If name and system_name are equal, pprof tries to demangle the name, and mistakes Python's <module> for a
+         * mangled one. */
         .system_name = string(builder, symbol->linkage       ? symbol->linkage
                                        : symbol->interpreted ? ""
                                                              : symbol->function),
@@ -145,14 +145,15 @@ static void add_line(struct pprof_builder *builder, Pprof__Location *location, c
     line->line = symbol->line;
 }
 
-/* A symbol whose function is not known is named after its place, "[libx.so+0x123]". */
+/* A symbol whose function is not known is called by its place: "[libx.so+0x123]". */
 static bool is_named(const struct symbol *symbol) {
     return symbol->function[0] != '[';
 }
 
 static void note_what_is_known(
     struct pprof_builder *builder, Pprof__Mapping *mapping, const struct symbol_list *symbols) {
-    if (!builder->mapping_used[mapping->id]) { /* true until a location says otherwise */
+    if (!builder->mapping_used
+             [mapping->id]) { /* the first location in it: the flags hold until a location says otherwise */
         builder->mapping_used[mapping->id] = true;
         mapping->has_functions = mapping->has_filenames = mapping->has_line_numbers = true;
     }
@@ -161,7 +162,7 @@ static void note_what_is_known(
         mapping->has_filenames &= symbols->frames[i].file != NULL;
         mapping->has_line_numbers &= symbols->frames[i].line > 0;
     }
-    /* Whatever tells lines tells inlined calls, and those are always expanded. */
+    /* Debug info that has lines has inlined calls too, and these are always expanded. */
     mapping->has_inline_frames = mapping->has_line_numbers;
 }
 
@@ -209,7 +210,7 @@ static void add_process_label(
     free(name);
 }
 
-/* Samples of one stack with different labels stay apart: pprof merges equal ones alone. */
+/* pprof merges samples only if their stacks and labels are equal, so that samples with different labels stay apart. */
 static void add_labels(
     struct pprof_builder *builder, Pprof__Sample *sample, const struct model_stack *stack) {
     const struct model *model = builder->input->model;
@@ -300,7 +301,7 @@ static void describe(struct pprof_builder *builder) {
     }
 }
 
-/* The strings change hands: the profile frees them. */
+/* Hands the strings to the profile, which frees them. */
 static void move_strings(struct pprof_builder *builder) {
     Pprof__Profile *profile = builder->profile;
     profile->string_table = memory_allocate_array(builder->strings.count, sizeof *profile->string_table);
@@ -316,7 +317,7 @@ static void build(struct pprof_builder *builder) {
 
     builder->profile = memory_allocate(sizeof *builder->profile);
     builder->mapping_ids = memory_allocate_array(model->module_count + 1, sizeof *builder->mapping_ids);
-    /* Ids begin at 1, and the program itself may be one more than the modules. */
+    /* Ids begin at 1, and the executable may be a mapping besides the modules. */
     builder->mapping_used = memory_allocate_array(model->module_count + 2, sizeof *builder->mapping_used);
     *builder->profile = (Pprof__Profile)PPROF__PROFILE__INIT;
 

@@ -1,7 +1,7 @@
-/* Speedscope: one file with a profile for each figure, all over one table of frames.
+/* The format `speedscope`: one file with a profile for each figure. All profiles share one table of frames.
  *
- * The layout is that of https://www.speedscope.app/file-format-schema.json, profiles of type "sampled": a
- * sample is a stack, root first, and its weight the figure. */
+ * The layout is that of https://www.speedscope.app/file-format-schema.json, with profiles of type "sampled": a
+ * sample is a stack, root first, and its weight is the figure. */
 #include "base/memory.h"
 #include "base/path.h"
 #include "format/intern_table.h"
@@ -23,13 +23,13 @@ static const struct {
     {VALUE_OBJECTS, "live objects", "none"},
 };
 
-/* A stack as numbers of frames, root first. */
+/* A stack, as the numbers of its frames, root first. */
 struct path {
     uint32_t *frames;
     size_t count;
 };
 
-/* Two frames are one if name, file and line are equal. The first symbol of each is kept to be written. */
+/* Frames with equal name, file and line are one. The first symbol of each is kept, to be written. */
 struct frame_table {
     struct intern_table keys;
     const struct symbol **symbols;

@@ -1,4 +1,4 @@
-/* What the formats share with the list in format.c. */
+/* The functions that write the formats, for the list in format.c. */
 #ifndef MALLOSCOPE_FORMAT_WRITERS_H
 #define MALLOSCOPE_FORMAT_WRITERS_H
 
