@@ -359,9 +359,11 @@ static int write_form(const struct format_input *input, bool legacy, FILE *out) 
 }
 
 int chrome_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     return write_form(input, false, out);
 }
 
 int chrome_write_v1(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     return write_form(input, true, out);
 }

@@ -37,6 +37,7 @@ static void make_line(const struct source_frames *frames, char **text, size_t *s
 }
 
 int collapsed_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     const struct model *model = input->model;
     struct source_frames frames = {0};
     struct intern_table lines = {0};

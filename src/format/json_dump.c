@@ -199,6 +199,7 @@ static void write_sample(struct json *json, const struct model_sample *sample) {
     } while (0)
 
 int json_dump_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     const struct model *model = input->model;
     struct frame_table table = {0};
     struct json json;

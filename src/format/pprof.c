@@ -329,6 +329,7 @@ static void build(struct pprof_builder *builder) {
 }
 
 int pprof_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     struct pprof_builder builder = {.input = input};
     build(&builder);
     uint8_t *bytes = memory_allocate(pprof__profile__get_packed_size(builder.profile));

@@ -138,6 +138,7 @@ static void write_file(struct json *json, const struct format_input *input, cons
 }
 
 int speedscope_write(const struct format_input *input, FILE *out, struct problem *problem) {
+    (void)problem;
     size_t stack_count = input->model->stack_count;
     struct frame_table table = {0};
     struct path *paths = memory_allocate_array(stack_count + 1, sizeof *paths);

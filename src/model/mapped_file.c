@@ -15,6 +15,8 @@ static struct {
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void replace_lost_page(int signal_number, siginfo_t *information, void *context) {
+    (void)signal_number;
+    (void)context;
     uintptr_t page = (uintptr_t)information->si_addr & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
     int error = errno;
     if (page >= guard.start && page < guard.end &&

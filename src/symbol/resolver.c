@@ -90,7 +90,7 @@ static void forget_file(void *entry) {
     free(known);
 }
 
-int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem) {
+struct resolver *resolver_new(const struct model *model) {
     struct resolver *resolver = memory_allocate(sizeof *resolver);
     resolver->model = model;
     resolver->pool = result_pool_new();
@@ -100,8 +100,7 @@ int resolver_new(const struct model *model, struct resolver **ret_resolver, stru
     resolver->files = htab_create(64, hash_file, same_file, forget_file);
     resolver->last_file = &resolver->first_file;
     resolver->archived = archived_names_new(model, resolver->pool);
-    *ret_resolver = resolver;
-    return 0;
+    return resolver;
 }
 
 void resolver_set_sysroot(struct resolver *resolver, const char *folder) {

@@ -42,7 +42,8 @@ struct resolver;
 /* Called from time to time during long work. `done` of `all` addresses are resolved. */
 typedef void (*symbol_progress)(void *context, size_t done, size_t all);
 
-int resolver_new(const struct model *model, struct resolver **ret_resolver, struct problem *problem);
+/* Freed by resolver_free. The model must outlive it. */
+struct resolver *resolver_new(const struct model *model);
 void resolver_free(struct resolver *resolver);
 
 /* Looks for files and debug files below `folder` first, as if that were "/": for a recording of another machine

@@ -78,8 +78,10 @@ FRAME_STEP void frame_step_restore(struct frame_registers *frame, unsigned base,
 /* The address at which the return address lies; 0 = it is in the link register. */
 static inline uint64_t frame_step_return_place(struct rule rule, uint64_t cfa, uint64_t anchor) {
 #if defined(__x86_64__)
+    (void)rule, (void)anchor;
     return cfa - 8;
 #else
+    (void)cfa;
     return rule_saved_last(rule) ? anchor + (uint64_t)rule_saved_last(rule) * 8 : 0;
 #endif
 }

@@ -75,9 +75,8 @@ static void put_archive(struct input input) {
 
 /* The views and formats, one of each an input: which of them, its size decides. */
 static void show(const struct model *model, size_t choice) {
-    struct resolver *resolver;
     struct problem problem = {0};
-    REQUIRE(resolver_new(model, &resolver, &problem) == 0);
+    struct resolver *resolver = resolver_new(model);
     resolver_resolve_all(resolver, NULL, NULL);
 
     struct view_rows rows;

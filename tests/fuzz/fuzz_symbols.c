@@ -39,10 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         .module_count = 1,
         .stacks = &stack,
         .stack_count = 1};
-    struct resolver *resolver;
-    struct problem problem = {0};
     module_map_make(&model);
-    REQUIRE(resolver_new(&model, &resolver, &problem) == 0);
+    struct resolver *resolver = resolver_new(&model);
     resolver_resolve_all(resolver, NULL, NULL);
     for (uint32_t i = 0; i < ADDRESSES; i++) {
         struct symbol_list list = resolver_look_up(resolver, &stack, i);

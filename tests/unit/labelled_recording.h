@@ -109,10 +109,11 @@ static inline void labelled_load(struct labelled *l) {
     struct problem problem = {0};
     const char *path = in_folder(l->folder, "labelled.mscope");
     made_write(&l->made, path);
-    if (load_model(path, &l->model, &problem) < 0 || resolver_new(l->model, &l->resolver, &problem) < 0) {
+    if (load_model(path, &l->model, &problem) < 0) {
         fprintf(stderr, "%s\n", problem.what);
         abort();
     }
+    l->resolver = resolver_new(l->model);
 }
 
 static inline void labelled_free(struct labelled *l) {

@@ -38,6 +38,7 @@ static const struct symbol cut_symbol[] = {{"[cut]", NULL, NULL, 0, 0, false, fa
 
 struct symbol_list resolver_look_up(
     struct resolver *resolver, const struct model_stack *stack, uint32_t index) {
+    (void)resolver;
     switch (stack->frames[index]) {
     case 0x55000200:
     case 0x55000280:

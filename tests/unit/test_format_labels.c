@@ -147,7 +147,7 @@ static void pprof_names_scopes_of_several_processes(void) {
     made_write(&other, in_folder(one.folder, "other.mscope"));
     made_free(&other);
     CHECK(load_model(one.folder, &labelled.model, NULL) == 0);
-    CHECK(resolver_new(labelled.model, &labelled.resolver, NULL) == 0);
+    labelled.resolver = resolver_new(labelled.model);
     Pprof__Profile *profile = export_pprof();
     CHECK_TEXT(function_at(profile, sample_of(profile, 50), 0), "[scope request]");
     CHECK_TEXT(function_at(profile, sample_of(profile, 77), 0), "[scope answer]");

@@ -120,6 +120,7 @@ static bool answer(uint64_t message, struct thread_record *thread) {
 }
 
 static void handle(int signal) {
+    (void)signal;
     if (!own) return;
     uint32_t few[5];
     for (uint32_t i = 0; i < 5; i++) few[i] = take(shared, own, 0x70000000u + i);

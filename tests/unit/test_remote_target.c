@@ -144,6 +144,7 @@ static void *on_thread(void *argument) {
 static uint32_t frames_on_alternate_stack;
 
 static void on_signal(int number) {
+    (void)number;
     stand("signal", frames_on_alternate_stack);
     KEEP_FRAME;
 }
@@ -160,6 +161,7 @@ static __attribute__((noinline)) void fault(int depth) {
 }
 
 static void on_fault(int number, siginfo_t *info, void *context) {
+    (void)info;
     on_signal(number);
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
 }

@@ -104,6 +104,7 @@ static void every_form_of_debug_info(void) {
 }
 
 int main(int argc, char **argv) {
+    (void)argc;
     cpu_set_t processors;
     if (sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) < 2)
         fprintf(stderr, "one processor only: nothing is looked up on several\n");

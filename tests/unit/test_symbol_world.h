@@ -83,8 +83,7 @@ static inline void world_map(struct world *world, const char *path) {
 /* Starts the resolver. The module may be changed before. */
 static inline void world_resolve(struct world *world) {
     module_map_make(&world->model);
-    struct problem problem;
-    if (resolver_new(&world->model, &world->resolver, &problem) != 0) abort();
+    world->resolver = resolver_new(&world->model);
 }
 
 static inline void world_end(struct world *world) {

@@ -91,6 +91,7 @@ static void *work(void *argument) {
 
 /* As the recorder does before a fork and for a dump. */
 static void *look(void *argument) {
+    (void)argument;
     while (!over) {
         uint64_t slots = atomic_load_explicit(&shared->header->live.count, memory_order_acquire);
         for (uint32_t slot = 0; slot < slots; slot++) {

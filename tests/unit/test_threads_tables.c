@@ -72,6 +72,7 @@ static bool is_whole_code(uint32_t number, uint32_t i) {
 }
 
 static void *note_codes(void *argument) {
+    (void)argument;
     for (uint32_t i = 0; i < CODES; i++) {
         char name[32];
         snprintf(name, sizeof name, "function %u", i);
@@ -158,6 +159,7 @@ static _Atomic bool over;
 static uint64_t seen_running;
 
 static void *register_again_and_again(void *argument) {
+    (void)argument;
     for (uint64_t life = 1; life <= LIVES; life++) {
         phase = 2 * life + 1;
         uint32_t number = thread_table_register(shared, 7, life);

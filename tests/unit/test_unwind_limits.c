@@ -64,6 +64,7 @@ static void cuts(void) {
 
 /* A stack of 300,000 frames: the walk gives up in the middle, says so and keeps the leaf. */
 static void *endless(void *argument) {
+    (void)argument;
     test_low = test_high = 0;
     descend(300000, 64);
     CHECK(!part_complete && part_count == 33 && part[32] == CUT);
@@ -206,6 +207,7 @@ static void bounds(void) {
 }
 
 static void *thread_bounds(void *argument) {
+    (void)argument;
     uint64_t low = 0, high = 0, here = (uint64_t)__builtin_frame_address(0);
     struct unwind_bounds own = unwind_stack_bounds(here, &low, &high);
     void *stack;

@@ -90,6 +90,7 @@ static void use_all_frames(void) {
 }
 
 static void *on_thread(void *argument) {
+    (void)argument;
     uint64_t low = 0, high = 0;
     bool same = same_as_libgcc(true, &low, &high);
     CHECK(high != 0); /* recognised as the thread's own stack */
@@ -99,6 +100,7 @@ static void *on_thread(void *argument) {
 }
 
 static void handler(int number) {
+    (void)number;
     callback_same &= stack_agrees();
     KEEP_FRAME;
 }
@@ -141,6 +143,9 @@ static void coroutine(void) {
 static char *guarded;
 
 static void on_fault(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
     callback_same &= stack_agrees();
     mprotect(guarded, 1, PROT_READ);
 }
@@ -201,6 +206,8 @@ static STEPPED int stepped(int depth) {
 
 /* The processor traps after every instruction, in linkage tables too. */
 static void on_trap(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
     callback_same &= stack_agrees();
     if (!callback_same) ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
 }

@@ -195,7 +195,7 @@ static void names_of_several_processes_are_one_if_they_are_equal(void) {
 
     struct labelled both = {0};
     CHECK(load_model(labelled.folder, &both.model, NULL) == 0);
-    CHECK(resolver_new(both.model, &both.resolver, NULL) == 0);
+    both.resolver = resolver_new(both.model);
     struct view_rows rows;
     struct view_query query = {.by = BY_SCOPE, .sort = SORT_LIVE};
     CHECK(view_rows_query(both.model, both.resolver, &query, &rows, NULL) == 0);

@@ -575,6 +575,7 @@ int thread_ended(struct bpf_raw_tracepoint_args *ctx) {
 /* The tool runs this once, so that the current task is the tool itself. */
 SEC("raw_tp")
 int find_level(void *ctx) {
+    (void)ctx;
     struct task_struct *task = (void *)bpf_get_current_task();
     pid_level = BPF_CORE_READ(task, thread_pid, level);
     return 0;

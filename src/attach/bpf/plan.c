@@ -58,7 +58,7 @@ static const char *server_name(const struct plan_module *module) {
     return "a malloc of its own";
 }
 
-static char *server_why(const struct plan_draft *draft, const struct plan_module *module) {
+static char *server_why(const struct plan_module *module) {
     if (module->bound)
         return memory_format_text(
             "malloc of %zu module%s is bound to it", module->bound, module->bound == 1 ? "" : "s");
@@ -86,7 +86,7 @@ static size_t layer_of(const struct plan_draft *draft, const struct candidate *c
     if (module->serves_malloc && family != FAMILY_RUST)
         return add_layer(draft->plan,
             memory_format_text("%s (%s)", server_name(module), plan_modules_name(module)),
-            server_why(draft, module));
+            server_why(module));
     return add_layer(draft->plan,
         memory_format_text("%s (%s)", family_name(family), plan_modules_name(module)),
         memory_copy_text(family == FAMILY_RUST

@@ -36,40 +36,33 @@ static int check_sysroot(const char *folder) {
     return 0;
 }
 
-int load_names(struct loaded *loaded, const struct load_options *options, symbol_progress progress,
-    void *context, struct problem *problem) {
-    int r = resolver_new(loaded->model, &loaded->resolver, problem);
-    if (r < 0) return r;
+void load_names(
+    struct loaded *loaded, const struct load_options *options, symbol_progress progress, void *context) {
+    loaded->resolver = resolver_new(loaded->model);
     if (options->sysroot) resolver_set_sysroot(loaded->resolver, options->sysroot);
     char *cache = options->no_cache ? NULL : symbol_cache_folder();
     if (cache) resolver_use_cache(loaded->resolver, cache);
     free(cache);
     resolver_resolve_all(loaded->resolver, progress, context);
-    return 0;
 }
 
-static int load_symbols(struct loaded *loaded, const struct load_options *options, struct problem *problem) {
+static void load_symbols(struct loaded *loaded, const struct load_options *options) {
     struct progress progress;
     progress_start(&progress, "reading symbols");
-    int r = load_names(loaded, options, progress_step, &progress, problem);
+    load_names(loaded, options, progress_step, &progress);
     progress_end(&progress);
-    if (r < 0) return r;
     print_warnings(resolver_warning(loaded->resolver));
     if (resolver_lacks_files(loaded->resolver) && !options->sysroot)
         message_hint("if the recording comes from another machine or a container, name the folder that holds "
                      "its files with --sysroot DIR");
-    return 0;
 }
 
 /* The second half of loading: warns if the model is damaged, and symbolizes it unless `options` is NULL. */
-static int complete(const struct load_options *options, struct loaded *loaded) {
-    struct problem problem = {0};
+static void complete(const struct load_options *options, struct loaded *loaded) {
     print_warnings(loaded->model->warning);
     if (loaded->model->damaged)
         message_hint("what can be read is shown; get a whole copy of the file, or record again");
-    if (!options || load_symbols(loaded, options, &problem) >= 0) return 0;
-    load_free(loaded);
-    return message_problem(&problem);
+    if (options) load_symbols(loaded, options);
 }
 
 int load_check_options(const struct load_options *options) {
@@ -88,7 +81,8 @@ static int load_model(const struct model_load_options *model_options, const stru
     int r = model_load(model_options, &ret_loaded->model, &problem);
     progress_end(&progress);
     if (r < 0) return message_problem(&problem);
-    return complete(options, ret_loaded);
+    complete(options, ret_loaded);
+    return 0;
 }
 
 int load_into_archive(char **sources, size_t count, const struct load_options *options,

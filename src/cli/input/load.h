@@ -49,10 +49,10 @@ void load_free(struct loaded *loaded);
 
 /* Two parts of load_sources, for `top`, which reads models by itself. load_check_options says whether the options can
  * be met: it returns 0, or prints why not and returns the exit code. load_names symbolizes all addresses of
- * `loaded->model` and prints nothing; what goes wrong is in `problem`. */
+ * `loaded->model` and prints nothing. */
 int load_check_options(const struct load_options *options);
-int load_names(struct loaded *loaded, const struct load_options *options, symbol_progress progress,
-    void *context, struct problem *problem);
+void load_names(
+    struct loaded *loaded, const struct load_options *options, symbol_progress progress, void *context);
 
 /* The end of a command that has shown what it could: frees `loaded` and returns the exit code. For a damaged
  * recording that is PROBLEM_DAMAGED, although everything that could be read was shown. */

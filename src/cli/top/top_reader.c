@@ -109,35 +109,31 @@ static void note_warning(struct top_reader *reader, const char *text, double now
 
 /* Symbolizes the model that was just read. The resolver of the reading before is kept if it can go on with this
  * model; then only new addresses are looked up. */
-static bool find_names(struct top_reader *reader, struct top_watch *watch, const struct model *model,
-    double now, struct problem *problem) {
+static void find_names(
+    struct top_reader *reader, struct top_watch *watch, const struct model *model, double now) {
     struct loaded *loaded = &watch->loaded;
     if (loaded->resolver && resolver_follow(loaded->resolver, model)) {
         resolver_resolve_all(loaded->resolver, NULL, NULL);
-        return true;
+        return;
     }
     if (loaded->resolver) resolver_free(loaded->resolver);
     loaded->resolver = NULL;
     struct timespec start, end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
     loaded->model = (struct model *)model;
-    int r = load_names(loaded, &reader->options, reader->progress, reader->context, problem);
+    load_names(loaded, &reader->options, reader->progress, reader->context);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     reader->names_cost += (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-    if (r < 0) return false;
     note_warning(reader, model->warning, now);
     note_warning(reader, resolver_warning(loaded->resolver), now);
-    return true;
 }
 
-static bool take_model(struct top_reader *reader, struct top_watch *watch, struct model *model, double now,
-    struct problem *problem) {
+static void take_model(struct top_reader *reader, struct top_watch *watch, struct model *model, double now) {
     struct model *former = watch->loaded.model;
-    bool fine = find_names(reader, watch, model, now, problem);
+    find_names(reader, watch, model, now);
     watch->loaded.model = model;
     if (former) top_forget_stacks(reader->state, former);
     model_free(former);
-    return fine;
 }
 
 static struct top_process *process_of(struct top_reader *reader, struct top_watch *watch) {
@@ -196,7 +192,7 @@ static bool read_watch(
         if (watch->process) top_find_process(reader->state, watch->process)->running = watch->ended < 0;
         return true;
     }
-    if (!take_model(reader, watch, model, now, problem)) return true;
+    take_model(reader, watch, model, now);
     struct top_process *process = process_of(reader, watch);
     top_set_process(reader->state, process, model);
     if (!process->running) {

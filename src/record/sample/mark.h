@@ -59,6 +59,7 @@ static inline bool mark_is_tagged(const void *block) {
 #if defined(__aarch64__)
     return (uintptr_t)block >> TAG_SHIFT != 0;
 #else
+    (void)block;
     return false;
 #endif
 }
