@@ -42,6 +42,12 @@ def pytest_collection_finish(session):
             tell(test=item.nodeid, marks=[mark for mark in ("quiet", "probes") if item.get_closest_marker(mark)])
 
 
+def pytest_collectreport(report):
+    """Files whose tests are all left out."""
+    if EVENTS and report.skipped:
+        tell(file=report.nodeid, reason=report.longrepr[2].removeprefix("Skipped: "))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
     """What processor time a test took, with that of its processes that have ended."""

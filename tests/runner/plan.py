@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs import Counted, EndToEnd, Step, Units
+from jobs import LEFT_OUT, Counted, EndToEnd, Result, Step, Units
 from times import START, function_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ class Part:
 
 
 def collect(environment, arguments):
-    """The tests that pytest finds: {name: marks}."""
+    """The tests that pytest finds, {name: marks}, and the files whose tests are all left out."""
     places = [] if any(word.startswith("tests/") for word in arguments) else ["tests/e2e"]
     with tempfile.NamedTemporaryFile(suffix=".events") as events:
         told = subprocess.run(
@@ -37,7 +37,9 @@ def collect(environment, arguments):
         )  # fmt: skip
         if told.returncode not in (0, 5):
             raise SystemExit(f"the end-to-end tests cannot be collected:\n{told.stdout}")
-        return {one["test"]: one["marks"] for one in map(json.loads, events.read().decode().splitlines())}
+        found = [json.loads(line) for line in events.read().decode().splitlines()]
+    tests = {one["test"]: one["marks"] for one in found if "test" in one}
+    return tests, [Result(one["file"], LEFT_OUT, one["reason"]) for one in found if "file" in one]
 
 
 def parts_of(tests, chosen, times, all_are_there):
@@ -78,7 +80,7 @@ def put_together(parts, times):
     groups = []
     for part in parts:
         for group in groups:
-            same = (group[0].quiet, group[0].lock, needs_of(group[0])) == (part.quiet, part.lock, needs_of(part))
+            same = (group[0].quiet, group[0].lock) == (part.quiet, part.lock)
             seconds = sum(times.of_cases(other.names) for other in group)
             if same and (part.quiet or seconds + times.of_cases(part.names) <= SHORT):
                 group.append(part)
@@ -86,10 +88,6 @@ def put_together(parts, times):
         else:
             groups.append([part])
     return groups
-
-
-def needs_of(part):
-    return ("build for aarch64",) if "aarch64" in part.file else ()
 
 
 def end_to_end(tests, chosen, times, environment, all_are_there=True):
@@ -105,13 +103,13 @@ def end_to_end(tests, chosen, times, environment, all_are_there=True):
         arguments = [word for part in group for word in ([part.file] if part.is_whole else part.names)]
         jobs.append(EndToEnd(
             name, names, [*PYTEST, "-rfE"], arguments, seconds=START + times.of_cases(names), environment=environment,
-            needs=needs_of(group[0]), lock=group[0].lock, quiet=group[0].quiet,
+            lock=group[0].lock, quiet=group[0].quiet,
         ))  # fmt: skip
     return jobs
 
 
-def units(name, build, times, environment, only=(), needs=()):
-    return Units(name, build, only, seconds=times.of(name, 60), environment=environment, needs=needs,
+def units(name, build, times, environment, only=()):
+    return Units(name, build, only, seconds=times.of(name, 60), environment=environment,
                  tests=len(only) or unit_count(build))
 
 
@@ -120,7 +118,7 @@ def unit_count(build):
     return max(len(listed.stdout.splitlines()), 1)
 
 
-def others(build, times, environment, has):
+def others(times, environment, has):
     """What is not in tests/e2e; `has` are the optional parts that can be run here."""
     def counted(name, command, tests, needs=()):
         return Counted(name, command, times.of(name, 60), tests, environment, needs)
