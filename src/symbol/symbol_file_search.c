@@ -89,7 +89,8 @@ static bool build_id_fits(Dwfl_Module *found, const struct model_module *module)
     const unsigned char *bits;
     GElf_Addr address;
     int size = dwfl_module_build_id(found, &bits, &address);
-    return size == module->build_id_size && memcmp(bits, module->build_id, (size_t)size) == 0;
+    /* A file without a build-id leaves `bits` unset. */
+    return size == module->build_id_size && (size == 0 || memcmp(bits, module->build_id, (size_t)size) == 0);
 }
 
 /* Whether the file was written after the program had mapped it. Asked for files without a build-id. */
