@@ -4,19 +4,21 @@ import os
 import signal
 import time
 
+from jobs import FAILED
+
 
 class Scheduler:
-    """Runs all jobs to their ends. `progress` is told what happens."""
+    """Runs all jobs to their ends, or until one has failed. `progress` is told what happens."""
 
-    def __init__(self, jobs, workers, folder, progress):
+    def __init__(self, jobs, workers, folder, progress, until_failure=False):
         self.waiting, self.running = list(jobs), []
-        self.workers, self.folder, self.progress = workers, folder, progress
+        self.workers, self.folder, self.progress, self.until_failure = workers, folder, progress, until_failure
         self.ended_well, self.ended = set(), {}  # names; results by name
         self.seconds = {}  # that each job took
 
     def run(self):
         try:
-            while self.waiting or self.running:
+            while (self.waiting or self.running) and not (self.until_failure and self.has_failed()):
                 self.leave_out()
                 while job := self.choose():
                     self.begin(job)
@@ -24,10 +26,13 @@ class Scheduler:
                 self.progress.show(self)
                 time.sleep(0.1)
         finally:
-            for job in self.running:  # after an interrupt
+            for job in self.running:  # after an interrupt, or a failure
                 os.killpg(job.process.pid, signal.SIGKILL)
                 job.process.wait()
         return self.ended
+
+    def has_failed(self):
+        return any(one.outcome == FAILED for _, results in self.ended.values() for one in results)
 
     def leave_out(self):
         """Jobs whose needs have failed fail themselves."""
