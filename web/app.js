@@ -2,10 +2,16 @@
 /* The page: one state, which is in the address, and everything that follows from it. */
 
 const THEMES = {
-  light: { back: "#ffffff", text: "#20242c", quiet: "#6b7280", line: "#e8e8e4", rest: "#e9e8e4", hover: "#4b5563", select: "#1d4ed8",
-    match: "#f5b301", matchText: "#1f1600", heap: "#8fb4dd", heapMost: "#d5e3f3", peak: "#b4371f", shade: "rgba(251,250,248,.72)" },
-  dark: { back: "#1b1e24", text: "#e6e8ec", quiet: "#9aa1ad", line: "#2b2f37", rest: "#2a2e36", hover: "#c3c8d1", select: "#8ab4ff",
-    match: "#d99a08", matchText: "#1f1600", heap: "#3f6796", heapMost: "#2b3f57", peak: "#ff8a70", shade: "rgba(20,22,27,.66)" },
+  light: {
+    back: "#ffffff", text: "#20242c", quiet: "#6b7280", line: "#e8e8e4", rest: "#e9e8e4", hover: "#4b5563",
+    select: "#1d4ed8", match: "#f5b301", matchText: "#1f1600", heap: "#8fb4dd", heapMost: "#d5e3f3",
+    peak: "#b4371f", shade: "rgba(251,250,248,.72)",
+  },
+  dark: {
+    back: "#1b1e24", text: "#e6e8ec", quiet: "#9aa1ad", line: "#2b2f37", rest: "#2a2e36", hover: "#c3c8d1",
+    select: "#8ab4ff", match: "#d99a08", matchText: "#1f1600", heap: "#3f6796", heapMost: "#2b3f57",
+    peak: "#ff8a70", shade: "rgba(20,22,27,.66)",
+  },
 };
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 for (const theme of Object.values(THEMES)) {
@@ -118,7 +124,8 @@ class App {
     byId("as-table").setAttribute("aria-pressed", String(state.table));
     if (state.table) this.tables.drawCalls();
     else if (has("table")) this.flame.resize();
-    byId("flame").setAttribute("aria-label", `Flame graph of ${METRIC_NAMES[state.metric].toLowerCase()} ${state.unit}, ${state.view}`);
+    byId("flame").setAttribute("aria-label",
+      `Flame graph of ${METRIC_NAMES[state.metric].toLowerCase()} ${state.unit}, ${state.view}`);
     byId("tooltip").hidden = true;
   }
 
@@ -197,7 +204,8 @@ class App {
     byId("search").setAttribute("aria-invalid", String(!!this.searchError));
     if (this.searchError) line.textContent = this.searchError;
     if (!this.matches) return;
-    line.textContent = `${this.matchedText()}, in ${Units.plural(this.matches.reduce((a, b) => a + b, 0), "line")} of code`;
+    const lines = this.matches.reduce((a, b) => a + b, 0);
+    line.textContent = `${this.matchedText()}, in ${Units.plural(lines, "line")} of code`;
   }
 
   /* What is written once */
@@ -209,25 +217,35 @@ class App {
     const name = one ? first.name : `${raw.processes.length} processes`;
     document.title = `${name} · malloscope`;
     byId("program").textContent = name;
-    byId("run").textContent = (one ? `${this.stateText(first)} ${Units.seconds(first.duration)}, started ${new Date(first.start_ms).toLocaleString()}`
-      : "their figures added up") + (raw.filter ? `; only stacks that match ${raw.filter}` : "")
+    byId("run").textContent = (one ? this.lifeText(first) : "their figures added up")
+      + (raw.filter ? `; only stacks that match ${raw.filter}` : "")
       + (first && first.command_line ? `; ${first.command_line} (pid ${first.pid})` : "");
     this.writeNotes();
     const { totals, health } = raw;
     if (raw.levels_only) {
       for (const id of ["metrics", "calls-section", "sites-section"]) byId(id).hidden = true;
-      byId("notes").append(element("li", { class: "note" }, "Only the size of the memory over time was recorded: who allocated it is not known."));
+      byId("notes").append(element("li", { class: "note" },
+        "Only the size of the memory over time was recorded: who allocated it is not known."));
       byId("footer").textContent = raw.tool;
       return;
     }
-    const quality = totals.exact ? (totals.drops ? "exact, but incomplete" : "every allocation was recorded") : `${Units.plural(totals.samples, "sample")}, one every ${Units.bytes(totals.rate)}`;
-    byId("footer").textContent = `${raw.tool} · ${quality} · ${totals.drops ? Units.plural(totals.drops, "drop") : "no drops"}`
-      + ` · ${Units.percent(health.complete)} of the stacks complete, ${health.mean_depth.toFixed(1)} calls deep, confidence ${health.confidence}`
+    const exactly = totals.drops ? "exact, but incomplete" : "every allocation was recorded";
+    const sampled = `${Units.plural(totals.samples, "sample")}, one every ${Units.bytes(totals.rate)}`;
+    const drops = totals.drops ? Units.plural(totals.drops, "drop") : "no drops";
+    byId("footer").textContent = `${raw.tool} · ${totals.exact ? exactly : sampled} · ${drops}`
+      + ` · ${Units.percent(health.complete)} of the stacks complete, ${health.mean_depth.toFixed(1)} calls deep`
+      + `, confidence ${health.confidence}`
       + ` · recorder ${Units.bytes(totals.recorder_bytes)}`;
   }
 
   writeNotes() {
-    byId("notes").replaceChildren(...this.report.raw.notes.map((text) => element("li", { class: "note" }, text.replace(/^note: /, ""))));
+    const texts = this.report.raw.notes.map((text) => text.replace(/^note: /, ""));
+    byId("notes").replaceChildren(...texts.map((text) => element("li", { class: "note" }, text)));
+  }
+
+  lifeText(process) {
+    const started = new Date(process.start_ms).toLocaleString();
+    return `${this.stateText(process)} ${Units.seconds(process.duration)}, started ${started}`;
   }
 
   stateText(process) {
@@ -238,13 +256,16 @@ class App {
 
   makeControls() {
     this.cards = this.metrics.map((metric) => element("button",
-      { type: "button", role: "radio", class: "card", "data-metric": metric, onclick: () => this.change({ metric, at: "" }) },
+      { type: "button", role: "radio", class: "card", "data-metric": metric,
+        onclick: () => this.change({ metric, at: "" }) },
       element("span", { class: "title" }, METRIC_NAMES[metric]), this.cardText(metric)));
     byId("metrics").replaceChildren(...this.cards);
     const choices = { unit: ["bytes", "objects"], view: ["calls", "callers"], colour: this.colourings };
     this.choices = Object.entries(choices).flatMap(([key, values]) => values.map((value) => {
-      const button = element("button", { type: "button", role: "radio", "data-key": key, "data-value": value,
-        onclick: () => this.change(key === "view" ? { view: value, at: "" } : { [key]: value }) }, value[0].toUpperCase() + value.slice(1));
+      const button = element("button",
+        { type: "button", role: "radio", "data-key": key, "data-value": value,
+          onclick: () => this.change(key === "view" ? { view: value, at: "" } : { [key]: value }) },
+        value[0].toUpperCase() + value.slice(1));
       byId(key).append(button);
       return button;
     }));
@@ -255,12 +276,16 @@ class App {
     const sum = Figures.sum(this.report, { from: 0, to: this.report.rowCount });
     const [bytes, objects] = [totals[metric + "_bytes"], totals[metric + "_objects"]];
     const share = totals.total_objects > 0 ? totals.temporary_objects / totals.total_objects : 0;
-    const error = totals[metric + "_error"] ?? Figures.error(this.report, sum[metric + "_bytes"], sum[metric + "_bytes_variance"], "bytes");
+    const error = totals[metric + "_error"]
+      ?? Figures.error(this.report, sum[metric + "_bytes"], sum[metric + "_bytes_variance"], "bytes");
     const rest = Figures.samples({ live_samples: totals.live_samples, samples: totals.samples }, metric);
     return [
-      element("span", { class: "value" }, element("span", { class: "whole" }, Units.bytes(bytes)), error > 0 ? element("span", { class: "quiet" }, ` ± ${Units.bytes(error)}`) : null),
-      element("span", { class: "quiet" }, Units.plural(objects, "object") + (metric === "temporary" ? `, ${Units.percent(share)} of all` : "")),
-      !totals.exact && rest < FEW_SAMPLES && objects > 0 ? element("span", { class: "caution" }, `rests on ${Units.plural(rest, "sample")}`) : null,
+      element("span", { class: "value" }, element("span", { class: "whole" }, Units.bytes(bytes)),
+        error > 0 ? element("span", { class: "quiet" }, ` ± ${Units.bytes(error)}`) : null),
+      element("span", { class: "quiet" },
+        Units.plural(objects, "object") + (metric === "temporary" ? `, ${Units.percent(share)} of all` : "")),
+      !totals.exact && rest < FEW_SAMPLES && objects > 0
+        ? element("span", { class: "caution" }, `rests on ${Units.plural(rest, "sample")}`) : null,
     ];
   }
 
@@ -278,7 +303,8 @@ class App {
     byId("period").hidden = !state.range;
     if (state.range)
       byId("period").textContent = this.period() ? `Shows what is live and was ${this.periodText()}.`
-        : "Recordings keep stacks for the whole run: of the graphs, only that of live can tell what was allocated in a period.";
+        : "Recordings keep stacks for the whole run: of the graphs, only that of live can tell what was allocated"
+          + " in a period.";
     if (!(this.tree.value(this.tree.root) > 0))
       byId("merged").textContent = "There is nothing of this kind.";
   }
@@ -293,8 +319,10 @@ class App {
     if (!raw.merged_calls) return "";
     let sum = 0;
     for (let i = 0; i < rowCount; i++) if (row.node[i] > 0 && frame[row.node[i]] < 0) sum += this.tree.rowValues[i];
-    return `${Units.plural(raw.merged_calls, "call")} that hold less than ${Units.percent(raw.merged_below)} of every figure are merged: `
-      + `${Units.percent(sum / this.tree.value(this.tree.root))} of the graph's width. The option “--nodes 0” tells all apart.`;
+    const [calls, below] = [Units.plural(raw.merged_calls, "call"), Units.percent(raw.merged_below)];
+    return `${calls} that hold less than ${below} of every figure are merged:`
+      + ` ${Units.percent(sum / this.tree.value(this.tree.root))} of the graph's width.`
+      + " The option “--nodes 0” tells all apart.";
   }
 
   writeCrumbs() {
@@ -304,11 +332,14 @@ class App {
     const crumb = (node, text) => element("button", { type: "button", class: "link", onclick: () => this.zoom(node),
       "aria-current": node === this.at ? "location" : null }, text);
     const shown = path.length > 8 ? [path[0], path[1], -1, ...path.slice(-5)] : path;
+    const label = (node) => (tree.frame(node) < 0 ? "merged" : this.report.frames[tree.frame(node)].label);
     byId("crumbs").replaceChildren(
-      element("button", { type: "button", id: "back", disabled: path.length === 0 && this.steps() === 0, onclick: () => this.back() }, "Back"),
+      element("button",
+        { type: "button", id: "back", disabled: path.length === 0 && this.steps() === 0, onclick: () => this.back() },
+        "Back"),
       crumb(tree.root, "all"),
       ...shown.flatMap((node) => [element("span", { class: "quiet", "aria-hidden": "true" }, "›"),
-        node < 0 ? element("span", { class: "quiet" }, "…") : crumb(node, tree.frame(node) < 0 ? "merged" : this.report.frames[tree.frame(node)].label)]));
+        node < 0 ? element("span", { class: "quiet" }, "…") : crumb(node, label(node))]));
   }
 
   /* Pointer and voice */
@@ -319,12 +350,14 @@ class App {
       tip.hidden = true;
       return;
     }
-    if (this.hinted !== node || this.hintedTree !== this.tree || tip.hidden) tip.replaceChildren(...this.details.tooltip(this, node).filter(Boolean));
+    if (this.hinted !== node || this.hintedTree !== this.tree || tip.hidden)
+      tip.replaceChildren(...this.details.tooltip(this, node).filter(Boolean));
     [this.hinted, this.hintedTree] = [node, this.tree];
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const x = Math.min(event.clientX + 14, document.documentElement.clientWidth - box.width - 8);
-    const y = event.clientY + 18 + box.height > window.innerHeight ? event.clientY - box.height - 12 : event.clientY + 18;
+    const fits = event.clientY + 18 + box.height <= window.innerHeight;
+    const y = fits ? event.clientY + 18 : event.clientY - box.height - 12;
     tip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
   }
 
@@ -406,14 +439,14 @@ class App {
       return;
     }
     if (writing || event.target.matches?.("input")) return;
-    const other = (value, [a, b]) => (value === a ? b : a);
+    const next = (value, values) => values[(values.indexOf(value) + 1) % values.length];
     const actions = {
       "/": () => byId("search").focus(),
       "?": () => byId("help").showModal(),
       Backspace: () => this.back(),
-      b: () => this.change({ unit: other(state.unit, ["bytes", "objects"]) }),
-      i: () => this.change({ view: other(state.view, ["calls", "callers"]), at: "" }),
-      c: () => this.change({ colour: this.colourings[(this.colourings.indexOf(state.colour) + 1) % this.colourings.length] }),
+      b: () => this.change({ unit: next(state.unit, ["bytes", "objects"]) }),
+      i: () => this.change({ view: next(state.view, ["calls", "callers"]), at: "" }),
+      c: () => this.change({ colour: next(state.colour, this.colourings) }),
       t: () => this.switchTheme(),
     };
     this.metrics.forEach((metric, i) => (actions[i + 1] = () => this.change({ metric, at: "" })));

@@ -103,7 +103,8 @@ class Changes {
 
   /* "3.1 MiB → 4.3 MiB (+38 %)" */
   static way({ base, new: fresh, change }, unit) {
-    const share = base > 0 && change !== 0 ? ` (${change > 0 ? "+" : "−"}${Units.percent(Math.abs(change) / base)})` : "";
+    const part = Units.percent(Math.abs(change) / base);
+    const share = base > 0 && change !== 0 ? ` (${change > 0 ? "+" : "−"}${part})` : "";
     return `${Units.of(unit, base)} → ${Units.of(unit, fresh)}${share}`;
   }
 }

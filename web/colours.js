@@ -8,7 +8,8 @@ const LANGUAGES = [
   { name: "Python", hue: 48, file: /\.(py|pyx|pyi)$/ },
   { name: "Rust", hue: 22, file: /\.rs$/, name_of: /::h[0-9a-f]{16}$|^<.* as .*>::/ },
   { name: "Go", hue: 186, file: /\.go$/ },
-  { name: "C++", hue: 268, file: /\.(cc|cpp|cxx|c\+\+|hpp|hh|hxx|tcc|ipp|inl)$|\/c\+\+\//, name_of: /::|^operator |<.*>/ },
+  { name: "C++", hue: 268, file: /\.(cc|cpp|cxx|c\+\+|hpp|hh|hxx|tcc|ipp|inl)$|\/c\+\+\//,
+    name_of: /::|^operator |<.*>/ },
   { name: "Java, JavaScript", hue: 92, file: /\.(java|kt|scala|js|ts|mjs)$/ },
   { name: "Assembler", hue: 340, file: /\.(s|S|asm)$/ },
   { name: "Fortran", hue: 128, file: /\.(f|f90|f95|f03|f08)$/i },
@@ -40,7 +41,8 @@ class Colours {
   }
 
   byModule() {
-    const { names, order } = this.arrange((frame) => frame.interpreted ? "Python code" : frame.module || (frame.given ? "[named by the program]" : "[no module]"));
+    const moduleOf = (frame) => frame.module || (frame.given ? "[named by the program]" : "[no module]");
+    const { names, order } = this.arrange((frame) => (frame.interpreted ? "Python code" : moduleOf(frame)));
     const hues = new Map();
     let next = 0;
     for (const name of order) hues.set(name, name.startsWith("[") ? NEUTRAL : PALETTE[next++ % PALETTE.length]);
@@ -57,7 +59,8 @@ class Colours {
       return found ? found.name : "not known";
     };
     const { names, order } = this.arrange(languageOf);
-    const hues = new Map(order.map((name) => [name, LANGUAGES.find((language) => language.name === name)?.hue ?? NEUTRAL]));
+    const hueOf = (name) => LANGUAGES.find((language) => language.name === name)?.hue ?? NEUTRAL;
+    const hues = new Map(order.map((name) => [name, hueOf(name)]));
     return { names, order, hues };
   }
 

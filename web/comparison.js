@@ -24,11 +24,13 @@ class ChangeColours extends Colours {
     super.setMode(this.byChange ? "module" : mode, dark);
     if (!this.byChange) return;
     this.neutral = `hsl(220 6% ${dark ? 27 : 88}%)`;
-    this.scale = (hue) => (dark ? [26, 33, 40] : [88, 77, 66]).map((light) => `hsl(${hue} ${dark ? 52 : 84}% ${light}%)`);
+    const [lights, saturation] = dark ? [[26, 33, 40], 52] : [[88, 77, 66], 84];
+    this.scale = (hue) => lights.map((light) => `hsl(${hue} ${saturation}% ${light}%)`);
     [this.grew, this.shrank] = [this.scale(6), this.scale(214)];
     const amounts = STEPS.map((share) => (share ? `over ${Math.round(100 * share)} %` : "less"));
-    const entries = (title, sign, fills) =>
-      fills.map((fill, i) => ({ name: i === fills.length - 1 ? `${sign} ${title} by ${amounts[i]} of the whole` : `${sign} ${amounts[i]}`, fill }));
+    const nameOf = (title, sign, i) =>
+      (i === STEPS.length - 1 ? `${sign} ${title} by ${amounts[i]} of the whole` : `${sign} ${amounts[i]}`);
+    const entries = (title, sign, fills) => fills.map((fill, i) => ({ name: nameOf(title, sign, i), fill }));
     this.legend = [...entries("grew", "+", this.grew).reverse(), { name: "no significant change", fill: this.neutral },
       ...entries("shrank", "−", this.shrank)];
   }
@@ -51,8 +53,8 @@ const ChangeDetails = {
   ...Details,
 
   inShort(app, node) {
-    const change = app.changes.of(app.tree, node);
-    return `${Changes.text(change, app.state.unit)}, ${Changes.verdict(change)}, ${Changes.way(change, app.state.unit)}`;
+    const change = app.changes.of(app.tree, node), { unit } = app.state;
+    return `${Changes.text(change, unit)}, ${Changes.verdict(change)}, ${Changes.way(change, unit)}`;
   },
 
   tooltip(app, node) {
@@ -62,7 +64,8 @@ const ChangeDetails = {
       element("p", { class: "name" }, Details.title(app, node)),
       Details.where(app.report.frames[tree.frame(node)]),
       element("p", { class: "figure" }, Changes.text(change, state.unit),
-        element("span", { class: "quiet" }, ` ${METRIC_NAMES[state.metric].toLowerCase()} ${state.unit}, ${Changes.verdict(change)}`)),
+        element("span", { class: "quiet" },
+          ` ${METRIC_NAMES[state.metric].toLowerCase()} ${state.unit}, ${Changes.verdict(change)}`)),
       element("p", null, Changes.way(change, state.unit)),
     ];
   },
@@ -70,11 +73,14 @@ const ChangeDetails = {
   figures(app, node) {
     const rows = app.metrics.flatMap((metric) => UNITS.map((unit) => {
       const change = app.changes.ofRows(app.tree.rows(node), metric, unit);
-      const texts = [Units.of(unit, change.base), Units.of(unit, change.new), Changes.text(change, unit), Changes.verdict(change)];
-      return element("tr", null, element("th", { scope: "row" }, `${METRIC_NAMES[metric]} ${unit}`), texts.map((text) => element("td", null, text)));
+      const texts = [Units.of(unit, change.base), Units.of(unit, change.new), Changes.text(change, unit),
+        Changes.verdict(change)];
+      return element("tr", null, element("th", { scope: "row" }, `${METRIC_NAMES[metric]} ${unit}`),
+        texts.map((text) => element("td", null, text)));
     }));
+    const titles = ["", "Base", "New", "Change", "Verdict"].map((title) => element("th", { scope: "col" }, title));
     return element("div", { class: "figures" }, element("table", null,
-      element("thead", null, element("tr", null, ["", "Base", "New", "Change", "Verdict"].map((title) => element("th", { scope: "col" }, title)))),
+      element("thead", null, element("tr", null, titles)),
       element("tbody", null, rows)));
   },
 };
@@ -92,9 +98,13 @@ class ChangeTables extends Tables {
 
   siteCell(site, { key }) {
     const { unit } = this.app.state;
-    if (key === "change") return element("span", { class: site.significant ? (site.change > 0 ? "grew" : "shrank") : null }, Units.signed(unit, site.change));
+    if (key === "change") {
+      const way = site.significant ? (site.change > 0 ? "grew" : "shrank") : null;
+      return element("span", { class: way }, Units.signed(unit, site.change));
+    }
     if (key === "error") return site.error > 0 ? Units.of(unit, site.error) : "";
-    if (key === "significant") return element("span", { class: site.significant ? null : "quiet" }, Changes.verdict(site));
+    if (key === "significant")
+      return element("span", { class: site.significant ? null : "quiet" }, Changes.verdict(site));
     return Units.of(unit, site[key]);
   }
 
@@ -103,8 +113,8 @@ class ChangeTables extends Tables {
   callCells(node) {
     const { unit } = this.app.state;
     const change = this.app.changes.of(this.app.tree, node);
-    return [Units.signed(unit, change.change), change.error > 0 ? Units.of(unit, change.error) : "", Changes.verdict(change),
-      Units.of(unit, change.base), Units.of(unit, change.new)];
+    return [Units.signed(unit, change.change), change.error > 0 ? Units.of(unit, change.error) : "",
+      Changes.verdict(change), Units.of(unit, change.base), Units.of(unit, change.new)];
   }
 }
 
@@ -114,7 +124,8 @@ class ComparisonApp extends App {
 
   parts() {
     this.changes = new Changes(this.report);
-    return { colours: new ChangeColours(this.report, this.changes), tables: new ChangeTables(this), details: ChangeDetails };
+    const colours = new ChangeColours(this.report, this.changes);
+    return { colours, tables: new ChangeTables(this), details: ChangeDetails };
   }
 
   defaults() {
@@ -129,22 +140,26 @@ class ComparisonApp extends App {
   writeHead() {
     const { raw } = this.report;
     const sides = [["Base", raw.comparison.base], ["New", raw.comparison.new]];
-    const [name] = sides.map(([, side]) => (side.processes.length === 1 ? side.processes[0].name : `${side.processes.length} processes`)).reverse();
+    const { processes } = raw.comparison.new;
+    const name = processes.length === 1 ? processes[0].name : `${processes.length} processes`;
     document.documentElement.dataset.kind = "comparison";
     document.title = `${name}, what changed · malloscope`;
     byId("program").textContent = name;
-    byId("run").replaceChildren(...sides.map(([title, side]) => element("span", { class: "side" }, `${title}: ${this.sideText(side)}`)),
+    byId("run").replaceChildren(
+      ...sides.map(([title, side]) => element("span", { class: "side" }, `${title}: ${this.sideText(side)}`)),
       ...(raw.filter ? [`Only stacks that match ${raw.filter}`] : []));
     byId("graph-title").textContent = "What changed";
     this.writeNotes();
     const quality = (side) => (side.exact ? "every allocation was recorded" : Units.plural(side.samples, "sample"));
-    byId("footer").textContent = `${raw.tool} · ${sides.map(([title, side]) => `${title.toLowerCase()}: ${quality(side)}`).join(" · ")}`;
+    const qualities = sides.map(([title, side]) => `${title.toLowerCase()}: ${quality(side)}`);
+    byId("footer").textContent = `${raw.tool} · ${qualities.join(" · ")}`;
   }
 
   sideText(side) {
     const [first] = side.processes;
-    return [side.source, side.at_peak ? "at its peak" : null, side.seconds === undefined ? null : `what was allocated in the first ${Units.seconds(side.seconds)}`,
-      side.processes.length === 1 ? `${this.stateText(first)} ${Units.seconds(first.duration)}, started ${new Date(first.start_ms).toLocaleString()}` : null,
+    return [side.source, side.at_peak ? "at its peak" : null,
+      side.seconds === undefined ? null : `what was allocated in the first ${Units.seconds(side.seconds)}`,
+      side.processes.length === 1 ? this.lifeText(first) : null,
       first && first.command_line ? `${first.command_line} (pid ${first.pid})` : null].filter(Boolean).join(", ");
   }
 
@@ -162,6 +177,7 @@ class ComparisonApp extends App {
     const { metric, unit } = this.state;
     const change = this.changes.ofRows({ list: this.matchedRows() }, metric, unit);
     Object.assign(byId("matched").dataset, { base: change.base, new: change.new });
-    return `Matches went from ${Changes.way(change, unit)} ${METRIC_NAMES[metric].toLowerCase()}: ${Changes.text(change, unit)}, ${Changes.verdict(change)}`;
+    return `Matches went from ${Changes.way(change, unit)} ${METRIC_NAMES[metric].toLowerCase()}:`
+      + ` ${Changes.text(change, unit)}, ${Changes.verdict(change)}`;
   }
 }

@@ -30,7 +30,8 @@ const Data = {
     report.duration = raw.processes.length === 1 ? raw.processes[0].duration : 0;
     Data.addTemporaryVariance(report);
     report.lifetimes = Data.readSparse(raw.lifetimes, report.rowCount, 1, raw.object_scale);
-    report.births = raw.births ? Data.readSparse(raw.births, report.rowCount, 2, raw.byte_scale, raw.object_scale) : null;
+    report.births = !raw.births ? null
+      : Data.readSparse(raw.births, report.rowCount, 2, raw.byte_scale, raw.object_scale);
     Data.readSites(report);
   },
 

@@ -36,13 +36,14 @@ const Details = {
   inShort(app, node) {
     const { report, state, tree } = app;
     const sum = Figures.sum(report, tree.rows(node));
-    return `${Details.withError(report, sum, state.metric, state.unit)}, ${Units.percent(tree.value(node) / tree.value(tree.root))}`;
+    const share = Units.percent(tree.value(node) / tree.value(tree.root));
+    return `${Details.withError(report, sum, state.metric, state.unit)}, ${share}`;
   },
 
   where(frame) {
     if (!frame) return null;
-    return element("p", { class: "quiet" }, Details.place(frame) + (frame.file && frame.module ? `  ${frame.module}` : "")
-      + (frame.inlined ? ", inlined" : ""));
+    const module = frame.file && frame.module ? `  ${frame.module}` : "";
+    return element("p", { class: "quiet" }, Details.place(frame) + module + (frame.inlined ? ", inlined" : ""));
   },
 
   tooltip(app, node) {
@@ -52,12 +53,14 @@ const Details = {
     const share = app.tree.value(node) / app.tree.value(app.tree.root);
     const caution = Details.caution(report, sum, state.metric);
     const period = app.period() ? ` (${app.periodText()}: ${Units.of(state.unit, app.tree.value(node))})` : "";
+    const objects = Units.plural(sum[state.metric + "_objects"], "object");
     return [
       element("p", { class: "name" }, Details.title(app, node)),
       Details.where(frame),
       element("p", { class: "figure" }, Details.withError(report, sum, state.metric, state.unit),
-        element("span", { class: "quiet" }, ` ${METRIC_NAMES[state.metric].toLowerCase()}${period}, ${Units.percent(share)} of all`)),
-      element("p", null, `${Units.plural(sum[state.metric + "_objects"], "object")}, ${Details.average(sum, state.metric)} on average`),
+        element("span", { class: "quiet" },
+          ` ${METRIC_NAMES[state.metric].toLowerCase()}${period}, ${Units.percent(share)} of all`)),
+      element("p", null, `${objects}, ${Details.average(sum, state.metric)} on average`),
       caution ? element("p", { class: "caution" }, caution) : null,
       Details.lifetimes(report, sum),
     ];
@@ -76,23 +79,26 @@ const Details = {
       return bar;
     });
     const largest = sum.lifetime.indexOf(most);
+    const spoken = `Lifetimes: most lived for less than ${Units.seconds(1.024e-6 * 4 ** largest)}`;
     return element("figure", { class: "lifetimes" },
-      element("div", { class: "bars", role: "img", "aria-label": `Lifetimes: most lived for less than ${Units.seconds(1.024e-6 * 4 ** largest)}` }, bars),
-      element("figcaption", { class: "quiet" }, element("span", null, "1 µs"), element("span", null, "lifetimes of what was freed"),
-        element("span", null, "18 min")));
+      element("div", { class: "bars", role: "img", "aria-label": spoken }, bars),
+      element("figcaption", { class: "quiet" }, element("span", null, "1 µs"),
+        element("span", null, "lifetimes of what was freed"), element("span", null, "18 min")));
   },
 
   births(report, births) {
     const most = births ? Math.max(...births) : 0;
     if (!(most > 0)) return null;
     const bars = [...births].map((bytes, i) => {
-      const bar = element("span", { class: "bar", title: `${Units.seconds(i * report.raw.birth_width)}: ${Units.bytes(bytes)}` });
+      const title = `${Units.seconds(i * report.raw.birth_width)}: ${Units.bytes(bytes)}`;
+      const bar = element("span", { class: "bar", title });
       bar.style.height = `${bytes > 0 ? Math.max(4, (100 * bytes) / most) : 0}%`;
       return bar;
     });
     return element("figure", { class: "lifetimes" },
       element("div", { class: "bars", role: "img", "aria-label": "When what is live was allocated" }, bars),
-      element("figcaption", { class: "quiet" }, element("span", null, "0"), element("span", null, "when what is live was allocated"),
+      element("figcaption", { class: "quiet" }, element("span", null, "0"),
+        element("span", null, "when what is live was allocated"),
         element("span", null, Units.seconds(report.duration))));
   },
 
@@ -115,22 +121,26 @@ const Details = {
 
   figureTable(app, node, sum) {
     const { report } = app;
-    const then = app.period() ? element("p", null, `${Units.of(app.state.unit, app.tree.value(node))} of what is live was ${app.periodText()}.`) : null;
+    const live = Units.of(app.state.unit, app.tree.value(node));
+    const then = app.period() ? element("p", null, `${live} of what is live was ${app.periodText()}.`) : null;
     const rows = METRICS.map((metric) => element("tr", null,
       element("th", { scope: "row" }, METRIC_NAMES[metric]),
       element("td", null, Details.withError(report, sum, metric, "bytes")),
       element("td", null, Details.withError(report, sum, metric, "objects")),
       element("td", null, Details.average(sum, metric))));
     const cautions = METRICS.map((metric) => [metric, Details.caution(report, sum, metric)]).filter(([, text]) => text);
+    const few = sum.samples < FEW_SAMPLES || cautions.length === METRICS.length;
+    const caution = () => (few ? Details.caution(report, sum, "total") || cautions[0][1]
+      : `${METRIC_NAMES[cautions[0][0]]} ${cautions[0][1]}`);
+    const samples = `, ${Units.plural(sum.samples, "sample")}, ${Units.count(sum.live_samples)} of them live`;
+    const titles = ["", "Bytes", "Objects", "Average"].map((title) => element("th", { scope: "col" }, title));
     return [
       element("div", { class: "figures" }, element("table", null,
-        element("thead", null, element("tr", null, ["", "Bytes", "Objects", "Average"].map((title) => element("th", { scope: "col" }, title)))),
+        element("thead", null, element("tr", null, titles)),
         element("tbody", null, rows))),
       then,
-      element("p", { class: "quiet" }, `${Units.count(sum.frees)} freed`
-        + (report.exact ? "" : `, ${Units.plural(sum.samples, "sample")}, ${Units.count(sum.live_samples)} of them live`)),
-      cautions.length ? element("p", { class: "caution" }, cautions.length === METRICS.length || sum.samples < FEW_SAMPLES
-        ? Details.caution(report, sum, "total") || cautions[0][1] : `${METRIC_NAMES[cautions[0][0]]} ${cautions[0][1]}`) : null,
+      element("p", { class: "quiet" }, `${Units.count(sum.frees)} freed` + (report.exact ? "" : samples)),
+      cautions.length ? element("p", { class: "caution" }, caution()) : null,
     ];
   },
 
@@ -140,7 +150,8 @@ const Details = {
     for (let at = node; at !== app.tree.root; at = app.tree.parent(at)) {
       const goal = at, frame = app.report.frames[app.tree.frame(at)];
       items.push(element("li", null,
-        element("button", { type: "button", class: "link", onclick: () => app.zoom(goal) }, frame ? frame.short : Details.title(app, at)),
+        element("button", { type: "button", class: "link", onclick: () => app.zoom(goal) },
+          frame ? frame.short : Details.title(app, at)),
         frame ? element("span", { class: "quiet" }, " " + Details.place(frame)) : null));
     }
     if (app.tree.kind === "callers") items.reverse();
@@ -158,9 +169,11 @@ const Details = {
     for (let line = frame.line - 5; line <= frame.line + 5; line++)
       if (source.lines.has(line))
         lines.push(element("div", { class: line === frame.line ? "here" : null },
-          element("span", { class: "number" }, String(line).padStart(5)), " " + source.lines.get(line).replaceAll("\t", "    ")));
+          element("span", { class: "number" }, String(line).padStart(5)),
+          " " + source.lines.get(line).replaceAll("\t", "    ")));
     return element("figure", { class: "source" },
-      element("figcaption", { class: "quiet" }, Details.place(frame) + (source.changed ? ", which has changed since the recording" : "")),
+      element("figcaption", { class: "quiet" },
+        Details.place(frame) + (source.changed ? ", which has changed since the recording" : "")),
       element("pre", { tabindex: "0" }, lines));
   },
 };

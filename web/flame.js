@@ -115,7 +115,8 @@ class Flame {
     const end = (this.tree.start(last) + this.tree.value(last) - this.origin) * this.scale;
     if (end < 0 || y + ROW_HEIGHT < 0) return;
     this.context.fillStyle = this.theme.rest;
-    this.context.fillRect(Math.max(0, x), y + 0.5, Math.max(0.6, Math.min(end, this.width) - Math.max(0, x) - 0.5), ROW_HEIGHT - 1);
+    const from = Math.max(0, x);
+    this.context.fillRect(from, y + 0.5, Math.max(0.6, Math.min(end, this.width) - from - 0.5), ROW_HEIGHT - 1);
     this.boxes++;
   }
 
@@ -205,7 +206,8 @@ class Flame {
     const whole = this.whole();
     const left = this.tree.start(node) / whole, right = (this.tree.start(node) + this.tree.value(node)) / whole;
     const y = this.tree.depth(node) * ROW_HEIGHT;
-    const top = y < this.top || y > this.top + this.height - 4 * ROW_HEIGHT ? Math.max(0, y - 3 * ROW_HEIGHT) : this.top;
+    const outside = y < this.top || y > this.top + this.height - 4 * ROW_HEIGHT;
+    const top = outside ? Math.max(0, y - 3 * ROW_HEIGHT) : this.top;
     if (animated) this.animate(left, right > left ? right : left + 1e-9, top);
     else this.setWindow(left, right > left ? right : 1, top);
   }

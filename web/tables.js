@@ -32,7 +32,8 @@ class Tables {
     const { report } = this.app;
     for (const site of report.sites) {
       const frame = report.frames[site.frame];
-      Object.assign(site, { site: frame.short, name: frame.name, file: frame.file, line: frame.line, module: frame.module });
+      const { short, name, file, line, module } = frame;
+      Object.assign(site, { site: short, name, file, line, module });
       site.average = site.total_objects > 0 ? site.total_bytes / site.total_objects : 0;
       site.temporary = site.total_objects > 0 ? site.temporary_objects / site.total_objects : 0;
       site.births = this.birthsOf(site.number);
@@ -70,40 +71,49 @@ class Tables {
   drawSites() {
     const sites = this.sortedSites();
     const known = this.columns;
+    const nothing = this.app.matches ? "No site matches the search." : "Nothing was allocated.";
+    const emptyRow = () => element("tr", null, element("td", { class: "first quiet", colspan: known.length }, nothing));
     byId("sites").replaceChildren(
       element("caption", { class: "hidden" }, "Sites, sortable by each column"),
       element("thead", null, element("tr", null, known.map((column) => this.header(column)))),
       element("tbody", null, sites.slice(0, this.shown).map((site) => this.siteRow(site, known)),
-        sites.length ? null : element("tr", null, element("td", { class: "first quiet", colspan: known.length }, this.app.matches ? "No site matches the search." : "Nothing was allocated."))));
+        sites.length ? null : emptyRow()));
     const hidden = sites.length - this.shown;
     byId("sites-more").hidden = hidden <= 0;
     byId("sites-more").textContent = `Show more: ${Units.count(Math.max(0, hidden))} are left`;
-    byId("sites-text").textContent = Units.plural(sites.length, "site")
-      + (this.app.matches ? ` of ${Units.count(this.sites.length)} match` + (sites.length === 1 ? "es" : "") : "") + this.restText();
+    const matching = ` of ${Units.count(this.sites.length)} match` + (sites.length === 1 ? "es" : "");
+    byId("sites-text").textContent = Units.plural(sites.length, "site") + (this.app.matches ? matching : "")
+      + this.restText();
   }
 
   restText() {
     const rest = this.app.report.sitesLeftOut;
-    return rest ? `; ${Units.count(rest.count)} more, the smallest, hold ${Units.bytes(rest.live_bytes)} live and ${Units.bytes(rest.total_bytes)} in total` : "";
+    if (!rest) return "";
+    return `; ${Units.count(rest.count)} more, the smallest, hold ${Units.bytes(rest.live_bytes)} live`
+      + ` and ${Units.bytes(rest.total_bytes)} in total`;
   }
 
   header(column) {
     const { state } = this.app;
     const sorted = state.sort === column.key ? (state.ascending ? "ascending" : "descending") : "none";
+    const arrow = sorted === "none" ? "" : state.ascending ? " ▴" : " ▾";
     return element("th", { scope: "col", "aria-sort": sorted, class: column.key === "site" ? "first" : null },
       element("button", { type: "button", "data-sort": column.key, onclick: () => this.app.sortBy(column.key) },
-        column.title, element("span", { class: "arrow", "aria-hidden": "true" }, sorted === "none" ? "" : state.ascending ? " ▴" : " ▾")));
+        column.title, element("span", { class: "arrow", "aria-hidden": "true" }, arrow)));
   }
 
   siteRow(site, columns) {
-    return element("tr", { "data-site": site.number }, columns.map((column) => {
-      if (column.key === "site")
-        return element("th", { scope: "row", class: "first" },
-          site.frame < 0 ? site.site : element("button", { type: "button", class: "link", title: site.name, onclick: () => this.app.showCallers(site.frame) }, site.site),
-          element("span", { class: "quiet place" }, [Details.place(site), site.heap && `heap ${site.heap}`, site.type && `type ${site.type}`]
-            .filter(Boolean).join(" · ")));
-      return element("td", { "data-key": column.key }, this.siteCell(site, column));
-    }));
+    return element("tr", { "data-site": site.number }, columns.map((column) => (column.key === "site"
+      ? this.siteHead(site) : element("td", { "data-key": column.key }, this.siteCell(site, column)))));
+  }
+
+  siteHead(site) {
+    const { frame } = site;
+    const name = frame < 0 ? site.site : element("button",
+      { type: "button", class: "link", title: site.name, onclick: () => this.app.showCallers(frame) }, site.site);
+    const places = [Details.place(site), site.heap && `heap ${site.heap}`, site.type && `type ${site.type}`];
+    return element("th", { scope: "row", class: "first" }, name,
+      element("span", { class: "quiet place" }, places.filter(Boolean).join(" · ")));
   }
 
   siteCell(site, column) {
@@ -112,7 +122,8 @@ class Tables {
     if (column.key === "growth") return this.growthCell(site);
     if (column.count) return Units.count(value);
     const error = column.error && value > 0 ? site[column.error] : 0;
-    return [Units.bytes(value), error > 0 ? element("span", { class: "quiet error" }, " ±" + Units.percent(error / value)) : null];
+    const quiet = error > 0 ? element("span", { class: "quiet error" }, " ±" + Units.percent(error / value)) : null;
+    return [Units.bytes(value), quiet];
   }
 
   /* What is live now, added up by the time at which it was allocated. */
@@ -158,8 +169,10 @@ class Tables {
       element("thead", null, element("tr", null,
         [tree.kind === "calls" ? "Call" : "Caller", ...this.callTitles()]
           .map((title, i) => element("th", { scope: "col", class: i ? null : "first" }, title)))),
-      element("tbody", null, path.map((at, i) => row(at, i)), children.slice(0, 200).map((at) => row(at, path.length)))),
-      children.length > 200 ? element("p", { class: "quiet" }, `${Units.count(children.length - 200)} smaller ones are not listed.`) : "");
+      element("tbody", null, path.map((at, i) => row(at, i)),
+        children.slice(0, 200).map((at) => row(at, path.length)))),
+      children.length <= 200 ? ""
+        : element("p", { class: "quiet" }, `${Units.count(children.length - 200)} smaller ones are not listed.`));
   }
 
   callTitles() { return [METRIC_NAMES[this.app.state.metric], "±", "Share", "Objects"]; }

@@ -1,6 +1,7 @@
 "use strict";
 /* The heap over time, with its peak marked, and a brush. The recording keeps its stacks for the whole run, not over
- * time; what a period can be asked for is what happened to the heap in it, and which of what is live was allocated then. */
+ * time. So of a period the page can tell how the heap's size changed in it, and which of the blocks that are live at
+ * the end were allocated in it; it cannot tell the blocks that were live then. */
 
 class Timeline {
   constructor(report, theme, onChange) {
@@ -75,8 +76,9 @@ class Timeline {
       + (this.report.raw.levels_only ? "" : `, ${Units.bytes(sum.allocated)} allocated`)
       + `, in steps of ${Units.seconds(timeline.width)}`;
     byId("time-text").textContent = text;
-    this.canvas.setAttribute("aria-label", "Heap over time. " + text + `. Peak ${Units.bytes(this.report.raw.totals.peak_bytes)}`
-      + ` after ${Units.seconds(this.report.raw.processes[0].peak_seconds)}.`);
+    const [peak, process] = [Units.bytes(this.report.raw.totals.peak_bytes), this.report.raw.processes[0]];
+    this.canvas.setAttribute("aria-label",
+      `Heap over time. ${text}. Peak ${peak} after ${Units.seconds(process.peak_seconds)}.`);
     byId("time-zoom").disabled = !this.range;
     byId("time-clear").disabled = !this.range;
     for (const [id, value] of [["time-from", from], ["time-to", to]]) {

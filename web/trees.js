@@ -78,7 +78,9 @@ class CallerTree {
     const whole = values.reduce((a, b) => a + b, 0);
     this.rowValues = values;
     /* `at` is the node of the report that each row has come to. */
-    this.nodes = [{ parent: -1, frame: -1, merged: 0, depth: 0, value: whole, start: 0, list, at: null, children: null }];
+    this.nodes = [
+      { parent: -1, frame: -1, merged: 0, depth: 0, value: whole, start: 0, list, at: null, children: null },
+    ];
     this.deepest = 0;
     for (const row of list)
       if (values[row] > 0) this.deepest = Math.max(this.deepest, this.report.depth[this.report.row.node[row]]);
@@ -138,7 +140,8 @@ class CallerTree {
       group.list.push(row);
       group.at.push(at);
     }
-    const sorted = [...groups.values()].filter((group) => group.value > 0).sort((a, b) => b.value - a.value || a.frame - b.frame);
+    const sorted = [...groups.values()].filter((group) => group.value > 0)
+      .sort((a, b) => b.value - a.value || a.frame - b.frame);
     let start = of.start;
     of.children = sorted.map((group) => {
       this.nodes.push({ ...group, parent: node, depth: of.depth + 1, start, children: null });

@@ -44,7 +44,8 @@ const Units = {
     if (value < 1) return Units.short(value * 1e3) + " ms";
     if (value < 120) return Units.short(value) + " s";
     if (value < 7200) return Math.floor(value / 60) + " min " + String(Math.floor(value % 60)).padStart(2, "0") + " s";
-    if (value < 172800) return Math.floor(value / 3600) + " h " + String(Math.floor((value % 3600) / 60)).padStart(2, "0") + " min";
+    if (value < 172800)
+      return Math.floor(value / 3600) + " h " + String(Math.floor((value % 3600) / 60)).padStart(2, "0") + " min";
     return Units.short(value / 86400) + " days";
   },
 
