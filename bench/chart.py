@@ -65,8 +65,10 @@ class Drawing:
 
     def mark(self, kind, x, y, colour, title):
         shape = {"dot": '<circle cx="%.1f" cy="%.1f" r="4.5" fill="%s"><title>%s</title></circle>',
-                 "ring": '<circle cx="%.1f" cy="%.1f" r="4" fill="none" stroke-width="2" stroke="%s"><title>%s</title></circle>',
-                 "tick": '<rect x="%.1f" y="%.1f" width="2" height="12" transform="translate(-1,-6)" fill="%s"><title>%s</title></rect>'}
+                 "ring": '<circle cx="%.1f" cy="%.1f" r="4" fill="none" stroke-width="2" stroke="%s">'
+                         '<title>%s</title></circle>',
+                 "tick": '<rect x="%.1f" y="%.1f" width="2" height="12" transform="translate(-1,-6)" fill="%s">'
+                         '<title>%s</title></rect>'}
         self.add(shape[kind], x, y, colour, escape(title))
 
     def legend(self, entries, y):
@@ -136,7 +138,8 @@ def growth(rows, name, title, of_what):
     height, legend = 260, TOP + 260 + 64
     drawing = Drawing(LEFT + WIDTH + 40, legend + 16)
     x_of = scale([row["count"] for row in rows], LEFT, LEFT + WIDTH)
-    added = [max(row["variants"][key]["relative_min"], 0.5) for row in rows for key, *_ in entries if key in row["variants"]]
+    added = [max(row["variants"][key]["relative_min"], 0.5)
+             for row in rows for key, *_ in entries if key in row["variants"]]
     y_of = scale([0.5, *added, 1000], TOP + height, TOP)
     drawing.text(MARGIN, 22, title, weight="bold")
     for power in range(0, 5):
@@ -153,7 +156,8 @@ def growth(rows, name, title, of_what):
         drawing.add('<polyline fill="none" stroke="%s" stroke-width="1.5" points="%s"/>', colour,
                     " ".join("%.1f,%.1f" % point[:2] for point in points))
         for x, y, row in points:
-            drawing.mark(kind, x, y, colour, "%s, %s: %+.2f ns" % (row["title"], label, row["variants"][key]["relative_min"]))
+            drawing.mark(kind, x, y, colour,
+                         "%s, %s: %+.2f ns" % (row["title"], label, row["variants"][key]["relative_min"]))
     drawing.legend(entries, legend)
     drawing.write(name)
 
@@ -170,8 +174,10 @@ def main():
     of = lambda group: [row for row in rows if row["group"] == group]
     ratios(of("programs"), "programs.svg", "Time of real programs, against the plain run (log scale)", NATIVE)
     ratios(of("python"), "python.svg", "Processor time of Python scripts, against the plain run (log scale)", PYTHON)
-    growth(of("growth, live blocks"), "growth-live.svg", "What a free and a malloc cost more, with ever more live blocks", "live blocks")
-    growth(of("growth, stacks"), "growth-stacks.svg", "What a malloc and a free cost more, from ever more stacks, 24 calls deep", "distinct stacks")
+    growth(of("growth, live blocks"), "growth-live.svg",
+           "What a free and a malloc cost more, with ever more live blocks", "live blocks")
+    growth(of("growth, stacks"), "growth-stacks.svg",
+           "What a malloc and a free cost more, from ever more stacks, 24 calls deep", "distinct stacks")
 
 
 if __name__ == "__main__":

@@ -163,7 +163,8 @@ NGINX_SETTINGS = """
 daemon off; master_process off; pid %(place)s/pid; error_log %(place)s/errors crit;
 events { worker_connections 64; }
 http {
-    access_log off; keepalive_requests 1000000; gzip on; gzip_http_version 1.0; ssi on; ssi_types text/plain; gzip_types text/plain;
+    access_log off; keepalive_requests 1000000; gzip on; gzip_http_version 1.0; gzip_types text/plain;
+    ssi on; ssi_types text/plain;
     client_body_temp_path %(place)s/t1; proxy_temp_path %(place)s/t2; fastcgi_temp_path %(place)s/t3;
     uwsgi_temp_path %(place)s/t4; scgi_temp_path %(place)s/t5;
     server { listen 127.0.0.1:%(port)d; root %(place)s; default_type text/plain; }

@@ -92,7 +92,8 @@ class Row:
                 "variants": {key: {"values": values, "min": min(values), "median": statistics.median(values),
                                    "spread": spread(values), "relative_min": self.of_least(key)}
                              for key, values in self.values.items()},
-                "count": self.count, "title": self.title, "stopped_at_ratio": self.over, "bars": [bar.as_json() for bar in self.bars], "notes": self.notes}
+                "count": self.count, "title": self.title, "stopped_at_ratio": self.over,
+                "bars": [bar.as_json() for bar in self.bars], "notes": self.notes}
 
 
 class Table:

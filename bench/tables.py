@@ -4,8 +4,8 @@
     bench/tables.py [RESULTS.json]        default: docs/bench/results.json
     bench/tables.py --check               changes nothing; ends with 1 if the page is not what it would write
 
-A marker is a line `<!-- table: NAME -->`; its table ends with the next empty line. tests/e2e/test_documents.py has the page
-checked, so that no figure in these tables differs from what was measured."""
+A marker is a line `<!-- table: NAME -->`; its table ends with the next empty line. tests/e2e/test_documents.py has the
+page checked, so that no figure in these tables differs from what was measured."""
 
 import json
 import sys
@@ -117,7 +117,8 @@ def loops(results):
     for entry in results.of("loops"):
         lines.append(row(entry["title"], least(entry), difference(entry, "pass"),
                          marked(difference(entry, "512K"), is_kept(entry, "512 KiB")), difference(entry, "64K"),
-                         marked(difference(entry, "exact"), is_kept(entry, "heaptrack")), difference(entry, "heaptrack")))
+                         marked(difference(entry, "exact"), is_kept(entry, "heaptrack")),
+                         difference(entry, "heaptrack")))
     return lines
 
 
@@ -181,7 +182,8 @@ def attach(results):
 
 
 def python_malloc(results):
-    lines = head("", ">plain, ms", ">512 KiB", ">instructions", ">exact", ">memray", ">memray, native", ">overhead, theirs to ours")
+    lines = head("", ">plain, ms", ">512 KiB", ">instructions", ">exact", ">memray", ">memray, native",
+                 ">overhead, theirs to ours")
     for entry in results.of("python"):
         counted = results.find("python: instructions", entry["name"])
         lines.append(row(entry["title"], least(entry), ratio(entry, "512K", 3),

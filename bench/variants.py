@@ -96,7 +96,8 @@ class Malloscope(Variant):
         if self.rate != 1:
             return None
         archive = os.path.join(folder, "out.mscar")
-        subprocess.run([self.tool, "archive", "-q", "-o", archive, *glob.glob(os.path.join(folder, "*.mscope"))], check=True,
+        recordings = glob.glob(os.path.join(folder, "*.mscope"))
+        subprocess.run([self.tool, "archive", "-q", "-o", archive, *recordings], check=True,
                        env={**os.environ, "XDG_CACHE_HOME": os.path.dirname(folder)})
         return os.path.getsize(archive)
 
@@ -169,7 +170,8 @@ class Valgrind(Variant):
             self.missing = "not installed (apt install valgrind)"
 
     def command(self, argv, folder):
-        return {}, ["valgrind", "-q", "--tool=" + self.tool, "--%s-out-file=%s" % (self.tool, os.path.join(folder, "out"))] + argv
+        output = "--%s-out-file=%s" % (self.tool, os.path.join(folder, "out"))
+        return {}, ["valgrind", "-q", "--tool=" + self.tool, output] + argv
 
     def recorded(self, folder):
         return size_on_disk(os.path.join(folder, "out"))
@@ -216,8 +218,8 @@ def all_variants(build, workloads):
         Malloscope("512K", "512 KiB", 512 << 10, build),
         Malloscope("64K", "64 KiB", 64 << 10, build),
         Malloscope("exact", "exact", 1, build),
-        Malloscope("each", "each", 2, build, "malloscope, sampled so often that each allocation is, for what a sample costs",
-                   only=()),
+        Malloscope("each", "each", 2, build,
+                   "malloscope, sampled so often that each allocation is, for what a sample costs", only=()),
         Heaptrack("heaptrack"),
         Preload("tcmalloc", "tcmalloc", "tcmalloc, not profiled", tcmalloc, "libgoogle-perftools4"),
         TcmallocProfiler("tcmalloc-prof", "+prof", "tcmalloc's heap profiler (HEAPPROFILE), every allocation",

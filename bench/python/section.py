@@ -69,7 +69,8 @@ class Python:
             memory.add(variant.key, run.peak / 2**20)
 
         present = [profiler for profiler in self.profilers if not profiler.missing]
-        self.driver.alternate(script, present, self.settings.python_rounds, self.settings.python_peer_rounds, time, take)
+        self.driver.alternate(script, present, self.settings.python_rounds, self.settings.python_peer_rounds, time,
+                              take)
         self.driver.bar(time, "objects-512K", "objects, 512 KiB ≤ 1.10×", lambda ratio: ratio <= 1.10, "%.3f×")
         for own, rivals in RIVALS.items():
             for rival, frames in rivals.items():
@@ -99,7 +100,8 @@ class Python:
             self.driver.progress("callgrind: %s, %s" % (script.name, variant.key))
 
         counted = [profiler for profiler in self.profilers if profiler.key in COUNTED and not profiler.missing]
-        self.driver.counter.count_all([(profiler, script, script.name) for script in scripts for profiler in counted], done)
+        runs = [(profiler, script, script.name) for script in scripts for profiler in counted]
+        self.driver.counter.count_all(runs, done)
         self.driver.progress("")
         for row in rows.values():
             self.driver.bar(row, "512K", "512 KiB ≤ 1.01×", lambda ratio: ratio <= 1.01, "%.4f×")

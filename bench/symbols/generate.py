@@ -108,7 +108,8 @@ def build(folder, units, jobs):
     for unit in range(units):
         write_if_new(os.path.join(folder, f"unit_{unit}.cpp"), unit_source(unit))
     write_if_new(os.path.join(folder, "main.cpp"), main_source(units))
-    rules = ["rule compile\n  command = g++ -O2 -g -c $in -o $out", "rule link\n  command = g++ $in -Wl,--build-id -o $out"]
+    rules = ["rule compile\n  command = g++ -O2 -g -c $in -o $out",
+             "rule link\n  command = g++ $in -Wl,--build-id -o $out"]
     rules += [f"build {name}.o: compile {name}.cpp" for name in names]
     rules.append("build program: link " + " ".join(f"{name}.o" for name in names))
     write_if_new(os.path.join(folder, "build.ninja"), "\n".join(rules) + "\n")

@@ -51,7 +51,8 @@ def paragraphs(about):
     for line in about.split("\n"):
         row = re.match(r" *(\S+) {2,}(.*)", line)
         if row:
-            lines += [".TP", marked(f"\\fB{row[1]}\\fR").replace("\\efB", "\\fB").replace("\\efR", "\\fR"), sentences(marked(row[2]))]
+            term = marked(f"\\fB{row[1]}\\fR").replace("\\efB", "\\fB").replace("\\efR", "\\fR")
+            lines += [".TP", term, sentences(marked(row[2]))]
         elif not line:
             lines.append(".PP")
         else:
@@ -133,7 +134,8 @@ def command_page(command, prose, shared):
     for option in variables:
         values = " It is 0 or 1." if option["kind"] == "flag" else ""
         name = f"\\fB--{option['name']}\\fR".replace("-", "\\-")
-        page += [f".TP\n.B {option['environment']}", f"Used where {name} is not given.{values}".replace(". It", ".\nIt")]
+        used = f"Used where {name} is not given.{values}".replace(". It", ".\nIt")
+        page += [f".TP\n.B {option['environment']}", used]
     if command["examples"]:
         page += example_lines(command["examples"])
     page += [".SH SEE ALSO", ".BR malloscope (1)"]

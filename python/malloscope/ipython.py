@@ -43,7 +43,8 @@ class MalloscopeMagics(Magics):
         snapshot = profiler.snapshot
         assert snapshot is not None
         print(
-            f"the cell holds {write_size(snapshot.estimated_heap_bytes)} (± {write_size(snapshot.estimated_error_bytes)}, "
+            f"the cell holds {write_size(snapshot.estimated_heap_bytes)} "
+            f"(± {write_size(snapshot.estimated_error_bytes)}, "
             f"{snapshot.live_samples} samples); the heap had grown by {write_size(profiler.peak_bytes)} at most"
         )
         for row in snapshot.top_allocators(wanted.n):

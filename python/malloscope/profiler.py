@@ -207,7 +207,9 @@ class MemoryProfiler(ContextDecorator):
 
             return cast(Function, recorded_generator)
         if inspect.isasyncgenfunction(function):
-            raise TypeError(f"{function.__qualname__} is an asynchronous generator: use 'with MemoryProfiler()' inside it")
+            raise TypeError(
+                f"{function.__qualname__} is an asynchronous generator: use 'with MemoryProfiler()' inside it"
+            )
         return super().__call__(function)
 
     def __enter__(self) -> "MemoryProfiler":

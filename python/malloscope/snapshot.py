@@ -332,7 +332,7 @@ def _key(frame: StackFrame) -> Site:
 
 
 def _error(samples: List[AllocationSample], rate: int) -> float:
-    """Half the width of the 95 % confidence interval of the sum of the weights, as src/base/confidence_interval.h has it.
+    """Half the width of the 95 % confidence interval of the sum of the weights, as in src/base/confidence_interval.h.
 
     Without a sample the estimate is 0, and the interval ends at three times the sampling rate."""
     if not samples:
