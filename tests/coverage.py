@@ -18,13 +18,14 @@ LEAST = 90.0  # percent of the lines of each folder
 
 
 def measure(build):
-    """gcovr's table of files, and its figures. A line counts as run if any of the programs that it is part of ran it."""
+    """gcovr's table of files, and its figures. A line counts as run if any program that it is part of ran it."""
     table, figures = build / "coverage.txt", build / "coverage.json"
     chosen = [option for name in FOLDERS for option in ("--filter", f"src/{name}/")]
-    # A program whose threads run on while it ends may leave branches that were taken less than never: they are not asked for.
+    # Counts of branches are left out: threads that run on while a program ends may leave negative ones.
     odd = ["--gcov-ignore-parse-errors"]
     result = subprocess.run(
-        ["gcovr", "--root", ROOT, "--object-directory", build, *chosen, *odd, "--txt", table, "--json-summary", figures],
+        ["gcovr", "--root", ROOT, "--object-directory", build, *chosen, *odd, "--txt", table,
+         "--json-summary", figures],
         cwd=ROOT, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     if result.returncode:

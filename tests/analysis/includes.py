@@ -44,7 +44,7 @@ RECORD_UPWARD = [
     ("sample/recorder.c", "life/thread.h", "a thread's first event gives it a record"),
     ("intercept/got_takeover.c", "life/exit.h", "_exit is among the functions whose addresses are exchanged"),
     ("intercept/dl_hooks.c", "python/python.h", "a library that was just loaded may bring an interpreter"),
-    ("python/python_objects.c", "api/own_heaps.h", "the interpreter's small objects are recorded in a heap of their own"),
+    ("python/python_objects.c", "api/own_heaps.h", "the interpreter's small objects are a heap of their own"),
     ("dump/dump.c", "api/own_heaps.h", "a dump asks the program's heaps for their figures first"),
     ("dump/dump.c", "life/options.h", "the name of a dump is made from a pattern, as the recording's is"),
     ("dump/dump_triggers.c", "life/options.h", "when dumps are written is an option"),

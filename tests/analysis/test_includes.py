@@ -30,8 +30,9 @@ class Includes(unittest.TestCase):
         self.assertEqual(includes.check(ROOT), [])
 
     def test_what_includes_a_folder_above_it_is_found(self):
-        for folder, header in (("base", "platform/pages.h"), ("core", "model/model.h"), ("record/api", "base/../view/view.h"),
-                               ("attach/remote", "attach/bpf/probe.h"), ("model", "symbol/symbol.h"), ("cli/run", "record/sample/mark.h"),
+        for folder, header in (("base", "platform/pages.h"), ("core", "model/model.h"),
+                               ("record/api", "base/../view/view.h"), ("attach/remote", "attach/bpf/probe.h"),
+                               ("model", "symbol/symbol.h"), ("cli/run", "record/sample/mark.h"),
                                ("record/sample", "record/life/options.h"), ("record/dump", "record/api/scopes.h")):
             with self.subTest(folder=folder, header=header):
                 file = f"src/{folder}/planted.c"
@@ -41,7 +42,8 @@ class Includes(unittest.TestCase):
                 self.assertTrue(faults[0].startswith(f"{file}:2: "), faults)
 
     def test_what_includes_a_folder_below_it_is_not(self):
-        self.assertEqual(self.plant("src/format/planted.c", '#include "core/recording.h"\n#include "format/format.h"\n'), [])
+        below = '#include "core/recording.h"\n#include "format/format.h"\n'
+        self.assertEqual(self.plant("src/format/planted.c", below), [])
         self.assertEqual(self.plant("src/record/api/planted.S", '# include "record/sample/mark.h"\n'), [])
 
     def test_a_folder_without_a_rule_is_found(self):

@@ -94,8 +94,8 @@ def folder(session_folder):
 
 @pytest.fixture(scope="session")
 def build(session_folder):
-    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns the path of a copy of this session's
-    own. With `machine` the compiler is that for another one: "aarch64-linux-gnu"."""
+    """build("truth.c", "-O2", …) compiles a program of tests/programs once and returns the path of a copy of this
+    session's own. With `machine` the compiler is that for another one: "aarch64-linux-gnu"."""
     made = {}
 
     def build_program(name, *flags, target=None, machine=None):
@@ -120,7 +120,8 @@ def pprof():
         pytest.skip("no Go here, so no pprof (Debian: apt install golang-go)")
 
     def make(path):
-        # Go's own copy needs no network; not every package of Go has its source. Not optimised, it is made in half the time.
+        # Go's own copy needs no network; not every package of Go has its source. Without optimisation the build takes
+        # half the time.
         fast = ["-gcflags=all=-N -l", "-ldflags=-s -w"]
         built = harness.run([go, "build", *fast, "-o", path, "cmd/pprof"], expect=None, env={"CGO_ENABLED": "0"})
         if built.returncode == 0:

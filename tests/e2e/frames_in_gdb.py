@@ -35,8 +35,8 @@ def without_guesses(words):
 
 def words_from(frame):
     """Return addresses, the address after that of an interrupted instruction or of one that begins a function to which
-    the stack was made to return; and the function at whose end gdb went on although the stack ends there, None if it did
-    not."""
+    the stack was made to return; and the function at whose end gdb went on although the stack ends there, None if it
+    did not."""
     words, interrupted, reason = [], False, None
     while frame is not None:
         # Inlined and tail calls have no frames of their own: gdb adds them from the debug information.

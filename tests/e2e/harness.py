@@ -20,7 +20,7 @@ COMMANDS = BUILD / "malloscope-commands"  # what it becomes, but for most runs
 LIBRARY = BUILD / "libmalloscope.so"
 PROGRAMS = ROOT / "tests" / "programs"
 
-# Symbols that the tool has found are kept here, not in the user's cache. tests/runner names a folder for all that it runs.
+# The tool caches symbols here, not in the user's cache. tests/runner names one folder for all tests that it runs.
 CACHE = os.environ.get("MALLOSCOPE_TEST_CACHE")
 if not CACHE:
     CACHE = tempfile.mkdtemp(prefix="malloscope-cache-")
@@ -70,8 +70,8 @@ plain_runs = {}
 
 
 def run_plain(command, env=None):
-    """Runs a command without the recorder, once for all tests of a process that compare with it. For commands that do the
-    same each time."""
+    """Runs a command without the recorder, once for all tests of a process that compare with it. For commands that do
+    the same each time."""
     key = (*map(str, command), *sorted((env or {}).items()))
     if key not in plain_runs:
         plain_runs[key] = run(command, expect=None, env=env)

@@ -1,7 +1,7 @@
 """Test programs are compiled once for all tests and all runs.
 
-A program is kept in the folder test-programs of the build folder, below a key: the hash of the command that makes it and of
-every file that the command reads. Tests get copies, so that they may change, move or strip what they have.
+A program is kept in the folder test-programs of the build folder, below a key: the hash of the command that makes it
+and of every file that the command reads. Tests get copies, so that they may change, move or strip what they have.
 """
 
 import fcntl

@@ -1,5 +1,5 @@
-"""Runs inside gdb: stops the program in calls of malloc, as a probe would, has its stack copied and walked from outside,
-and compares that with the stack as gdb sees it.
+"""Runs inside gdb: stops the program in calls of malloc, as a probe would, has its stack copied and walked from
+outside, and compares that with the stack as gdb sees it.
 
 `job` is set before: the folder of these `scripts`, the program `serve` that walks, whether the program is
 `statically_linked`, how many `stacks` to compare and every how manieth call; where the `result` goes, as JSON:
@@ -46,8 +46,8 @@ class Walker:
 
 
 def up_to_another_stack(frame, words, low, high):
-    """The words as far as a copy of [low, high) can tell, and whether that is not all: the interrupted frame of a signal
-    is told by the handler's stack, even if it is on another one."""
+    """The words as far as a copy of [low, high) can tell, and whether that is not all: the interrupted frame of a
+    signal is told by the handler's stack, even if it is on another one."""
     count = 0
     while frame is not None and count < len(words):
         if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):

@@ -114,7 +114,8 @@ RELEASE_WITH_LTO = ["-Copt-level=3", "-Clto=fat", "-Ccodegen-units=1"]
 PROGRAMS = {
     f"c{optimise}{name}": Program(c_program(optimise, pointers), rate=rate)
     for optimise in ("-O0", "-O2", "-O3")
-    for name, pointers, rate in (("", "-fomit-frame-pointer", "exact"), ("-frame-pointer", "-fno-omit-frame-pointer", "40"))
+    for name, pointers, rate in (("", "-fomit-frame-pointer", "exact"),
+                                 ("-frame-pointer", "-fno-omit-frame-pointer", "40"))
 } | {
     "c++-exceptions": Program(cpp_program("-O2")),
     "rust-lto": Program(rust_program(*RELEASE_WITH_LTO), size=4),

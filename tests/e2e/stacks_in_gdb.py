@@ -3,8 +3,8 @@
 `job` is set before: the folder of these `scripts`, `environment` of the program (which preloads the recorder), the
 recorder's `library`, and where the `result` goes, as JSON: the program's exit code and a list of stacks, each with
 
-    words   as the recorder has them: return addresses leaf first, the address after that of an interrupted instruction, or
-            of one that begins a function to which the stack was made to return
+    words   as the recorder has them: return addresses leaf first, the address after that of an interrupted instruction,
+            or of one that begins a function to which the stack was made to return
     count   how often it was seen
     past    the function at whose end gdb went on although the stack ends there, null if it did not
 """

@@ -1,5 +1,6 @@
-"""The recorder on aarch64: made by Debian's cross compiler, run by QEMU's user emulation; this machine's tool reads what it
-wrote. Programs are started with the library preloaded, as `malloscope run` does it: the tool itself is not emulated."""
+"""The recorder on aarch64: made by Debian's cross compiler, run by QEMU's user emulation; this machine's tool reads
+what it wrote. Programs are started with the library preloaded, as `malloscope run` does it: the tool itself is not
+emulated."""
 
 import collections
 import os
@@ -17,7 +18,8 @@ from test_stacks import Image, assert_handlers_and_coroutines, dump
 
 MACHINE = "aarch64-linux-gnu"
 SYSROOT = Path("/usr") / MACHINE
-LIBRARY = Path(os.environ.get("MALLOSCOPE_AARCH64_BUILD", harness.ROOT / "build-aarch64")).resolve() / "libmalloscope.so"
+BUILD = Path(os.environ.get("MALLOSCOPE_AARCH64_BUILD", harness.ROOT / "build-aarch64")).resolve()
+LIBRARY = BUILD / "libmalloscope.so"
 
 for needed in (f"{MACHINE}-gcc", f"{MACHINE}-g++", "qemu-aarch64"):
     if not shutil.which(needed):
@@ -158,7 +160,7 @@ def test_blocks_hold_what_was_written(cross, run, record, rate):
 
 
 def start_of_thread(whole, clone, frame):
-    """What kind of start a root frame is. The C library is stripped: where a thread begins is told by the code in front."""
+    """What kind of start a root frame is. The C library is stripped: the code before it tells a thread's start."""
     address = int(frame["address"], 16) - 1
     for module in whole["modules"]:
         if module["path"] == frame["module"] and int(module["start"], 16) <= address < int(module["end"], 16):
@@ -179,7 +181,8 @@ def test_stacks_reach_the_start_of_their_thread(cross, record, optimise, pointer
 
     whole, kinds, complete = dump(recording), collections.Counter(), 0
     for stack in whole["stacks"]:
-        kinds[start_of_thread(whole, clone, whole["frames"][stack["frames"][-1]]) if stack["samples"] else ""] += stack["samples"]
+        start = start_of_thread(whole, clone, whole["frames"][stack["frames"][-1]]) if stack["samples"] else ""
+        kinds[start] += stack["samples"]
         complete += stack["complete"] * stack["samples"]
     total = whole["totals"]["samples"]
     assert sum(kinds.values()) == total >= 1000 and whole["totals"]["drops"] == 0

@@ -116,7 +116,7 @@ def test_a_wrapper_that_calls_the_c_librarys_malloc_by_its_own_name(build, recor
 
 @pytest.mark.parametrize("rate", ["64", "4K", "exact"])
 def test_a_block_counts_once_whatever_its_allocator_asks_of_itself(build, record, rate):
-    """One whose posix_memalign calls its aligned_alloc, and that its memalign, each by the name that is the recorder's."""
+    """Its posix_memalign calls its aligned_alloc, and that its memalign: each call by name reaches the recorder."""
     options = ("-D_GNU_SOURCE", "-fno-builtin", "-O2", "-shared", "-fPIC")
     library = build(str(ROOT / "tests" / "tools" / "by_public_names.c"), *options, target="libby_public_names.so")
     program = build("integrity.c", "-O1", "-DWITHOUT_PVALLOC")
@@ -182,7 +182,8 @@ def test_library_in_front_of_libc(folder, build, record, rate):
         "void *memalign(size_t a, size_t n) { count++; return __libc_memalign(a, n); }\n"
         "void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }\n"
         "int posix_memalign(void **r, size_t a, size_t n) { *r = memalign(a, n); return *r ? 0 : 12; }\n"
-        '__attribute__((destructor)) static void end(void) { fprintf(stderr, "%s\\n", count > 10000 ? "many" : "few"); }\n'
+        "__attribute__((destructor)) static void end(void)"
+        ' { fprintf(stderr, "%s\\n", count > 10000 ? "many" : "few"); }\n'
     )
     library = folder / "libonlooker.so"
     harness.run(["gcc", "-shared", "-fPIC", "-fno-builtin", "-O1", source, "-o", library])

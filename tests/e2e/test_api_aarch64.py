@@ -8,7 +8,9 @@ import test_api_scopes
 from test_aarch64 import cross, record  # noqa: F401 (fixtures)
 
 
-@pytest.mark.parametrize("case", ["shared", "apart", "across", "on_malloc", "resize", "many", "same_address", "enumerate"])
+@pytest.mark.parametrize(
+    "case", ["shared", "apart", "across", "on_malloc", "resize", "many", "same_address", "enumerate"]
+)
 def test_heaps(cross, record, case):  # noqa: F811
     recording = record(cross("api_heaps.c", "-O1", api.INCLUDE), case)
     if case == "on_malloc":

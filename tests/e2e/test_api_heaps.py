@@ -12,7 +12,9 @@ from harness import PROGRAMS, site_lines
 from test_allocators import linked_with
 from test_formats import export_to, google_pprof, pprof_top
 
-FIGURES = {"objects": "total_objects", "bytes": "total_bytes", "live_objects": "live_objects", "live_bytes": "live_bytes"}
+FIGURES = {
+    "objects": "total_objects", "bytes": "total_bytes", "live_objects": "live_objects", "live_bytes": "live_bytes",
+}  # fmt: skip
 
 
 @pytest.fixture

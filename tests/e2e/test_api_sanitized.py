@@ -15,8 +15,8 @@ SANITIZERS = {
     "thread": ["-fsanitize=thread", "-Wno-tsan"],  # fences: it does not know them, and would rather report too much
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
 }
-WRAPPED = ("malloc free calloc realloc malloc_usable_size reallocarray posix_memalign aligned_alloc memalign valloc pvalloc "
-           "_exit _Exit").split()
+WRAPPED = ("malloc free calloc realloc malloc_usable_size reallocarray posix_memalign aligned_alloc memalign valloc "
+           "pvalloc _exit _Exit").split()
 
 HEAPS = "shared apart across on_malloc rates many same_address enumerate fork bad resize".split()
 SCOPES = "nesting unbalanced places jump threads signals start_inside ignoring child names types".split()
@@ -42,7 +42,8 @@ def sanitized(session_folder):
     made = {}
 
     def flags(sanitizer):
-        return ["-g", "-O1", "-D_GNU_SOURCE", "-pthread", f"-I{harness.ROOT / 'src'}", api.INCLUDE, *SANITIZERS[sanitizer]]
+        includes = [f"-I{harness.ROOT / 'src'}", api.INCLUDE]
+        return ["-g", "-O1", "-D_GNU_SOURCE", "-pthread", *includes, *SANITIZERS[sanitizer]]
 
     def recorder(sanitizer):
         if sanitizer not in made:
@@ -51,8 +52,8 @@ def sanitized(session_folder):
 
             def compile_one(source):
                 target = folder / (Path(source).parent.name + "_" + Path(source).name + ".o")
-                harness.run(["gcc", "-c", *flags(sanitizer), "-DMALLOSCOPE_STATIC", '-DMALLOSCOPE_VERSION="test"', source,
-                             "-o", target])
+                version = '-DMALLOSCOPE_VERSION="test"'
+                harness.run(["gcc", "-c", *flags(sanitizer), "-DMALLOSCOPE_STATIC", version, source, "-o", target])
                 return target
 
             with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -65,8 +66,8 @@ def sanitized(session_folder):
         if key not in made:
             target = session_folder / f"{Path(program).stem}-{sanitizer}"
             wraps = [f"-Wl,--wrap={name}" for name in WRAPPED]
-            harness.run(["gcc", *flags(sanitizer), "-DMSCOPE_LINKED", harness.PROGRAMS / program, *recorder(sanitizer), *wraps,
-                         "-o", target])
+            harness.run(["gcc", *flags(sanitizer), "-DMSCOPE_LINKED", harness.PROGRAMS / program,
+                         *recorder(sanitizer), *wraps, "-o", target])
             made[key] = target
         return made[key]
 
@@ -82,7 +83,9 @@ def run_clean(command, env=None):
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-@pytest.mark.parametrize("program,case", [("api_heaps.c", case) for case in HEAPS] + [("api_scopes.c", case) for case in SCOPES])
+@pytest.mark.parametrize(
+    "program,case", [("api_heaps.c", case) for case in HEAPS] + [("api_scopes.c", case) for case in SCOPES]
+)
 def test_heaps_and_scopes(sanitized, folder, sanitizer, program, case):
     path = folder / "%p.mscope"
     run_clean([sanitized(sanitizer, program), case], {"MALLOSCOPE_OUTPUT": str(path), "MALLOSCOPE_RATE": "1"})

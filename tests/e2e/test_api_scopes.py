@@ -143,7 +143,9 @@ def test_scopes_without_native_stacks(program, record):
     for stack in api.stacks(recording):
         kinds = [frame.get("kind") for frame in reversed(stack["frames"])]
         assert kinds[0] == "thread" and set(kinds[1:]) <= {"scope"}, kinds
-    scopes = {tuple(frame["name"] for frame in reversed(stack["frames"][:-1])): stack for stack in api.stacks(recording)}
+    scopes = {
+        tuple(frame["name"] for frame in reversed(stack["frames"][:-1])): stack for stack in api.stacks(recording)
+    }
     assert scopes[("recursion",) * 4]["total_bytes"] == 10002
     assert scopes[("around the coroutine", "in the coroutine")]["total_objects"] == 2
 

@@ -53,8 +53,8 @@ def runs(program, session_folder):
 @pytest.mark.parametrize("figure", ["live", "total"])
 @pytest.mark.parametrize("stop", range(len(STOPS)), ids=[f"{count}-samples" for count in STOPS])
 def test_intervals_cover_the_truth(runs, truth, figure, stop):
-    """In 92 to 98 % of the runs: 2.7 standard errors around 95 %. The plain normal interval would cover 80 and 87 % at 3
-    and 5 samples."""
+    """In 92 to 98 % of the runs: 2.7 standard errors around 95 %. The plain normal interval would cover 80 and 87 % at
+    3 and 5 samples."""
     true = truth[stop][f"{figure}_bytes"]
     assert true > 0
     told = [run[stop] for run in runs]
@@ -71,4 +71,4 @@ def test_the_report_states_the_same_errors(program, folder):
     told, path = run_seed(program, folder, 7)
     totals = harness.stats(path)["totals"]
     for figure in ("live_bytes", "live_error", "total_bytes", "total_error"):
-        assert told[-1][figure] == pytest.approx(totals[figure], rel=0.1), "what is printed at the end is allocated after"
+        assert told[-1][figure] == pytest.approx(totals[figure], rel=0.1), "printing at the end allocates more"

@@ -164,7 +164,8 @@ def test_a_heap_has_a_rate_of_its_own(program, folder):
 
 def collapsed(recording):
     lines = text_of("export", recording, "--format", "collapsed").splitlines()
-    return {tuple(line.rsplit(" ", 1)[0].split(";")): int(line.rsplit(" ", 1)[1]) for line in lines if "dtv" not in line}
+    split = [line.rsplit(" ", 1) for line in lines if "dtv" not in line]
+    return {tuple(names.split(";")): int(value) for names, value in split}
 
 
 def without(stack, *names):
@@ -178,7 +179,8 @@ def test_scopes_stand_where_they_were_entered(recordings, program):
         ("[heap malloc]", main, "main", "load", "[scope load]", "[type Account]"): 1280,
         ("[heap malloc]", main, "main", "load", "[scope load]", "parse", "[scope parse]"): 960,
         ("[heap textures]", main, "main", "load", "[scope load]", "texture", "[type Pixel]"): 20480,
-        ("[heap textures]", "[thread server]", "clone3", "start_thread", "serve", "[scope request: 1]", "texture"): 3000,
+        ("[heap textures]", "[thread server]", "clone3", "start_thread", "serve", "[scope request: 1]", "texture"):
+            3000,
     }
 
 

@@ -209,7 +209,8 @@ def test_rust_with_an_allocator_put_inline(rust, start, folder, kind, inlining):
     for said in (plan[plan.find("not seen") :], attached.said):
         assert is_right or ("inline" in said and "#[inline(never)]" in said)
     shown = harness.malloscope("report", attached.recording).stdout.decode()
-    for said, mark in ((attached.said, "not all allocations are seen"), (attached.said, "INCOMPLETE"), (shown, "INCOMPLETE")):
+    marks = ((attached.said, "not all allocations are seen"), (attached.said, "INCOMPLETE"), (shown, "INCOMPLETE"))
+    for said, mark in marks:
         assert (mark in said) == (not is_right)
     assert ("exact, every allocation" in shown) == is_right
 

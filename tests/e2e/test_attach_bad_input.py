@@ -102,7 +102,8 @@ def of_nobody(build, start, folder):
     if harness.run([*WITH_TWO_RIGHTS, "true"], expect=None).returncode:
         pytest.skip("setpriv does not know these rights")
     folder.chmod(0o777)
-    process = start([*AS_NOBODY, build("attach_known.c", "-O1"), folder / "go", folder / "done"], stdout=subprocess.PIPE)
+    command = [*AS_NOBODY, build("attach_known.c", "-O1"), folder / "go", folder / "done"]
+    process = start(command, stdout=subprocess.PIPE)
     assert process.stdout.readline()
     return process, [*WITH_TWO_RIGHTS, MALLOSCOPE, "attach", "--exact", "-d", "2s", "-o", folder / "of.mscope"]
 

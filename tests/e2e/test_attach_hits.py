@@ -1,4 +1,4 @@
-"""How often the target is interrupted: what an attach costs is the number of probes that are hit, so that is counted."""
+"""How often the target is interrupted: the cost of an attach is the number of probes that are hit, counted here."""
 
 import contextlib
 import json

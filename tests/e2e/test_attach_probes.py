@@ -155,7 +155,8 @@ def check_rust(start, program):
     return totals
 
 
-@pytest.mark.parametrize("flags", [RUST_BUILDS["debug"], RUST_BUILDS["release"], RUST_BUILDS["fat"]], ids=["debug", "release", "fat"])
+@pytest.mark.parametrize("flags", [RUST_BUILDS[name] for name in ("debug", "release", "fat")],
+                         ids=["debug", "release", "fat"])
 @pytest.mark.parametrize("link", ["shared", "static", "prefixed"])
 def test_rust_with_jemalloc(build, start, flags, link):
     attach.require_ebpf()
@@ -510,7 +511,8 @@ def test_program_whose_file_was_replaced(build, start, folder, method):
 def test_tool_in_a_pid_namespace_tells_the_numbers_it_sees(build):
     """The kernel knows other numbers than the ones in this /proc."""
     attach.require_ebpf()
-    script = f'{build("attach_churn.c")} < /dev/zero > /dev/null & sleep 0.3; echo $!; ls /proc/$!/task | tr "\\n" " "; echo;'
+    script = f'{build("attach_churn.c")} < /dev/zero > /dev/null & sleep 0.3; echo $!;'
+    script += ' ls /proc/$!/task | tr "\\n" " "; echo;'
     script += f' sleep 2 | {attach.DRIVER} --quiet $!; kill $!'
     lines = harness.run(["unshare", "--pid", "--mount-proc", "--fork", "sh", "-c", script]).stdout.decode().splitlines()
     pid, tasks, events = int(lines[0]), {int(task) for task in lines[1].split()}, map(json.loads, lines[2:])

@@ -76,7 +76,8 @@ def assert_at_work(process, counters):
 
 def is_stopped(pid):
     """Whether all threads of the process are stopped."""
-    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in harness.Path(f"/proc/{pid}/task").glob("*/stat")]
+    tasks = harness.Path(f"/proc/{pid}/task").glob("*/stat")
+    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in tasks]
     return set(states) == {"T"}
 
 
@@ -342,7 +343,8 @@ def test_a_library_that_is_loaded_later_has_names(build, start, folder):
 def told_stack_ends(pid):
     """What the tool has told the kernel of stacks: thread → end."""
     maps = json.loads(harness.run(["bpftool", "-j", "map", "list"]).stdout)
-    [number] = [one["id"] for one in maps if one.get("name") == "stack_ends" and one["id"] in kernel_objects("map", pid)]
+    ours = kernel_objects("map", pid)
+    [number] = [one["id"] for one in maps if one.get("name") == "stack_ends" and one["id"] in ours]
     entries = json.loads(harness.run(["bpftool", "-j", "map", "dump", "id", str(number)]).stdout)
     word = lambda text: int.from_bytes(bytes(int(byte, 16) for byte in text), "little")  # noqa: E731
     return {word(entry["key"]): word(entry["value"]) for entry in entries}
@@ -350,7 +352,8 @@ def told_stack_ends(pid):
 
 def test_no_more_than_the_frames_is_copied_of_a_stack(build, start, folder):
     """The kernel is told where the outermost frame ends: between that and the thread-local variables."""
-    target = Gated(start, folder, [build("attach_ends.c", "-O1", "-pthread", "-fno-omit-frame-pointer", str(GATE)), folder / "done"])
+    program = build("attach_ends.c", "-O1", "-pthread", "-fno-omit-frame-pointer", str(GATE))
+    target = Gated(start, folder, [program, folder / "done"])
     attached = Attached(start, folder, target.pid, "--exact")
     target.let_go()
     wait_until((folder / "done").is_symlink, target.process)

@@ -1,7 +1,7 @@
 """Sampled attach as a statistical test: no bias, and error bars that mean what they say.
 
-The kernel's random numbers cannot be seeded, so the bounds are set for any of them: a check fails by chance when a figure
-is 4.5 standard errors off, and there are 40 of them: once in 3,000 runs of this file, for nothing that is wrong.
+The kernel's random numbers cannot be seeded, so the bounds are set for any of them: a check fails by chance when a
+figure is 4.5 standard errors off, and there are 40 of them: once in 3,000 runs of this file, for nothing that is wrong.
 One attach gives 256 independent estimates of the same truth (tests/stats/replicas.c).
 """
 

@@ -120,7 +120,8 @@ def test_damaged_tables(folder, good):
     path = folder / "damaged.mscope"
     numbers = random.Random(1)
     used = struct.unpack_from("<Q", whole, 8 + 4 * 8 + 8 * 7)[0]
-    places = list(range(8, 1024, 8)) + [numbers.randrange(4096, min(len(whole), max(used, 70000))) & ~7 for _ in range(150)]
+    last = min(len(whole), max(used, 70000))
+    places = list(range(8, 1024, 8)) + [numbers.randrange(4096, last) & ~7 for _ in range(150)]
     values = [0, 1, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF, len(whole) - 1, 1 << 40, 0x0101010101010101]
     told = 0
     for number, place in enumerate(places):
@@ -187,7 +188,8 @@ def test_dump_does_not_overwrite(folder, good):
     "arguments",
     [
         ["frobnicate"], ["report"], ["report", "--frobnicate", "x"], ["report", "--by", "colour", "x"],
-        ["report", "-n", "many", "x"], ["run"], ["run", "--rate", "fast", "--", "true"], ["run", "--rate", "0", "--", "true"],
+        ["report", "-n", "many", "x"], ["run"], ["run", "--rate", "fast", "--", "true"],
+        ["run", "--rate", "0", "--", "true"],
         ["run", "--rate", "-5", "--", "true"], ["export", "x", "--format", "fax"], ["report", "x", "--filter", "("],
         ["dump", "x", "b", "-o", "c"],
     ],

@@ -1,4 +1,4 @@
-"""completions: real shells are asked what they would complete, and what they say is compared with the commands' tables."""
+"""completions: what real shells would complete is compared with the tables of options of the commands."""
 
 import json
 import os
@@ -118,7 +118,8 @@ def test_a_process_that_is_attached_to_is_listed(start, folder):
     target = start(["sleep", "1000"])
     recorder = start([harness.MALLOSCOPE, "attach", "-q", "-o", folder / "a.mscope", target.pid])
     deadline = time.monotonic() + shells.PATIENCE
-    while f"{target.pid}\tsleep" not in (listed := malloscope("completions", "--processes").stdout.decode().splitlines()):
+    processes = ["completions", "--processes"]
+    while f"{target.pid}\tsleep" not in (listed := malloscope(*processes).stdout.decode().splitlines()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not any(line.startswith(f"{recorder.pid}\t") for line in listed)

@@ -120,9 +120,11 @@ def test_lines_are_matched_by_name(tmp_path):
     for name, before in (("a", ""), ("b", "int filler(int x) { return x * 3; }\n\n\n")):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "same.c").write_text(before + "#include <stdlib.h>\n#include <unistd.h>\nvoid *volatile kept;\n"
-                                       "__attribute__((noinline)) void grow(int n) { while (n--) kept = malloc(100); }\n"
-                                       f"int main(void) {{ grow({100 if name == 'a' else 150}); _exit(0); }}\n")
+        (folder / "same.c").write_text(
+            before + "#include <stdlib.h>\n#include <unistd.h>\nvoid *volatile kept;\n"
+            "__attribute__((noinline)) void grow(int n) { while (n--) kept = malloc(100); }\n"
+            f"int main(void) {{ grow({100 if name == 'a' else 150}); _exit(0); }}\n"
+        )
         harness.run(["gcc", "-g", "-O1", folder / "same.c", "-o", folder / "same"])
         record(folder / "same", tmp_path / f"{name}.mscope", rate="exact")
     result = diff(tmp_path / "a.mscope", tmp_path / "b.mscope")
@@ -134,7 +136,8 @@ def test_lines_are_matched_by_name(tmp_path):
 def test_heaps_on_one_side_do_not_split_the_lines(folder):
     """Lines are functions: that one recording also tells of Python's heap of small objects does not matter."""
     script = folder / "holds.py"
-    script.write_text("def hold():\n    kept = []\n    for i in range(3000):\n        kept.append((bytes(1000), [i]))\n    return kept\nkept = hold()\n")
+    script.write_text("def hold():\n    kept = []\n    for i in range(3000):\n"
+                      "        kept.append((bytes(1000), [i]))\n    return kept\nkept = hold()\n")
     paths = [folder / "plain.mscope", folder / "objects.mscope"]
     for path, options in zip(paths, [[], ["--python-objects"]]):
         harness.run([MALLOSCOPE, "run", "-q", "-o", path, "--exact", *options, "/usr/bin/python3", script])

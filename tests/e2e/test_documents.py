@@ -1,4 +1,4 @@
-"""What documents and comments say of the tree is true: files exist, links lead somewhere, figures are those of the bench."""
+"""What documents and comments say of the tree is true: files exist, links lead somewhere, figures are measured."""
 
 import re
 import subprocess
@@ -8,9 +8,11 @@ import pytest
 
 ROOT = harness.ROOT
 LINE_MOST = 120
-# Files that a program wrote or that hold other people's formats; their lines are as long as they are.
+# Their lines are as long as they are: the licence is quoted, pictures, corpora and figures were written by programs,
+# and the guide shows what commands print on wide terminals.
 NOT_OURS = re.compile(
-    r"^(LICENSE|docs/bench/|docs/guide\.md$|docs/guide/.*\.(png|svg)|docs/pictures/|tests/fuzz/corpus/|tests/runner/times\.json|.*\.(png|svg)$)"
+    r"^(LICENSE|docs/bench/|docs/guide\.md$|docs/guide/.*\.(png|svg)|docs/pictures/|tests/fuzz/corpus/"
+    r"|tests/runner/times\.json|.*\.(png|svg)$)"
 )
 FOLDERS = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
 PATH = re.compile(
@@ -42,10 +44,10 @@ DOCUMENTS = [name for name in tracked() if name.endswith(".md")]
 
 
 def test_lines_have_at_most_120_characters():
-    """In documents and C sources. The page's scripts, tests and benchmarks have older lines that are longer."""
+    """In every text file that people write: documents, sources, the page, tests, benchmarks, scripts, build files."""
     long = [
         f"{name}:{number}: {len(line)}"
-        for name in ours() if name.endswith(".md") or name.startswith(("src/", "include/"))
+        for name in ours()
         for number, line in enumerate((text_of(name) or "").split("\n"), 1)
         if len(line) > LINE_MOST
     ]
@@ -83,7 +85,7 @@ def test_links_lead_somewhere(name):
 
 
 def test_each_folder_of_the_sources_has_a_door():
-    folders = {path.parent for path in (ROOT / "src").rglob("*.c")} | {path.parent for path in (ROOT / "src").rglob("*.h")}
+    folders = {path.parent for ending in ("*.c", "*.h") for path in (ROOT / "src").rglob(ending)}
     folders |= {folder.parent for folder in folders} - {ROOT}
     assert not [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "README.md").exists()]
 

@@ -34,7 +34,8 @@ def busy(build):
 
 def dump_by_call(program, folder, *dumps, **options):
     """The results of the dumps that the program was told to make: [[result, errno], …]"""
-    command = harness.record_command(folder / "whole.mscope", [program, *(part for dump in dumps for part in dump)], "exact")
+    command = [program, *(part for dump in dumps for part in dump)]
+    command = harness.record_command(folder / "whole.mscope", command, "exact")
     lines = harness.run(command, **options).stdout.decode().splitlines()
     return [[int(word) for word in line.split()] for line in lines]
 
@@ -60,7 +61,8 @@ def assert_sums_agree(path, inherits=False):
     assert sums == tuple(sum(column) for column in zip(*(figures for figures, _ in stacks))), path
     addresses = [tuple(stack) for _, stack in stacks]
     assert len(set(addresses)) == len(addresses), "a stack has two lines"
-    assert inherits or all(live <= total and live_bytes <= total_bytes for (live, live_bytes, total, total_bytes), _ in stacks)
+    for (live, live_bytes, total, total_bytes), _ in stacks:
+        assert inherits or (live <= total and live_bytes <= total_bytes)
     assert "MAPPED_LIBRARIES:" in rest
     return sums
 
@@ -101,7 +103,8 @@ def test_google_pprof_reads_it(small, folder, column):
     total, flat = google_pprof(small, path, column)
     assert total == 11 and flat["a"] == 4 and flat["b"] == 7
     _, flat = google_pprof(small, path, "--lines", column)
-    by_line = {int(name.rsplit(":", 1)[1]): value for name, value in flat.items() if f"{SOURCE.name}:" in name and value}
+    of_source = {name: value for name, value in flat.items() if f"{SOURCE.name}:" in name and value}
+    by_line = {int(name.rsplit(":", 1)[1]): value for name, value in of_source.items()}
     assert by_line == {LINES["a"]: 4, LINES["b"]: 7}
 
 
@@ -278,8 +281,8 @@ def test_every_so_many_bytes(busy, folder):
     dumps = folder / "dumps"
     dumps.mkdir()
     malloscope(
-        "run", "-q", "-o", folder / "whole.mscope", "--rate", "64K", "--dump", dumps / "%n.heap", "--dump-at", "20M", "--",
-        busy, 2, folder / "counters", 3,
+        "run", "-q", "-o", folder / "whole.mscope", "--rate", "64K", "--dump", dumps / "%n.heap", "--dump-at", "20M",
+        "--", busy, 2, folder / "counters", 3,
     )  # fmt: skip
     found = sorted(dumps.iterdir(), key=lambda path: int(path.stem))
     assert [path.name for path in found] == [f"{number}.heap" for number in range(1, len(found) + 1)]
@@ -305,8 +308,8 @@ def test_every_so_often(busy, folder):
     dumps.mkdir()
     begin = time.monotonic()
     malloscope(
-        "run", "-q", "-o", folder / "whole.mscope", "--rate", "64K", "--dump", dumps / "%n.mscope", "--dump-at", "200ms", "--",
-        busy, 2, folder / "counters", 2,
+        "run", "-q", "-o", folder / "whole.mscope", "--rate", "64K", "--dump", dumps / "%n.mscope",
+        "--dump-at", "200ms", "--", busy, 2, folder / "counters", 2,
     )  # fmt: skip
     found = sorted(dumps.iterdir(), key=lambda path: int(path.stem))
     assert 3 <= len(found) <= (time.monotonic() - begin) / 0.2
@@ -350,13 +353,14 @@ def test_at_exit_of_every_process(build, folder):
     """Also of those that end by _exit; whose names would be the same get others."""
     program = build("dump_signals.c", "-O1")
     malloscope(
-        "run", "-q", "-e", "-o", folder / "%n.mscope", "--dump", folder / "end.heap", "--dump-at", "exit", "--signal", "USR2",
-        "--", program, "fork",
+        "run", "-q", "-e", "-o", folder / "%n.mscope", "--dump", folder / "end.heap", "--dump-at", "exit",
+        "--signal", "USR2", "--", program, "fork",
     )  # fmt: skip
     found = {path.name for path in folder.glob("*.heap")}
     assert len(found) == 4 and "end.heap" in found  # each on the signal and at exit
     # A child begins with what it inherits as live.
-    assert sorted(assert_sums_agree(path, inherits=True)[1] for path in folder.glob("*.heap")) == [3000, 3000, 4000, 4000]
+    sums = [assert_sums_agree(path, inherits=True)[1] for path in folder.glob("*.heap")]
+    assert sorted(sums) == [3000, 3000, 4000, 4000]
 
 
 def test_libraries_that_were_closed_are_named(build, folder):
@@ -367,7 +371,8 @@ def test_libraries_that_were_closed_are_named(build, folder):
         source = harness.PROGRAMS / "library_keep.c"
         harness.run(["gcc", "-shared", "-fPIC", "-O1", "-g", f"-DNAME={name}", source, "-o", library])
     malloscope(
-        "run", "-q", "-e", "-o", folder / "%n.mscope", "--dump", folder / "%n.heap", "--dump-at", "exit", "--", program, *libraries,
+        "run", "-q", "-e", "-o", folder / "%n.mscope", "--dump", folder / "%n.heap", "--dump-at", "exit",
+        "--", program, *libraries,
     )  # fmt: skip
     seen = []
     for path in folder.glob("*.heap"):
@@ -392,13 +397,15 @@ def has_signal(mask, number):
 
 def is_in_handler(pid, number):
     """Whether a thread of the process is in its handler for the signal, which is blocked there."""
-    return any(has_signal(signals_of(status, "SigBlk"), number) for status in Path(f"/proc/{pid}/task").glob("*/status"))
+    threads = Path(f"/proc/{pid}/task").glob("*/status")
+    return any(has_signal(signals_of(status, "SigBlk"), number) for status in threads)
 
 
 def test_no_signal_is_taken_unless_asked_for(busy, folder, start):
     masks = []
     for options in ([], ["--dump", folder / "x.heap", "--dump-at", "exit,1G"], ["--signal", "SIGUSR2"]):
-        run = start([harness.MALLOSCOPE, "run", "-q", "-f", "-o", folder / "x.mscope", *options, "--", busy, 1, folder / "c", 0])
+        run = start([harness.MALLOSCOPE, "run", "-q", "-f", "-o", folder / "x.mscope", *options,
+                     "--", busy, 1, folder / "c", 0])
         pid = harness.child_of(run.pid, "busy")
         harness.wait_until(lambda: (folder / "c").exists(), run)
         caught = signals_of(Path(f"/proc/{pid}/status"), "SigCgt")
@@ -425,8 +432,8 @@ def test_on_a_signal_under_load(busy, folder, start, rate, ending):
     dumps = folder / "dumps"
     dumps.mkdir()
     run = start(
-        [harness.MALLOSCOPE, "run", "-q", "-o", folder / "whole.mscope", *harness.rate_options(rate), "--signal", "USR2",
-         "--dump", dumps / f"%n.{ending}", "--", busy, 4, folder / "counters", 0]
+        [harness.MALLOSCOPE, "run", "-q", "-o", folder / "whole.mscope", *harness.rate_options(rate),
+         "--signal", "USR2", "--dump", dumps / f"%n.{ending}", "--", busy, 4, folder / "counters", 0]
     )  # fmt: skip
     pid = harness.child_of(run.pid, "busy")
     harness.wait_until(lambda: len(os.listdir(f"/proc/{pid}/task")) == 5, run)
@@ -473,7 +480,8 @@ def test_signals_at_any_moment_are_no_harm(busy, folder, start):
 
 def test_the_programs_own_handler_wins(build, folder):
     program = build("dump_signals.c", "-O1")
-    command = ["run", "-q", "-o", folder / "x.mscope", "--signal", "USR2", "--dump", folder / "%n.heap", "--", program, "own"]
+    command = ["run", "-q", "-o", folder / "x.mscope", "--signal", "USR2", "--dump", folder / "%n.heap",
+               "--", program, "own"]
     assert malloscope(*command).stdout == b"1\n"
     assert not list(folder.glob("*.heap"))
 
@@ -481,8 +489,8 @@ def test_the_programs_own_handler_wins(build, folder):
 def test_program_goes_on_after_the_signal(build, folder):
     program = build("dump_signals.c", "-O1")
     malloscope(
-        "run", "-q", "-e", "-o", folder / "x.mscope", "--signal", "12", "--dump", folder / "%n.heap", "--", program, "plain",
-        expect=7,
+        "run", "-q", "-e", "-o", folder / "x.mscope", "--signal", "12", "--dump", folder / "%n.heap",
+        "--", program, "plain", expect=7,
     )  # fmt: skip
     (made,) = folder.glob("*.heap")
     assert assert_sums_agree(made)[1] == 1000
@@ -492,7 +500,8 @@ def test_program_goes_on_after_the_signal(build, folder):
 def test_small_signal_stack(build, folder, name):
     program = build("dump_signals.c", "-O1")
     result = malloscope(
-        "run", "-q", "-e", "-o", folder / "x.mscope", "--signal", "USR2", "--dump", folder / name, "--", program, "small"
+        "run", "-q", "-e", "-o", folder / "x.mscope", "--signal", "USR2", "--dump", folder / name,
+        "--", program, "small",
     )
     assert result.stdout == b"alive\n"
     assert len(list(folder.glob("dump_signals.*"))) == 1

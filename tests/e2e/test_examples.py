@@ -60,7 +60,8 @@ def test_the_arena_shows_its_objects_and_not_its_blocks(record):
 
 
 def test_the_arena_needs_few_lines_for_it():
-    marked = [line for line in (EXAMPLES / "arena.c").read_text().splitlines() if re.search(r"/\* malloscope|mscope_", line)]
+    lines = (EXAMPLES / "arena.c").read_text().splitlines()
+    marked = [line for line in lines if re.search(r"/\* malloscope|mscope_", line)]
     assert 8 <= len(marked) < 30
 
 
@@ -131,7 +132,9 @@ def test_the_slab_in_a_server_is_exact_by_class_and_by_request(start, folder):
         key, value = f"key{number % 300}", "x" * (number * 7 % 3000)
         assert clients[number % 4].ask(f"set {key} {value or 'x'}") == "stored"
         values[key] = value or "x"
-    sizes = [HEADER + len(f"key{number % 300}") + 1 + len("x" * (number * 7 % 3000) or "x") + 1 for number in range(400)]
+    sizes = [
+        HEADER + len(f"key{number % 300}") + 1 + len("x" * (number * 7 % 3000) or "x") + 1 for number in range(400)
+    ]
     for number in range(0, 300, 3):
         assert clients[number % 4].ask(f"del key{number}") == "deleted"
         del values[f"key{number}"]

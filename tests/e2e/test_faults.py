@@ -86,8 +86,9 @@ def test_no_failing_call_of_the_recorder_harms_the_program(faults, folder, optio
 # ---- the tool: memory ----
 
 COMMANDS = [
-    "stats a --json", "info a", "info a --symbols", "report a", "report a --json", "report a b", "report a --filter views",
-    "report c", "tree a", "leaks a", "diff a b", "timeline a", "flame a -o -", "archive a -f -q -o out", "dump a -f -q -o out",
+    "stats a --json", "info a", "info a --symbols", "report a", "report a --json", "report a b",
+    "report a --filter views", "report c", "tree a", "leaks a", "diff a b", "timeline a", "flame a -o -",
+    "archive a -f -q -o out", "dump a -f -q -o out",
 ] + [
     f"export a -o - --format {name}"
     for name in ("pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv", "html")
@@ -169,11 +170,13 @@ def test_where_memory_is_short_the_other_commands_are_not_begun(tool):
 # Of the calls that can fail in a way that matters, the errors that they fail with.
 ERRORS = {
     "mmap": ["ENOMEM"], "openat": ["EACCES", "EMFILE"], "read": ["EIO"], "pread64": ["EIO"], "write": ["ENOSPC"],
-    "newfstatat": ["EIO"], "lseek": ["EIO"], "memfd_create": ["EMFILE"], "ftruncate": ["ENOSPC"], "pwrite64": ["ENOSPC"],
+    "newfstatat": ["EIO"], "lseek": ["EIO"], "memfd_create": ["EMFILE"], "ftruncate": ["ENOSPC"],
+    "pwrite64": ["ENOSPC"],
     "close": ["EIO"], "mkdir": ["EACCES"], "rename": ["EACCES"], "readlink": ["EACCES"], "getdents64": ["EIO"],
     "madvise": ["EINVAL"], "ioctl": ["ENOTTY"], "fcntl": ["EINVAL"], "sched_getaffinity": ["EPERM"], "link": ["EACCES"],
 }  # fmt: skip
-TRACED = ["report a", "report c", "stats a --json", "flame a -o -", "export a -o - --format pprof", "archive a -f -q -o out"]
+TRACED = ["report a", "report c", "stats a --json", "flame a -o -", "export a -o - --format pprof",
+          "archive a -f -q -o out"]
 
 
 def calls_of_tool(tool, command):

@@ -179,7 +179,8 @@ def test_top_without_memory_gives_the_terminal_back_and_says_so(shim, build, rec
 
 @pytest.mark.probes
 @pytest.mark.skipif(bool(attaching.why_not()), reason=attaching.why_not() or "probes work")
-@pytest.mark.parametrize("options", [["--exact", "-q"], ["--rate", "1K", "--follow"], ["--plan"]], ids=["quiet", "summary", "plan"])
+@pytest.mark.parametrize("options", [["--exact", "-q"], ["--rate", "1K", "--follow"], ["--plan"]],
+                         ids=["quiet", "summary", "plan"])
 def test_attach_without_memory_says_so_and_leaves_the_program_alone(shim, build, start, folder, options):
     target = start([build("top_growing.c")], stdout=subprocess.DEVNULL)
     recording = folder / "out"

@@ -392,7 +392,8 @@ def collapsed(recording, *options):
 
 
 @pytest.mark.parametrize(
-    "value,figure", [(None, "live_bytes"), ("live", "live_bytes"), ("total", "total_bytes"), ("objects", "live_objects")]
+    "value,figure",
+    [(None, "live_bytes"), ("live", "live_bytes"), ("total", "total_bytes"), ("objects", "live_objects")],
 )
 def test_collapsed_has_one_line_a_stack(exact, value, figure):
     lines = collapsed(exact, *(["--value", value] if value else []))

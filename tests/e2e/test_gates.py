@@ -45,7 +45,8 @@ def test_each_gate(run, rate):
         assert "malloscope leaks " in lines[-1]
 
 
-@pytest.mark.parametrize("options", [["--peak-limit", "1K"], ["--max-allocs", "10"], ["--leaks-fail"]], ids=lambda o: o[0])
+@pytest.mark.parametrize("options", [["--peak-limit", "1K"], ["--max-allocs", "10"], ["--leaks-fail"]],
+                         ids=lambda options: options[0])
 def test_what_was_never_sampled_is_no_zero(gated, folder, options):
     command = [MALLOSCOPE, "run", "-o", folder / "g.mscope", "--rate", "1G", *options, "--", gated, 3, 1000, 0, 0]
     result = harness.run(command)

@@ -24,7 +24,8 @@ FINDINGS = {
     "python": (["/usr/bin/python3"], [
         r"\+\d.*\*.*  JSONEncoder\.\w+  encoder\.py:\d+", r"LIKELY LEAKS: .*", r" +offer  prices\.py:\d+"]),
     "attach": (["rustc"], [
-        r" *\d.*MiB .*  keys::Store::note  keys\.rs:\d+", r"LIKELY LEAKS: .*MiB in .*", r" +keys::Store::note  keys\.rs:\d+"]),
+        r" *\d.*MiB .*  keys::Store::note  keys\.rs:\d+", r"LIKELY LEAKS: .*MiB in .*",
+        r" +keys::Store::note  keys\.rs:\d+"]),
 }
 
 

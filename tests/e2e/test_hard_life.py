@@ -11,7 +11,8 @@ SOURCE = PROGRAMS / "hard_life.c"
 RATES = ["exact", "64", "512K"]
 MODES = {
     "_Fork": [], "raw-fork": [], "clone": [], "fork-in-thread": [], "fork-in-handler": [], "double-fork": [],
-    "system": [], "jump-out": [], "cancel": [], "thread-storm": ["5000"], "late-destructors": [], "edges": [], "limits": [], "close-all": [],
+    "system": [], "jump-out": [], "cancel": [], "thread-storm": ["5000"], "late-destructors": [], "edges": [],
+    "limits": [], "close-all": [],
 }  # fmt: skip
 
 

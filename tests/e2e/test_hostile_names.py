@@ -35,7 +35,8 @@ def recorded(session_folder):
     folder.mkdir()
     source = (PROGRAMS / "hostile_terminal.c").read_text().replace("HOSTILE_FUNCTION", "stand_in")
     (folder / "bad.c").write_text(source.replace("HOSTILE_FILE", "file_stand_in"))
-    harness.run(["gcc", "-g", "-O1", "-pthread", "-I", harness.ROOT / "include", "-S", folder / "bad.c", "-o", folder / "bad.s"])
+    harness.run(["gcc", "-g", "-O1", "-pthread", "-I", harness.ROOT / "include", "-S", folder / "bad.c",
+                 "-o", folder / "bad.s"])
     name = b"evil" + b"".join(HOSTILE)
     assembler = (folder / "bad.s").read_text()
     for stand_in in ("file_stand_in", "stand_in"):
@@ -83,7 +84,8 @@ def test_the_names_did_come_through(recorded):
 @pytest.mark.parametrize("command", ["report", "info", "flame", "diff", "dump", "archive", "timeline"])
 def test_no_message_passes_them_on(folder, command):
     missing = folder / "no\x1b[2J\x9b\u009bsuch.mscope"
-    others = [missing] if command == "diff" else ["-o", folder / "out"] if command in ("dump", "archive", "flame") else []
+    output = ["-o", folder / "out"] if command in ("dump", "archive", "flame") else []
+    others = [missing] if command == "diff" else output
     result = malloscope(command, missing, *others, expect=3)
     assert_harmless(result.stdout + result.stderr, command)
 

@@ -45,7 +45,8 @@ def test_every_part_is_found_from_a_link(moved, folder):
 
 
 def with_gate(prefix, folder):
-    return [prefix / "bin" / "malloscope", "run", "--exact", "-o", folder / "a.mscope", "--max-allocs", "0", "--", "/bin/ls", "/"]
+    return [prefix / "bin" / "malloscope", "run", "--exact", "-o", folder / "a.mscope", "--max-allocs", "0",
+            "--", "/bin/ls", "/"]
 
 
 def test_gates_are_judged(moved, folder):

@@ -14,7 +14,8 @@ THREADS = 32
 
 
 def kill_while_busy(build, start, folder, rate, seconds):
-    """Kills busy.c `seconds` after it has begun to free; returns what it counted and what the recording says about its one site."""
+    """Kills busy.c `seconds` after it has begun to free; returns its own counts and what the recording says
+    about its one site."""
     program = build("busy.c", "-O1")
     counters, path = folder / "counters", folder / "killed.mscope"
     tool = start(record_command(path, [program, THREADS, counters, 0], rate))

@@ -26,7 +26,7 @@ def recordings(build, session_folder, request):
         source = PROGRAMS / "library_keep.c"
         harness.run(["gcc", "-shared", "-fPIC", "-O1", "-g", f"-DNAME={name}", source, "-o", library])
     result = harness.run(harness.record_command(place / "%n.mscope", [program, *libraries], request.param))
-    assert len(set(result.stdout.split())) == 1, "the libraries were not at one place, so there is nothing to tell apart"
+    assert len(set(result.stdout.split())) == 1, "the libraries were not at one place: there is nothing to tell apart"
     both = sorted(place.glob("*.mscope"), key=lambda path: malloscope("info", path).stdout.count(b"libkeep_c"))
     return program, *both
 

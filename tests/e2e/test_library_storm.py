@@ -1,5 +1,5 @@
-"""A storm of libraries that are opened and closed on several threads while every allocation is recorded: nothing breaks,
-and what is shown of them is right."""
+"""A storm of libraries that are opened and closed on several threads while every allocation is recorded: nothing
+breaks, and what is shown of them is right."""
 
 import collections
 import concurrent.futures
@@ -14,7 +14,8 @@ from harness import PROGRAMS, malloscope
 LIBRARIES = 1000
 ALIKE = 300  # of them, where they are alike
 THREADS = 4
-SHAPES = [(room, pointers) for room in (24, 200, 3000) for pointers in ("-fomit-frame-pointer", "-fno-omit-frame-pointer")]
+SHAPES = [(room, pointers) for room in (24, 200, 3000)
+          for pointers in ("-fomit-frame-pointer", "-fno-omit-frame-pointer")]
 
 
 def assemble(folder, number, text, padding, build_id):
@@ -27,8 +28,8 @@ def assemble(folder, number, text, padding, build_id):
 
 @pytest.fixture(scope="module")
 def libraries(session_folder):
-    """libraries(alike, build_id) makes a folder of libraries, once: they have nothing in common but the name of the function
-    that is called, or are alike in all but the names of their functions."""
+    """libraries(alike, build_id) makes a folder of libraries, once: they have nothing in common but the name of the
+    function that is called, or are alike in all but the names of their functions."""
     texts = []
     for room, pointers in SHAPES:
         source = PROGRAMS / "library_storm_part.c"
@@ -131,7 +132,8 @@ def shown_elsewhere(whole):
         if not inside:
             continue
         number = Path(inside[0]["module"]).stem
-        functions = all(frame["function"] in ("library_call", f"{frame['function'].split('_')[0]}_{number}") for frame in inside)
+        names = [frame["function"] for frame in inside]
+        functions = all(name in ("library_call", f"{name.split('_')[0]}_{number}") for name in names)
         if not functions or stack["total_bytes"] != stack["samples"] * (1000 + int(number)):
             wrong += stack["samples"]
     return wrong
@@ -152,7 +154,7 @@ def test_libraries_that_stay_open(storm):
 
 
 def test_stacks_through_libraries_that_come_and_go(storm):
-    """A library opened where another was may, at first, be walked by the rules of that one: then its stack ends early."""
+    """A library opened where another was may at first be walked by that one's rules: then its stack ends early."""
     whole = storm(keep=False)
     assert_healthy(whole)
     expected = truth()
@@ -170,7 +172,7 @@ def test_names_of_libraries_that_come_and_go(storm):
 
 @pytest.mark.parametrize("build_id, threads", [("sha1", THREADS), ("none", 1)])
 def test_libraries_that_are_alike(storm, build_id, threads):
-    """Each takes the place of another, and has its functions at the same addresses: nothing but the file tells them apart."""
+    """Each takes the place of another, with its functions at the same addresses: only the file tells them apart."""
     whole = storm(keep=False, alike=True, build_id=build_id, threads=threads)
     ends = collections.Counter()
     for stack in whole["stacks"]:

@@ -9,9 +9,9 @@ from harness import PROGRAMS, assert_same_outcome, figures_of_site, malloscope, 
 
 SOURCE = PROGRAMS / "lifecycle.c"
 MODES = [
-    "fork", "fork-deep", "fork-threads", "exec", "child", "daemon", "vfork", "spawn", "plugin", "deep-bind", "_exit", "abort",
-    "segfault", "signal", "thread-exit", "exit-in-thread", "main-ends-first", "many-threads", "limit", "atexit",
-    "other-stack", "deep",
+    "fork", "fork-deep", "fork-threads", "exec", "child", "daemon", "vfork", "spawn", "plugin", "deep-bind", "_exit",
+    "abort", "segfault", "signal", "thread-exit", "exit-in-thread", "main-ends-first", "many-threads", "limit",
+    "atexit", "other-stack", "deep",
 ]
 
 

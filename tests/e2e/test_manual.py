@@ -1,4 +1,4 @@
-"""The manual: a page for every command, that says what the command's own table says, without a warning of any reader."""
+"""The manual: a page for every command, which says what the command's table says, and no reader warns."""
 
 import json
 import re
@@ -75,7 +75,9 @@ def test_the_first_page_leads_to_all_others():
             assert not option["environment"] or option["environment"] in text
 
 
-@pytest.mark.parametrize("term", ["interposition", "preload", "retained size", "sampling interval", "symbolization", "unwinder"])
+@pytest.mark.parametrize(
+    "term", ["interposition", "preload", "retained size", "sampling interval", "symbolization", "unwinder"]
+)
 def test_the_terms_of_the_trade_are_explained(term):
     terms = shown("malloscope").split(" TERMS ")[1].split(" NAMES Symbolization")[0]
     assert re.search(rf"[.] (\w+, )?{term}(, \w+)? [A-Z]", terms)

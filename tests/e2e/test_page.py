@@ -17,6 +17,8 @@ pytestmark = pytest.mark.skipif(not web_page.find(), reason="no chromium here (D
 
 SOURCE = PROGRAMS / "page.c"
 PICTURES = harness.BUILD / "page-pictures"
+# The page's table of sites, with the names of their frames and without their long arrays of births.
+SITES = "malloscope.report.sites.map((site) => ({...malloscope.report.frames[site.frame], ...site, births: 0}))"
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,7 @@ def test_the_page_loads_in_silence_and_shows_what_the_report_says(browser, pages
         assert page.text(f"[data-metric={metric}] .whole") == bytes_text(report["totals"][f"{metric}_bytes"])
 
     rows = {(row["function"], row["line"]): row for row in report["rows"]}
-    sites = page.evaluate("malloscope.report.sites.map((site) => ({...malloscope.report.frames[site.frame], ...site, births: 0}))")
+    sites = page.evaluate(SITES)
     assert len(sites) == len(rows) == len(report["rows"])
     for site in sites:
         row = rows[site["name"], site["line"]]
@@ -161,7 +163,7 @@ def test_heaps_types_and_scopes_are_told_apart(browser, build, record, folder):
     page = browser.open_page(make(recording, folder / "named.html"), "#metric=live")
     rows = harness.report(recording)["rows"]
     key = ["name", "line", "heap", "type", "live_bytes"]
-    sites = page.evaluate("malloscope.report.sites.map((site) => ({...malloscope.report.frames[site.frame], ...site, births: 0}))")
+    sites = page.evaluate(SITES)
     expected = [[row["function"], row["line"], row["heap"], row["type"], row["live_bytes"]] for row in rows]
     assert sorted(map(str, ([site[name] for name in key] for site in sites))) == sorted(map(str, expected))
     assert "heap textures · type Pixel" in page.text("#sites")
@@ -169,7 +171,8 @@ def test_heaps_types_and_scopes_are_told_apart(browser, build, record, folder):
     assert {"[heap textures]", "[type Account]", "[scope load]", "[scope parse]"} <= set(names)
     assert "[named by the program]" in page.text("#legend")
     # The births of each site are its own.
-    live = page.evaluate("malloscope.report.sites.map((site) => [site.births ? site.births.reduce((a, b) => a + b, 0) : 0, site.live_bytes])")
+    live = page.evaluate("malloscope.report.sites.map((site) =>"
+                         " [site.births ? site.births.reduce((a, b) => a + b, 0) : 0, site.live_bytes])")
     assert all(born == bytes for born, bytes in live)
     page.evaluate("[...document.querySelectorAll('#sites .link')].find((e) => e.textContent === 'texture').click()")
     assert crumbs(page)[-1] == "texture", "behind its type"
@@ -177,15 +180,18 @@ def test_heaps_types_and_scopes_are_told_apart(browser, build, record, folder):
 
 
 def test_python_frames_stand_in_both_graphs(browser, record, folder):
-    (folder / "work.py").write_text("def build(n):\n    return [bytearray(2000) for _ in range(n)]\n\nkept = build(500)\n")
+    script = "def build(n):\n    return [bytearray(2000) for _ in range(n)]\n\nkept = build(500)\n"
+    (folder / "work.py").write_text(script)
     recording = record("/usr/bin/python3", folder / "work.py")
     page = browser.open_page(make(recording, folder / "python.html"), "#metric=total&view=callers&colour=language")
     row = max((row for row in harness.report(recording)["rows"] if row["file"]), key=lambda row: row["total_bytes"])
     assert row["file"].endswith("work.py") and row["line"] == 2 and row["total_objects"] >= 500
     # A site may stand in several rows, by heap; the graph has it once.
-    first = page.evaluate("(() => { const {tree, report} = malloscope; const node = tree.widest(report.frames.findIndex("
-                          f"(frame) => frame.interpreted && frame.name === {json.dumps(row['function'])} && frame.line === 2));"
-                          " return [tree.value(node), tree.depth(node)]; })()")
+    first = page.evaluate(
+        "(() => { const {tree, report} = malloscope; const node = tree.widest(report.frames.findIndex("
+        f"(frame) => frame.interpreted && frame.name === {json.dumps(row['function'])} && frame.line === 2));"
+        " return [tree.value(node), tree.depth(node)]; })()"
+    )
     assert first[0] >= row["total_bytes"] >= 500 * 2000 and first[1] == 1
     assert "Python" in page.evaluate("[...document.querySelectorAll('#legend li')].map((item) => item.textContent)")
     assert_quiet(page)
@@ -247,11 +253,13 @@ def test_search_tells_what_matches_hold(page, recordings):
     page.key("/")
     page.type("qsort|bur")
     expected = harness.report(recordings["exact"], "--filter", "qsort|bur")["rows"]
-    assert float(page.evaluate("document.querySelector('#matched').dataset.value")) == sum(row["total_bytes"] for row in expected)
-    assert bytes_text(sum(row["total_bytes"] for row in expected)) in page.text("#matched")
+    total = sum(row["total_bytes"] for row in expected)
+    assert float(page.evaluate("document.querySelector('#matched').dataset.value")) == total
+    assert bytes_text(total) in page.text("#matched")
     assert page.evaluate("[...document.querySelectorAll('#sites tbody .link')].map((e) => e.textContent)") == ["burst"]
     page.type("(")
-    assert "regular expression" in page.text("#matched") and page.evaluate("document.querySelector('#search').ariaInvalid") == "true"
+    assert "regular expression" in page.text("#matched")
+    assert page.evaluate("document.querySelector('#search').ariaInvalid") == "true"
     page.key("Escape")
     assert page.evaluate("document.querySelector('#matched').hidden && document.querySelector('#search').value === ''")
     assert_quiet(page)
@@ -293,8 +301,9 @@ def test_everything_can_be_done_with_keys(page):
 
 def test_every_element_of_use_has_a_name(page):
     nameless = page.evaluate("""[...document.querySelectorAll('button, input, canvas, [role]')].filter((element) =>
-        !(element.ariaLabel || element.textContent.trim() || element.labels?.length || element.getAttribute('aria-labelledby')
-          || element.id === 'tooltip' || element.getAttribute('role') === 'status')).map((element) => element.outerHTML)""")
+        !(element.ariaLabel || element.textContent.trim() || element.labels?.length
+          || element.getAttribute('aria-labelledby') || element.id === 'tooltip'
+          || element.getAttribute('role') === 'status')).map((element) => element.outerHTML)""")
     assert nameless == []
 
 
@@ -315,7 +324,8 @@ def test_the_tooltip_tells_all_about_a_call(browser, pages, rate):
     text = page.text("#tooltip")
     assert "serve" in text and "programs/page.c:" in text and "on average" in text and "objects" in text
     assert ("±" in text) == (rate != "exact")
-    heights = page.evaluate("[...document.querySelectorAll('#tooltip .bar')].map((bar) => bar.getBoundingClientRect().height)")
+    bars = "[...document.querySelectorAll('#tooltip .bar')]"
+    heights = page.evaluate(f"{bars}.map((bar) => bar.getBoundingClientRect().height)")
     assert len(heights) == 16 and sum(height > 0 for height in heights) >= 1
     x, y = frame_at(page, "serve")
     page.mouse("mouseMoved", x, y - 400)
@@ -336,10 +346,12 @@ def test_few_samples_are_warned_of(browser, folder, build, record):
 
 def test_sites_are_sorted_by_every_column(page):
     sites = "malloscope.report.sites"
-    for column in page.evaluate("[...document.querySelectorAll('#sites [data-sort]')].map((button) => button.dataset.sort)"):
+    columns = "[...document.querySelectorAll('#sites [data-sort]')].map((button) => button.dataset.sort)"
+    for column in page.evaluate(columns):
         for _ in range(2):
             page.click(f"[data-sort={column}]")
-            order = page.evaluate(f"[...document.querySelectorAll('#sites tbody tr')].map((row) => {sites}[row.dataset.site].{column})")
+            order = page.evaluate("[...document.querySelectorAll('#sites tbody tr')]"
+                                  f".map((row) => {sites}[row.dataset.site].{column})")
             direction = page.evaluate(f"document.querySelector('[data-sort={column}]').parentElement.ariaSort")
             if column == "site":
                 order = [name.lower().lstrip("_") for name in order]
@@ -354,14 +366,16 @@ def test_more_sites_are_shown_when_asked_for(browser, folder):
     harness.run(harness.record_command(folder / "sites.mscope", [folder / "sites"], "exact"))
     page = browser.open_page(make(folder / "sites.mscope", folder / "sites.html"))
     rows = "document.querySelectorAll('#sites tbody tr').length"
-    assert page.evaluate(rows) == 50 and "70 are left" in page.text("#sites-more") and "120 sites" in page.text("#sites-text")
+    assert page.evaluate(rows) == 50
+    assert "70 are left" in page.text("#sites-more") and "120 sites" in page.text("#sites-text")
     page.click("#sites-more")
     assert page.evaluate(rows) == 120 and page.evaluate("document.querySelector('#sites-more').hidden")
     assert_quiet(page)
 
 
 def test_growth_tells_a_leak_from_a_table(page):
-    sites = {site["site"]: site for site in page.evaluate("malloscope.report.sites.map(({site, growth}) => ({site, growth}))")}
+    shown = page.evaluate("malloscope.report.sites.map(({site, growth}) => ({site, growth}))")
+    sites = {site["site"]: site for site in shown}
     duration = page.evaluate("malloscope.report.duration")
     assert sites["start_up"]["growth"] == 0
     # Of the 40 steps of 10,000 bytes about half fall into the second half of the time.
@@ -385,8 +399,10 @@ def test_the_timeline_marks_the_peak_and_a_period_can_be_chosen(page):
     peak = page.evaluate("malloscope.report.raw.processes[0].peak_seconds")
     assert 0.3 < peak / duration < 0.7, "the burst is in the middle"
     assert "Peak 2." in page.evaluate("document.querySelector('#timeline').ariaLabel")
-    x, y, width, height = page.evaluate("(() => { const c = document.querySelector('#timeline'); c.scrollIntoView({block: 'center'});"
-                                        " const b = c.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
+    x, y, width, height = page.evaluate(
+        "(() => { const c = document.querySelector('#timeline'); c.scrollIntoView({block: 'center'});"
+        " const b = c.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"
+    )
     page.drag((x + 0.75 * width, y + 50), (x + width - 2, y + 50))
     start, end = page.evaluate("malloscope.state.range")
     assert start == pytest.approx(0.75 * duration, rel=0.05) and end == pytest.approx(duration, rel=0.05)
@@ -398,7 +414,9 @@ def test_the_timeline_marks_the_peak_and_a_period_can_be_chosen(page):
     assert before + live == 300000 + 40 * 10000
     page.wait("malloscope.state.range[0] > 0")
     page.evaluate("malloscope.change({view: 'callers', at: ''})")
-    assert page.evaluate("malloscope.tree.children(0).map((n) => malloscope.report.frames[malloscope.tree.frame(n)].name)") == ["leak"]
+    names = page.evaluate("malloscope.tree.children(0)"
+                          ".map((node) => malloscope.report.frames[malloscope.tree.frame(node)].name)")
+    assert names == ["leak"]
     page.click("[data-metric=total]")
     assert "whole run" in page.text("#period")
     page.click("#time-zoom")
@@ -436,7 +454,8 @@ def test_the_graph_is_there_as_a_table(page):
     assert page.evaluate("document.querySelector('#graph').hidden && !document.querySelector('#calls').hidden")
     while not crumbs(page)[-1].startswith("serve"):  # the largest callee is the first row after the call itself
         page.evaluate("document.querySelector('#calls .here').nextSibling.querySelector('button').click()")
-    rows = page.evaluate("[...document.querySelectorAll('#calls tbody tr')].map((row) => [...row.children].map((c) => c.textContent))")
+    rows = page.evaluate("[...document.querySelectorAll('#calls tbody tr')]"
+                         ".map((row) => [...row.children].map((cell) => cell.textContent))")
     assert rows[len(crumbs(page)) - 1][1] == bytes_text(100 * 20000) and rows[len(crumbs(page)) - 1][4] == "100"
     assert rows[len(crumbs(page))][0].startswith("burst") and len(rows) == len(crumbs(page)) + 1
 

@@ -29,15 +29,18 @@ def test_names_do_no_harm(browser, folder):
     """As function, file, module and program: text, whatever it holds."""
     bad = "</script><img src=x onerror='document.title=1'>"
     source = (PROGRAMS / "hostile_names.c").read_text()
-    (folder / "bad.c").write_text(source.replace("HOSTILE_FUNCTION", "stand_in").replace("HOSTILE_FILE", f'"/tmp/<b>{bad}.c"'))
+    source = source.replace("HOSTILE_FUNCTION", "stand_in").replace("HOSTILE_FILE", f'"/tmp/<b>{bad}.c"')
+    (folder / "bad.c").write_text(source)
     harness.run(["gcc", "-g", "-O1", "-S", folder / "bad.c", "-o", folder / "bad.s"])
     assembler = (folder / "bad.s").read_text()
     (folder / "bad.s").write_text(re.sub(r'(\.(?:string|ascii)\s+")stand_in\b', lambda m: m[1] + bad, assembler))
     program = folder / "<i onclick=x>&amp;"
     harness.run(["gcc", folder / "bad.s", "-o", program])
     harness.run(harness.record_command(folder / "bad.mscope", [program], "exact"))
-    page = browser.open_page(make(folder / "bad.mscope", folder / "bad.html", "--raw-site"), "#search=" + "%3Cimg%20src")
-    assert page.evaluate(f"malloscope.report.frames.some((frame) => frame.name === {json.dumps(bad)})"), "the name came through"
+    shown = make(folder / "bad.mscope", folder / "bad.html", "--raw-site")
+    page = browser.open_page(shown, "#search=" + "%3Cimg%20src")
+    found = f"malloscope.report.frames.some((frame) => frame.name === {json.dumps(bad)})"
+    assert page.evaluate(found), "the name did not come through"
     assert page.evaluate("document.querySelectorAll('img, i, b').length") == 0
     assert page.text("#program") == program.name and bad in page.text("#sites")
     page.mouse("mouseMoved", *frame_at(page, bad))
@@ -52,7 +55,8 @@ def test_names_do_no_harm(browser, folder):
 def test_the_page_runs_no_other_script(browser, pages):
     page = browser.open_page(pages["exact"])
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">')")
-    page.evaluate("(() => { const s = document.createElement('script'); s.textContent = 'document.title = 2'; document.body.append(s); })()")
+    page.evaluate("(() => { const s = document.createElement('script'); s.textContent = 'document.title = 2';"
+                  " document.body.append(s); })()")
     page.settle()
     assert page.evaluate("document.title").endswith("malloscope")
     assert any("Content Security Policy" in text for text in page.complaints)
@@ -126,8 +130,8 @@ def test_the_page_of_several_processes_has_no_timeline(browser, recordings, fold
 
 
 def test_a_running_program_has_a_page(browser, build, folder, start):
-    program = start([harness.MALLOSCOPE, "run", "-q", "-o", folder / "run.mscope", "--exact", "--", build("waiting.c"), folder / "go"],
-                    stdout=subprocess.DEVNULL)
+    program = start([harness.MALLOSCOPE, "run", "-q", "-o", folder / "run.mscope", "--exact",
+                     "--", build("waiting.c"), folder / "go"], stdout=subprocess.DEVNULL)
     child = harness.child_of(program.pid, "waiting")
     deadline = time.monotonic() + harness.PATIENCE
     while malloscope("stats", child, expect=None).returncode != 0:

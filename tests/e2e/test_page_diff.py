@@ -1,4 +1,4 @@
-"""The page of a comparison, in a real browser: the numbers of `diff --json`, and colours for what is more than chance."""
+"""The page of a comparison, in a real browser: the numbers of `diff --json`, colours for what is not chance."""
 
 import json
 import re
@@ -28,13 +28,17 @@ SOURCE = """
 #include <stdlib.h>
 #include <unistd.h>
 static void *volatile kept;
-#define SITE(name, count, size) __attribute__((noinline)) static void name(void) { for (int i = 0; i < count; i++) kept = malloc(size); }
+#define SITE(name, count, size) \
+    __attribute__((noinline)) static void name(void) { for (int i = 0; i < count; i++) kept = malloc(size); }
 SITE(grows, 100 * GROWTH, 1000)
 SITE(shrinks, 400 / GROWTH, 500)
 SITE(stays, 300, 700)
 SITE(appears, 50 * (GROWTH - 1), 3000)
 SITE(vanishes, 50 * (2 - GROWTH), 2000)
-__attribute__((noinline)) static void work(void) { grows(); shrinks(); stays(); appears(); vanishes(); __asm__ volatile(""); }
+__attribute__((noinline)) static void work(void)
+{
+    grows(); shrinks(); stays(); appears(); vanishes(); __asm__ volatile("");
+}
 int main(void) { work(); _exit(0); }
 """
 
@@ -85,8 +89,8 @@ def calls(page):
         while (waiting.length) {
             const node = waiting.pop(), frame = report.frames[tree.frame(node)];
             waiting.push(...tree.children(node));
-            found.push({name: frame ? frame.name : '', fill: colours.fillOf(tree, node), sign: colours.signOf(tree, node),
-                        ...changes.of(tree, node)});
+            found.push({name: frame ? frame.name : '', fill: colours.fillOf(tree, node),
+                        sign: colours.signOf(tree, node), ...changes.of(tree, node)});
         }
         return found;
     })()""")
@@ -104,16 +108,21 @@ def test_the_table_has_the_numbers_of_the_diff(browser, which, request, tmp_path
         page.evaluate(f"malloscope.change({{metric: '{metric}', unit: '{unit}', at: ''}})")
         lines = page.evaluate("malloscope.tables.lines")
         assert (lines["count"], lines["significant"]) == (expected["lines"], expected["significant"])
-        keys = {"name": "function", "base": "base", "new": "new", "change": "change", "error": "change_error", "significant": "significant"}
-        assert [[site[key] for key in keys] for site in lines["sites"]] == [[row[key] for key in keys.values()] for row in expected["rows"]]
-        assert all(lines["total"][key] == expected["totals"][keys[key]] for key in ("base", "new", "change", "error", "significant"))
+        keys = {"name": "function", "base": "base", "new": "new", "change": "change", "error": "change_error",
+                "significant": "significant"}
+        rows = [[row[key] for key in keys.values()] for row in expected["rows"]]
+        assert [[site[key] for key in keys] for site in lines["sites"]] == rows
+        for key in ("base", "new", "change", "error", "significant"):
+            assert lines["total"][key] == expected["totals"][keys[key]]
         # The graph adds up to the same: the root, and in the graph of callers each site.
         root = page.evaluate("malloscope.changes.of(malloscope.tree, 0)")
         assert (root["base"], root["new"]) == (expected["totals"]["base"], expected["totals"]["new"])
         assert root["error"] == pytest.approx(expected["totals"]["change_error"], rel=1e-4)
         page.evaluate("malloscope.change({view: 'callers', at: ''})")
-        sites = page.evaluate("malloscope.tree.children(0).map((node) => [malloscope.report.frames[malloscope.tree.frame(node)].name,"
-                              " malloscope.changes.of(malloscope.tree, node)])")
+        sites = page.evaluate(
+            "malloscope.tree.children(0).map((node) => [malloscope.report.frames[malloscope.tree.frame(node)].name,"
+            " malloscope.changes.of(malloscope.tree, node)])"
+        )
         rows = {row["function"]: row for row in expected["rows"]}
         assert {name for name, _ in sites} == set(rows) and len(sites) == len(rows)
         for name, change in sites:
@@ -155,7 +164,8 @@ def test_colours_and_signs_tell_directions(page, changed):
     # A box is as wide as the larger of both, so the callees of a call fit below it.
     assert page.evaluate("malloscope.tree.value(0)") == sum(max(row["base"], row["new"]) for row in expected.values())
     legend = page.evaluate("[...document.querySelectorAll('#legend li')].map((item) => item.textContent)")
-    assert any("grew" in text for text in legend) and any("shrank" in text for text in legend) and "no significant change" in legend
+    assert any("grew" in text for text in legend) and any("shrank" in text for text in legend)
+    assert "no significant change" in legend
     page.click("#colour [data-value=module]")
     assert "work" in page.text("#legend")
     assert_quiet(page)
@@ -176,7 +186,8 @@ def test_sites_can_be_told_apart_by_line(browser, changed, tmp_path):
     page.evaluate("[...document.querySelectorAll('#sites .link')].find((e) => e.textContent === 'appears').click()")
     assert "SITE(appears" in page.text("#details .source .here")
     modules = browser.open_page(make(*changed, tmp_path / "modules.html", "--by", "module"))
-    assert [text.split("work")[0] for text in shown_sites(modules, "base")] == [bytes_text(diff(*changed, "--by", "module")["rows"][0]["base"])]
+    expected = bytes_text(diff(*changed, "--by", "module")["rows"][0]["base"])
+    assert [text.split("work")[0] for text in shown_sites(modules, "base")] == [expected]
     assert_quiet(modules)
 
 
@@ -195,7 +206,8 @@ def test_cards_tooltip_details_and_table_tell_the_change(page, changed):
         assert part in text
     page.click_at(*frame_at(page, "shrinks"))
     assert crumbs(page)[-1] == "shrinks"
-    rows = page.evaluate("[...document.querySelectorAll('#details .figures tbody tr')].map((r) => [...r.children].map((c) => c.textContent))")
+    rows = page.evaluate("[...document.querySelectorAll('#details .figures tbody tr')]"
+                         ".map((row) => [...row.children].map((cell) => cell.textContent))")
     assert ["Live objects", "400", "200", "−200", "significant"] in rows and len(rows) == 6
     page.click("#as-table")
     here = page.evaluate("[...document.querySelectorAll('#calls .here td')].map((cell) => cell.textContent)")

@@ -28,8 +28,10 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.out = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=self.out, stderr=slave,
-                                        env=harness.clean_environment({"TERM": "xterm", **environment}))
+        self.process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=self.out, stderr=slave,
+            env=harness.clean_environment({"TERM": "xterm", **environment}),
+        )  # fmt: skip
         os.close(slave)
         self.seen = b""
 
@@ -67,7 +69,8 @@ def export_slowly(recording, folder, columns=80, **environment):
     """Exports into a pipe that nobody empties for a while: what the terminal shows meanwhile, and in all."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    terminal = Terminal([MALLOSCOPE, "export", recording, "--format", "json", "-q", "-f", "-o", pipe], columns, **environment)
+    command = [MALLOSCOPE, "export", recording, "--format", "json", "-q", "-f", "-o", pipe]
+    terminal = Terminal(command, columns, **environment)
     with open(pipe, "rb") as reading:
         assert len(reading.read(10)) == 10, "it is writing"
         if "NONE_IS_EXPECTED" in environment:
@@ -106,7 +109,8 @@ def test_what_cannot_be_erased_is_not_drawn(recording, folder):
 def test_a_pipe_gets_none_of_it(recording, folder):
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen([MALLOSCOPE, "export", recording, "--format", "json", "-q", "-f", "-o", pipe], stderr=subprocess.PIPE) as process:
+    command = [MALLOSCOPE, "export", recording, "--format", "json", "-q", "-f", "-o", pipe]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         with open(pipe, "rb") as reading:
             reading.read(10)
             time.sleep(1)
@@ -122,7 +126,10 @@ def test_quick_work_is_done_in_silence(record, build):
     assert terminal.seen == b"" or time.monotonic() - began > 0.5, "on a busy machine it may have taken long"
 
 
-@pytest.mark.parametrize("command", [["report"], ["flame", "-o", "-"], ["leaks"], ["tree"], ["export", "--format", "collapsed"], ["diff"]])
+@pytest.mark.parametrize(
+    "command",
+    [["report"], ["flame", "-o", "-"], ["leaks"], ["tree"], ["export", "--format", "collapsed"], ["diff"]],
+)
 def test_slow_symbols_have_a_bar(command, record, build):
     """Debug files that a server is slow to look for. Every command that shows names says so."""
     class Slow(http.server.BaseHTTPRequestHandler):
@@ -137,8 +144,11 @@ def test_slow_symbols_have_a_bar(command, record, build):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sources = [recording, recording] if command[0] == "diff" else [recording]
-        terminal = Terminal([MALLOSCOPE, command[0], *sources, *command[1:], "--no-cache"], XDG_CACHE_HOME=str(recording) + ".cache",
-                            DEBUGINFOD_CACHE_PATH=str(recording) + ".files", DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_address[1]}")
+        terminal = Terminal(
+            [MALLOSCOPE, command[0], *sources, *command[1:], "--no-cache"],
+            XDG_CACHE_HOME=str(recording) + ".cache", DEBUGINFOD_CACHE_PATH=str(recording) + ".files",
+            DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_address[1]}",
+        )  # fmt: skip
         out = terminal.end()
         server.shutdown()
     assert terminal.process.returncode == 0 and out

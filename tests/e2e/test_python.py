@@ -53,7 +53,8 @@ def test_every_stack_is_the_interpreters_own(python, tmp_path):
     wrong = [(recorded.get(key), total, key) for key, total in sizes.items()
              if not 0 <= recorded.get(key, 0) - sum(size + extra for size in total) < 100_000]
     strange = [(total, key) for key, total in recorded.items() if key not in sizes]
-    assert not wrong and not strange, f"{dump['totals']['drops']} drops; {wrong[:1]} of {len(sizes)} stacks; {strange[:1]}"
+    drops = dump["totals"]["drops"]
+    assert not wrong and not strange, f"{drops} drops; {wrong[:1]} of {len(sizes)} stacks; {strange[:1]}"
 
 
 def take_line():
@@ -123,7 +124,8 @@ def heap_of(report, name):
 
 def test_objects(python, tmp_path):
     (tmp_path / "nodes.py").write_text(OBJECTS)
-    size = int(harness.run([python, "-c", "import sys\nclass Node: __slots__ = ('value',)\nprint(sys.getsizeof(Node()))"]).stdout)
+    script = "import sys\nclass Node: __slots__ = ('value',)\nprint(sys.getsizeof(Node()))"
+    size = int(harness.run([python, "-c", script]).stdout)
     record(python, tmp_path / "all.mscope", tmp_path / "nodes.py", options=("--exact", "--python-objects"))
     report = harness.report(tmp_path / "all.mscope")
     rows = [row for row in report["rows"] if row["heap"] == "python objects" and row["line"] == 5]
@@ -373,7 +375,8 @@ def test_interpreters_that_are_opened_later(python, tmp_path, build):
     file = str(tmp_path / "embedded.py")
     expected = [["key", file, 4], ["rank", file, 7], ["<module>", file, 8]]
     found = [stack for stack in dump["stacks"] if python_frames(dump, stack) == expected]
-    assert sum(stack["total_bytes"] for stack in found if stack["total_bytes"] >= 300000) == 4 * (300000 + besides(python))
+    large = [stack["total_bytes"] for stack in found if stack["total_bytes"] >= 300000]
+    assert sum(large) == 4 * (300000 + besides(python))
     for stack in found:
         functions = [dump["frames"][i]["function"] for i in stack["frames"]]
         assert functions.index("rank") - functions.index("key") > 1 and functions[-1] == "_start"

@@ -63,7 +63,8 @@ def test_lines_without_a_preload(python, folder):
             "rows": rows, "peak": profiler.peak_bytes, "native": sum(not f.is_python for f in frames),
             "unnamed": sum(f.function == "[unknown]" for f in frames), "frames": len(frames),
             "confidence": profiler.snapshot.frame_pointer_health.confidence,
-            "sqlite": sum(s.weight for s in profiler.snapshot.samples if any(f.function == "sqlite3_step" for f in s.stack))}))
+            "sqlite": sum(sample.weight for sample in profiler.snapshot.samples
+                          if any(frame.function == "sqlite3_step" for frame in sample.stack))}))
         """,
     )
     told, _ = told_by(python, path)
@@ -269,8 +270,8 @@ def test_stop_keeps_watching_frees(python, folder):
     ids=list(SUPPORTED),
 )
 def test_many_cycles_under_load(python, cycles, folder):
-    """A thousand on the first interpreter. On the others a hundred: what is started and stopped is the library, which is
-    the same for all of them, and test_takeover.py starts it a thousand times without Python."""
+    """A thousand on the first interpreter. On the others a hundred: what is started and stopped is the library, which
+    is the same for all of them, and test_takeover.py starts it a thousand times without Python."""
     path, _ = script(
         folder,
         f"""
@@ -512,7 +513,8 @@ def test_every_format_is_saved(folder):
         try:
             snapshot.save("out.x", "nothing")
         except ValueError as error:
-            print(json.dumps([str(error), malloscope.HeapSnapshot.load("out.mscope").live_samples == snapshot.live_samples]))
+            loaded = malloscope.HeapSnapshot.load("out.mscope")
+            print(json.dumps([str(error), loaded.live_samples == snapshot.live_samples]))
         """,
     )
     (error, same), _ = told_by("/usr/bin/python3", path)
@@ -580,7 +582,8 @@ def test_the_wheel_carries_library_and_command(folder):
     told = harness.run(["/usr/bin/python3", "-c", text], env=installed).stdout.decode().splitlines()
     assert all(line.startswith(str(folder / "site")) for line in told)
     harness.run(["/usr/bin/python3", "-m", "malloscope", "--version"], env=installed)
-    harness.run([folder / "site" / "bin" / "malloscope", "run", "-q", "-o", folder / "x.mscope", "/bin/true"], env=installed)
+    command = [folder / "site" / "bin" / "malloscope", "run", "-q", "-o", folder / "x.mscope", "/bin/true"]
+    harness.run(command, env=installed)
 
 
 TESTS_WITH_LIMITS = """

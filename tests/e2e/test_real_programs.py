@@ -32,7 +32,7 @@ def run_in(place, command, make_folder=None, **options):
 
 @pytest.fixture(scope="module")
 def plain_runs(session_folder):
-    """plain_runs(command, …) runs a command without the recorder, once for all rates; returns its result and its folder."""
+    """plain_runs(command, …) runs a command without the recorder, once for all rates; returns result and folder."""
     made = {}
 
     def run_once(command, env=None, **options):
@@ -205,7 +205,8 @@ def redis_session(start, folder, prefix):
         + [f"set key{i} {'v' * (i % 300)}" for i in range(2000)]
         + [f"append key{i} tail{i}" for i in range(0, 2000, 3)]
         + [f"hset table field{i} {i}" for i in range(1000)]
-        + ["dbsize", "strlen key299", "hlen table", "get key3", "eval 'local t = {} for i = 1, 1000 do t[i] = i end return #t' 0"]
+        + ["dbsize", "strlen key299", "hlen table", "get key3"]
+        + ["eval 'local t = {} for i = 1, 1000 do t[i] = i end return #t' 0"]
     )
     answers = harness.run(["redis-cli", "-s", socket], input=script.encode()).stdout
     harness.run(["redis-cli", "-s", socket, "shutdown", "nosave"], expect=None)

@@ -20,7 +20,10 @@ STATICALLY_LINKED = {
 LINKED_DYNAMICALLY = {
     "c-fixed": Program(c_program("-O2", "-no-pie")),
     "rust-stripped": Program(rust_program("-Copt-level=3", "-Cstrip=symbols"), size=4),
-} | {name: PROGRAMS[name] for name in ("c-O0-frame-pointer", "c-O3", "c++-exceptions", "rust-lto", "python3", "perl", "sqlite3")}
+} | {
+    name: PROGRAMS[name]
+    for name in ("c-O0-frame-pointer", "c-O3", "c++-exceptions", "rust-lto", "python3", "perl", "sqlite3")
+}
 
 # Where gdb goes on although the stack has ended (see test_stacks.py).
 PAST_THE_START = {"_dl_start_user", "__start_context"}

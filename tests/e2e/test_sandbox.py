@@ -97,7 +97,7 @@ def test_files_out_of_reach(build, folder, how, rate):
         assert whole["health"]["complete"] == 1
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the program has its own instruction for that processor alone")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the program has an instruction of that processor alone")
 def test_what_is_lost_where_files_go_out_of_reach_unforeseen(build, folder):
     """It is counted, to the last block."""
     (whole,) = confined(build, folder, "unseen", "exact")

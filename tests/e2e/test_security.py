@@ -1,5 +1,5 @@
-"""Files that others cannot read, links that are not followed, privileges that are not lent out. SECURITY.md says what is
-promised."""
+"""Files that others cannot read, links that are not followed, privileges that are not lent out. SECURITY.md says what
+is promised."""
 
 import os
 import shutil
@@ -20,7 +20,11 @@ def mode_of(path):
 
 def test_what_is_recorded_is_for_its_owner_alone(folder, hello):
     """However open the umask is."""
-    env = {"XDG_CACHE_HOME": str(folder / "cache"), "MALLOSCOPE_DUMP_AT": "exit", "MALLOSCOPE_DUMP": str(folder / "d.heap")}
+    env = {
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "MALLOSCOPE_DUMP_AT": "exit",
+        "MALLOSCOPE_DUMP": str(folder / "d.heap"),
+    }
     everybody = ["sh", "-c", 'umask 0; exec "$@"', "sh"]
     harness.run([*everybody, MALLOSCOPE, "run", "-q", "--exact", "-o", folder / "r.mscope", "--", hello], env=env)
     harness.run([*everybody, MALLOSCOPE, "dump", "-q", folder / "r.mscope", "-o", folder / "copy.mscope"], env=env)

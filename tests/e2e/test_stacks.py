@@ -53,7 +53,8 @@ def test_stacks_reach_the_start_of_their_thread(build, folder, start, name):
     program = PROGRAMS[name]
     size = 4 * program.size
     recording = folder / "recording.mscope"
-    _, complaint, status = play(start, program, harness.record_command(recording, [], program.rate), build, folder, size)
+    command = harness.record_command(recording, [], program.rate)
+    _, complaint, status = play(start, program, command, build, folder, size)
     assert status == 0, complaint.decode()
     assert stats(recording)["health"]["complete"] >= 0.99
 
@@ -76,8 +77,8 @@ def test_stacks_reach_the_start_of_their_thread(build, folder, start, name):
 
 
 def assert_handlers_and_coroutines(whole, program):
-    """A handler's stack goes on with what the signal interrupted, on whichever stack; a coroutine's ends where it begins.
-    In a recording of one round of stacks.c, compiled with -O0."""
+    """A handler's stack goes on with what the signal interrupted, on whichever stack; a coroutine's ends where it
+    begins. In a recording of one round of stacks.c, compiled with -O0."""
     found = collections.Counter()
     for stack in whole["stacks"]:
         frames = [whole["frames"][number] for number in stack["frames"]]
@@ -142,7 +143,7 @@ def explain(whole, ours, theirs):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
-    """Every sample of the run, frame by frame: gdb stops at each, and its stacks must be the recording's, each as often."""
+    """Every sample of the run, frame by frame: gdb stops at each, and its stacks are the recording's, as often."""
     program = PROGRAMS[name]
     recording, result = folder / "recording.mscope", folder / "gdb.json"
     rate = "1" if program.rate == "exact" else program.rate
@@ -150,8 +151,8 @@ def test_stacks_are_those_that_gdb_shows(build, folder, start, name):
         "scripts": str(IN_GDB.parent),
         "library": str(harness.LIBRARY),
         "result": str(result),
-        "environment": {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(recording), "MALLOSCOPE_RATE": rate,
-                        "MALLOSCOPE_STACKS": "native"},
+        "environment": {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(recording),
+                        "MALLOSCOPE_RATE": rate, "MALLOSCOPE_STACKS": "native"},
     }
     gdb = [need("gdb"), "-nx", "-q", "-batch", "-ex", f"python job = {job}", "-x", IN_GDB, "--args"]
     output, complaint, _ = play(start, program, gdb, build, folder, program.size)

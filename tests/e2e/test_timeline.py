@@ -25,7 +25,8 @@ def test_the_plot_marks_the_peak_and_has_units(recording):
     lines = plot.splitlines()
     mark = re.search(r"v peak ([\d.]+) MiB at [\d.]+ (?:us|ms)$", lines[0])
     assert abs(float(mark.group(1)) * MIB - peak) < 0.05 * MIB
-    assert "#" in "".join(line[mark.start() : mark.start() + 1] for line in lines[1:]), "there is no column below the mark"
+    column = "".join(line[mark.start() : mark.start() + 1] for line in lines[1:])
+    assert "#" in column, "there is no column below the mark"
     assert re.match(r" *[\d.]+ MiB \+", lines[1]) and re.match(r" +0 B \++-", lines[-2]) and "0 ms" in lines[-1]
     assert max(map(len, lines)) <= 80
 

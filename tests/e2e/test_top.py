@@ -204,7 +204,8 @@ def test_a_program_that_ends_stays_with_its_last_figures(screen, program):
     table = rows(text)
     report = harness.report(Path(f"{screen.socket.parent}/g.mscope"))
     live = {row["function"]: row["live_bytes"] for row in report["rows"]}
-    assert abs(kib(table["leak"][0]) - live["leak"] / 1024) <= 0.006 * live["leak"] / 1024 and table["hold"][0] == "2.00M"
+    leak = live["leak"] / 1024
+    assert abs(kib(table["leak"][0]) - leak) <= 0.006 * leak and table["hold"][0] == "2.00M"
     screen.press("Enter")
     screen.wait("main  ")
     screen.press("q")
@@ -342,8 +343,10 @@ def test_what_cannot_be_shown_is_said(folder, program):
     assert b"cannot open" in malloscope("top", folder / "none.mscope", expect=3).stderr
     master, terminal = os.openpty()
     try:
-        process = subprocess.run([MALLOSCOPE, "top", str(program)], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE,
-            env=harness.clean_environment({"TERM": "dumb"}), timeout=PATIENCE)
+        process = subprocess.run(
+            [MALLOSCOPE, "top", str(program)], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE,
+            env=harness.clean_environment({"TERM": "dumb"}), timeout=PATIENCE,
+        )  # fmt: skip
     finally:
         os.close(master)
         os.close(terminal)

@@ -1,6 +1,6 @@
-"""The workflows for GitHub and GitLab, and the forms for issues, are what these services accept, and call commands that exist.
+"""The workflows for GitHub and GitLab, and the forms for issues: these services accept them, and the commands exist.
 
-The schemas come with check-jsonschema from PyPI. Where PyPI cannot be reached, the tests that need them are left out."""
+The schemas come with check-jsonschema from PyPI. Tests that need them are left out where PyPI cannot be reached."""
 
 import re
 import subprocess
@@ -26,7 +26,8 @@ def checker(tmp_path_factory):
     if not program.exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True, capture_output=True)
         done = subprocess.run(
-            [folder / "bin" / "pip", "install", "-q", "--retries", "1", "check-jsonschema"], capture_output=True, text=True
+            [folder / "bin" / "pip", "install", "-q", "--retries", "1", "check-jsonschema"],
+            capture_output=True, text=True,
         )
         if done.returncode:
             pytest.skip(f"check-jsonschema cannot be had from PyPI: {done.stderr.strip()[-200:]}")

@@ -13,7 +13,7 @@ from typing import Callable
 import harness
 
 READ_MOST = 40
-ROOM_MOST = 6 << 30  # bytes for the recordings of one run: exact ones of many children can take all of a machine's memory
+ROOM_MOST = 6 << 30  # bytes for the recordings of one run: exact ones of many children can fill a machine's memory
 # In memory where that is possible: some tests fork ten thousand times, and a disk takes its time to forget that.
 MADE_IN = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 RECORDED = {"4K": ("--rate", "4K"), "exact": ("--exact",)}

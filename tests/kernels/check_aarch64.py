@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_aarch64.py FOLDER IMAGE: are the recordings that init_aarch64 made right? IMAGE is the root folder of that machine,
-where the files lie that its addresses are in. Prints a line for each, like the other tests there."""
+"""check_aarch64.py FOLDER IMAGE: are the recordings that init_aarch64 made right? IMAGE is the root folder of that
+machine, where the files lie that its addresses are in. Prints a line for each, like the other tests there."""
 
 import json
 import sys

@@ -2,7 +2,8 @@
  *
  *     attach_events [OPTION...] PID       until standard input is closed or the process ends
  *     attach_events --plan PID            the probe plan, for people
- *     attach_events --repeat N PID        attaches and detaches N times; tells how many descriptors are open before and after
+ *     attach_events --repeat N PID        attaches and detaches N times; tells how many descriptors are open before
+ *                                         and after
  *     attach_events --check               whether it can work here
  *
  * It always closes with the line of kind "totals". */

@@ -1,5 +1,5 @@
 """Makes the recorder ask the system for everything that it needs in a Python program: code that is new, stacks that are
-deep, an extension module that is loaded, a thread, a child. Prints what it did: the same with and without a recorder."""
+deep, an extension module that is loaded, a thread, a child. Prints what it did: the same without a recorder."""
 
 import os
 import sys

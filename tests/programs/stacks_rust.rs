@@ -77,7 +77,8 @@ fn main() {
     let mut checksum = 0;
     for round in 0..rounds {
         checksum += work(round);
-        checksum += thread::Builder::new().name(format!("worker {round}")).spawn(move || work(round)).unwrap().join().unwrap();
+        let builder = thread::Builder::new().name(format!("worker {round}"));
+        checksum += builder.spawn(move || work(round)).unwrap().join().unwrap();
     }
     println!("{checksum}");
 }

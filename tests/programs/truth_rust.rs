@@ -2,6 +2,7 @@
 // that counts what each site does and prints it: the truth for the same program built without.
 //
 // Each site is a closure on the line that carries the comment `@site NAME`.
+use std::alloc::{alloc, alloc_zeroed, Layout};
 use std::collections::{BTreeMap, HashMap};
 
 #[cfg(ledger)]
@@ -148,7 +149,7 @@ fn main() {
     let zeroed = at("vec_zeroed", || vec![0u8; 123_456]); // @site vec_zeroed
     let text = at("string", || String::from("forty characters, give or take a couple")); // @site string
     let boxed = at("boxed", || Box::new([7u8; 320])); // @site boxed
-    let page = at("aligned", || unsafe { Box::<Page>::from_raw(std::alloc::alloc(std::alloc::Layout::new::<Page>()) as *mut Page) }); // @site aligned
+    let page = at("aligned", || unsafe { Box::from_raw(alloc(Layout::new::<Page>()) as *mut Page) }); // @site aligned
     assert_eq!(&*page as *const Page as usize % 4096, 0);
     let page = black_box(page);
 
@@ -166,8 +167,8 @@ fn main() {
     }
     at("unit_box", || drop(black_box(Box::new(())))); // @site unit_box
 
-    let layout = std::alloc::Layout::from_size_align(999, 8).unwrap();
-    let raw = at("alloc_zeroed", || unsafe { std::alloc::alloc_zeroed(layout) }); // @site alloc_zeroed
+    let layout = Layout::from_size_align(999, 8).unwrap();
+    let raw = at("alloc_zeroed", || unsafe { alloc_zeroed(layout) }); // @site alloc_zeroed
     assert!(!raw.is_null());
     let mut failed: Vec<u8> = Vec::new();
     assert!(at("failing", || failed.try_reserve(isize::MAX as usize)).is_err()); // @site failing

@@ -149,7 +149,8 @@ class EndToEnd(Job):
 
     def results(self):
         outcomes = {"passed": PASSED, "failed": FAILED, "skipped": LEFT_OUT}
-        told = [Result(line["test"], outcomes[line["outcome"]], line["reason"], line["seconds"]) for line in self.lines()]
+        told = [Result(line["test"], outcomes[line["outcome"]], line["reason"], line["seconds"])
+                for line in self.lines()]
         ended = {one.name for one in told}
         return told + [Result(name, FAILED) for name in self.names if name not in ended]
 

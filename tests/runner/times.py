@@ -1,7 +1,7 @@
 """How long each part of ./dev test takes, by name: "unit tests", "fuzzers", "tests/e2e/test_top.py::test_history".
 
-The table beside this file is from a quiet machine with two cores. A run writes what it has measured into the build folder,
-from where the next run takes it.
+The table beside this file is from a quiet machine with two cores. A run writes what it has measured into the build
+folder, from where the next run takes it.
 """
 
 import json

@@ -103,7 +103,8 @@ def generation(program, folder, rate, seconds, random_numbers):
     for path in random_numbers.sample(children, min(3, len(children))):
         read(str(path))
     third = max(1, len(sizes) // 3)
-    growth = [max(size[i] for size in sizes[-third:]) / max(size[i] for size in sizes[third : 2 * third] or sizes) for i in (0, 1)]
+    middle = sizes[third : 2 * third] or sizes
+    growth = [max(size[i] for size in sizes[-third:]) / max(size[i] for size in middle) for i in (0, 1)]
     print(
         f"{rate:>8}: {readings} readings, {truth.objects:,} allocations, {len(children)} children, "
         f"recorder {sizes[-1][0] >> 10:,} KiB (× {growth[0]:.3f}), resident × {growth[1]:.3f}",

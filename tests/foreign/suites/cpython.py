@@ -11,12 +11,13 @@ PACKAGES = ("python3", "libpython3.11-testsuite")
 PYTHON = "/usr/bin/python3"
 AT_ONCE = 2
 EXPECTED = {
-    "test.test_cmd_line.CmdLineTest.test_pythonmalloc": "--python-objects puts a function in front of the interpreter's "
-    "allocator, which then has none of the names that this test knows",
+    "test.test_cmd_line.CmdLineTest.test_pythonmalloc":
+        "--python-objects puts a function in front of the interpreter's allocator, which then has none of the names "
+        "that this test knows",
 }
 RESULTS = "results.xml"
-# All modules are run but these, which take from ten seconds to minutes each: they wait for networks and compilers, or do
-# again what a shorter one does.
+# All modules are run but these, which take from ten seconds to minutes each: they wait for networks and compilers, or
+# do again what a shorter one does.
 LONG = {
     "test_asyncio", "test_compileall", "test_concurrent_futures", "test_cppext", "test_ftplib", "test_imaplib",
     "test_logging", "test_multiprocessing_forkserver", "test_multiprocessing_spawn", "test_selectors", "test_socket",
