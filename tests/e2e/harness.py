@@ -19,6 +19,7 @@ MALLOSCOPE = BUILD / "malloscope"
 COMMANDS = BUILD / "malloscope-commands"  # what it becomes, but for most runs
 LIBRARY = BUILD / "libmalloscope.so"
 PROGRAMS = ROOT / "tests" / "programs"
+FORMAT_TABLE = ROOT / "src" / "format" / "format.c"
 
 # The tool caches symbols here, not in the user's cache. tests/runner names one folder for all tests that it runs.
 CACHE = os.environ.get("MALLOSCOPE_TEST_CACHE")
@@ -28,6 +29,14 @@ if not CACHE:
 
 # Nothing here takes anywhere near as long; it turns a hang into a failure.
 PATIENCE = 300
+
+
+def export_formats():
+    """The export formats, as {name: kind of struct format}, from the table in src/format/format.c: parameters of tests
+    are needed when tests are collected, which may be before anything is built. test_formats.py compares them with what
+    the tool lists."""
+    table = re.search(r"^static const struct format formats\[\] = {\n(.*?)^};", FORMAT_TABLE.read_text(), re.S | re.M)[1]
+    return dict(re.findall(r'\{"([^"]+)",.*?\b(FORMAT_\w+)\}', table, re.S))
 
 
 def clean_environment(extra=None):

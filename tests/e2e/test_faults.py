@@ -89,10 +89,7 @@ COMMANDS = [
     "stats a --json", "info a", "info a --symbols", "report a", "report a --json", "report a b",
     "report a --filter views", "report c", "tree a", "leaks a", "diff a b", "timeline a", "flame a -o -",
     "archive a -f -q -o out", "dump a -f -q -o out",
-] + [
-    f"export a -o - --format {name}"
-    for name in ("pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv", "html")
-]  # fmt: skip
+] + [f"export a -o - --format {name}" for name in harness.export_formats()]  # fmt: skip
 
 
 class Tool:

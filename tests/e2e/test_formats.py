@@ -466,9 +466,25 @@ def test_names_survive_every_format(build, record):
 def test_unknown_formats_are_refused(exact):
     result = harness.malloscope("export", exact, "--format", "nonsense", expect=2)
     assert "nonsense" in result.stderr.decode()
+
+
+def test_every_format_is_listed_wherever_formats_are():
+    names = list(harness.export_formats())
+    assert names
     help_text = harness.malloscope("export", "--help").stdout.decode()
-    for name in ("pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv"):
-        assert re.search(rf"^ +{name} ", help_text, re.M), name
+    listed = re.search(r"^formats:\n(.*?)\n\n", help_text, re.S | re.M)[1]
+    assert re.findall(r"^  ([\w-]+) ", listed, re.M) == names
+    head = harness.FORMAT_TABLE.with_suffix(".h").read_text().split("*/")[0]
+    assert re.findall(r"^ \*     ([\w-]+) +\w+\.c ", head, re.M) == names
+    overview = (harness.ROOT / "docs" / "features.md").read_text()
+    listed = re.search(r"malloscope export FILE\|PID --format NAME \[-o OUT\](.*?)\n +malloscope ", overview, re.S)[1]
+    assert re.findall(r"[\w-]+", listed) == names
+
+
+@pytest.mark.parametrize("name", harness.export_formats())
+def test_every_format_writes_something_for_every_value(exact, name):
+    for value in ("live", "peak", "total", "objects"):
+        assert harness.malloscope("export", exact, "--format", name, "--value", value, "-o", "-").stdout
 
 
 def test_a_full_disk_is_reported(exact):

@@ -20,7 +20,8 @@ VIEWS = [
     ["timeline", "--csv"],
 ] + [
     ["export", "-o", "-", "--format", name]
-    for name in ("heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv", "html")
+    for name, kind in harness.export_formats().items()
+    if kind != "FORMAT_BINARY"  # which never goes to a terminal
 ]  # fmt: skip
 
 
