@@ -123,11 +123,12 @@ def pprof():
         # Go's own copy needs no network; not every package of Go has its source. Without optimisation the build takes
         # half the time.
         fast = ["-gcflags=all=-N -l", "-ldflags=-s -w"]
-        built = harness.run([go, "build", *fast, "-o", path, "cmd/pprof"], expect=None, env={"CGO_ENABLED": "0"})
+        options = {"expect": None, "patience": harness.COMPILER_PATIENCE}
+        built = harness.run([go, "build", *fast, "-o", path, "cmd/pprof"], env={"CGO_ENABLED": "0"}, **options)
         if built.returncode == 0:
             return
         fetched = harness.run(
-            [go, "install", "github.com/google/pprof@latest"], expect=None, env={"GOBIN": str(path.parent)}
+            [go, "install", "github.com/google/pprof@latest"], env={"GOBIN": str(path.parent)}, **options
         )
         if fetched.returncode:
             pytest.skip("pprof cannot be fetched: " + fetched.stderr.decode(errors="replace")[-300:])

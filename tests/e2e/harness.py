@@ -27,8 +27,10 @@ if not CACHE:
     CACHE = tempfile.mkdtemp(prefix="malloscope-cache-")
     atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
-# Nothing here takes anywhere near as long; it turns a hang into a failure.
+# Seconds. No test program takes anywhere near as long; it turns a hang into a failure.
 PATIENCE = 300
+# For compilers, some of which work for minutes on a quiet machine (pprof in Go): a busy one may take ten times as long.
+COMPILER_PATIENCE = 3600
 
 
 def export_formats():
@@ -53,7 +55,7 @@ def clean_environment(extra=None):
     return environment
 
 
-def run(command, expect=0, env=None, **options):
+def run(command, expect=0, env=None, patience=PATIENCE, **options):
     """Runs a command, checks its exit status (unless `expect` is None) and returns it with its output as bytes."""
     options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
     if "input" in options:
@@ -63,7 +65,7 @@ def run(command, expect=0, env=None, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=clean_environment(env),
-        timeout=PATIENCE,
+        timeout=patience,
         **options,
     )
     if expect is not None and result.returncode != expect:

@@ -81,5 +81,9 @@ def kept(key, name, make):
 
 def copy_of(command, path):
     """Compiles to `path`, or copies what was compiled before."""
-    made = kept(key_of(command), path.name, lambda target: harness.run([*command, "-o", target]))
+
+    def make(target):
+        harness.run([*command, "-o", target], patience=harness.COMPILER_PATIENCE)
+
+    made = kept(key_of(command), path.name, make)
     shutil.copy2(made, path)
