@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct export {
-    int format_number, value; /* of format_list, value_kind_names */
+    int format_number, value; /* indices into format_list, format_value_names */
     struct output_options output;
     const struct format *format;
     uint64_t threshold;

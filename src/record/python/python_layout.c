@@ -2,14 +2,19 @@
 
 #include <string.h>
 
-/* In the order of struct layout. */
+/* clang-format off */
+/*   3.x shape                 thread         cframe     frame                 code                          text,
+ *                             id, top,       frame,     previous, code,       name, file, first_line,       wide_text
+ *                             cframe         previous   instruction,          lines, instructions,
+ *                                                       owner, is_entry       first_traceable                     */
 static const struct layout layouts[] = {
-    {8, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {9, SHAPE_OBJECTS, {176, 24, 0}, {0}, {24, 32, 104, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {10, SHAPE_OBJECTS_CFRAME, {176, 24, 48}, {0, 8}, {24, 32, 96, 0, 0}, {112, 104, 40, 120, 0, 0}, 48, 72},
-    {11, SHAPE_ENTRIES, {152, 56, 0}, {8, 16}, {48, 32, 56, 69, 68}, {128, 112, 72, 136, 184, 168}, 48, 72},
-    {12, SHAPE_SHIMS, {0, 56, 0}, {0, 8}, {8, 0, 56, 70, 0}, {128, 112, 68, 136, 192, 176}, 40, 56},
+    {8,  SHAPE_OBJECTS,        {176, 24, 0},  {0, 0},    {24, 32, 104, 0, 0},  {112, 104, 40, 120, 0, 0},     48, 72},
+    {9,  SHAPE_OBJECTS,        {176, 24, 0},  {0, 0},    {24, 32, 104, 0, 0},  {112, 104, 40, 120, 0, 0},     48, 72},
+    {10, SHAPE_OBJECTS_CFRAME, {176, 24, 48}, {0, 8},    {24, 32, 96, 0, 0},   {112, 104, 40, 120, 0, 0},     48, 72},
+    {11, SHAPE_ENTRIES,        {152, 56, 0},  {8, 16},   {48, 32, 56, 69, 68}, {128, 112, 72, 136, 184, 168}, 48, 72},
+    {12, SHAPE_SHIMS,          {0, 56, 0},    {0, 8},    {8, 0, 56, 70, 0},    {128, 112, 68, 136, 192, 176}, 40, 56},
 };
+/* clang-format on */
 
 /* ---- from 3.13 on: _Py_DebugOffsets ---- */
 
@@ -21,6 +26,7 @@ struct description {
 };
 
 static const struct description descriptions[] = {
+    /* 3.x, thread, frame, code, text */
     {13, 19, 28, 34, 67},
     {14, 22, 31, 39, 77},
     {15, 22, 39, 47, 89},
