@@ -37,7 +37,7 @@ def export_formats():
     """The export formats, as {name: kind of struct format}, from the table in src/format/format.c: parameters of tests
     are needed when tests are collected, which may be before anything is built. test_formats.py compares them with what
     the tool lists."""
-    table = re.search(r"^static const struct format formats\[\] = {\n(.*?)^};", FORMAT_TABLE.read_text(), re.S | re.M)[1]
+    table = FORMAT_TABLE.read_text().split("struct format formats[] = {")[1].split("\n};")[0]
     return dict(re.findall(r'\{"([^"]+)",.*?\b(FORMAT_\w+)\}', table, re.S))
 
 
