@@ -69,8 +69,8 @@ static bool snapshot_find(const struct snapshot *snapshot, uint64_t pc, struct m
 
 /* Whether all that was read of a published snapshot so far belongs to it. */
 static bool still_published(uint64_t published) {
-    /* Acquire fence: if a load before it saw a word of a later filling, the load below sees a later `published`: a
-     * snapshot is taken for filling only after another one was published (snapshot_take). */
+    /* Acquire fence: pairs with the release fence in snapshot_take. If a load before it saw a word of a later filling,
+     * the load below sees a later `published`: a snapshot is taken for filling only after another one was published. */
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&state.published, memory_order_relaxed) == published;
 }
@@ -98,7 +98,12 @@ static struct snapshot *snapshot_take(void) {
         struct snapshot *snapshot = &state.snapshot[i];
         if (atomic_exchange_explicit(&snapshot->busy, 1, memory_order_acquire) != 0) continue;
         /* Only the thread that has a snapshot can publish it. So if it is not published now, it stays unpublished. */
-        if (atomic_load_explicit(&state.published, memory_order_acquire) % SNAPSHOTS != i) return snapshot;
+        if (atomic_load_explicit(&state.published, memory_order_acquire) % SNAPSHOTS != i) {
+            /* Release fence: pairs with the acquire fence in still_published. A reader that sees a word which this
+             * thread stores from here on also sees the value of `published` that was loaded above, or a later one. */
+            atomic_thread_fence(memory_order_release);
+            return snapshot;
+        }
         snapshot_release(snapshot);
     }
     return NULL;
