@@ -432,7 +432,8 @@ struct session_status session_status(struct session *session) {
         .processes = session->newcomer_count,
         .target_ended = session->target_ended,
         .target_changed = session->target_changed,
-        .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS],
+        .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS] +
+                counters[COUNT_LOST_THREADS],
         .older_frees = counters[COUNT_FREES_UNKNOWN],
         .not_followed = session->not_followed,
         .probe_seconds = (double)counters[COUNT_ENTRIES] * SECONDS_OF_ENTRY +
