@@ -28,9 +28,7 @@ bool symbol_file_search_gave_up_server(void) {
 }
 
 static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return 1e-9 * (double)nanoseconds_now(CLOCK_MONOTONIC);
 }
 
 static void limit_patience(void) {
@@ -207,9 +205,9 @@ static bool find_vdso(
 
 #define PLACES_MAX 5
 
-/* Lists the places where the file may be, in the order in which they are tried. With a build-id any place will
- * do, so the cheapest one comes first. Without one the order is reversed: what the process has mapped is better
- * than a name. */
+/* Lists the places where the file may be, in the order in which they are tried. The sysroot that the user has named
+ * comes first. With a build-id any of the others will do, so the cheapest one is next. Without one the order of the
+ * others is reversed: what the process has mapped is better than a name. */
 static size_t list_places(const struct model_module *module, const struct symbol_file_roots *roots,
     struct place places[PLACES_MAX]) {
     const struct model_process *process = roots->process;
@@ -233,10 +231,11 @@ static size_t list_places(const struct model_module *module, const struct symbol
     places[count++] = (struct place){NULL, link, TRUST_KERNEL};
     if (strcmp(module->path, process->executable) == 0) /* unlike map_files, exe needs no privilege */
         places[count++] = (struct place){NULL, memory_format_text("/proc/%d/exe", pid), TRUST_KERNEL};
-    for (size_t i = 0; !module->build_id_size && i < count / 2; i++) {
-        struct place place = places[i];
-        places[i] = places[count - 1 - i];
-        places[count - 1 - i] = place;
+    size_t low = roots->sysroot ? 1 : 0;
+    for (size_t high = count - 1; !module->build_id_size && low < high; low++, high--) {
+        struct place place = places[low];
+        places[low] = places[high];
+        places[high] = place;
     }
     return count;
 }

@@ -213,6 +213,29 @@ static void without_build_id_the_named_folder_is_believed(void) {
     free(here);
 }
 
+/* A user who names a sysroot means its files, also where the running process sees another file of that name. */
+static void without_build_id_the_named_folder_comes_before_the_running_process(void) {
+    struct world world;
+    char *here = realpath(".", NULL), *root = realpath(".", NULL);
+    root = strcat(realloc(root, 4096), "/image");
+    const char *compiler = "gcc -O2 -g -Wl,--build-id=none -shared -fPIC lib.c";
+    CHECK(shell("mkdir -p image%s && %s -o image%s/libnamed.so && %s -Dhidden=other -o libnamed.so", here,
+        compiler, here, compiler));
+    uint64_t hidden = address_of("libnamed.so", "other");
+    world_map(&world, "libnamed.so");
+    world.process.state = PROCESS_RUNNING;
+    world.process.running_pid = getpid();
+    world.process.start_realtime = UINT64_MAX / 2; /* after both files were written */
+    for (int with_folder = 0; with_folder < 2; with_folder++) {
+        world_resolve(&world);
+        if (with_folder) resolver_set_sysroot(world.resolver, root);
+        CHECK_TEXT(look_up(&world, hidden).frames[0].function, with_folder ? "hidden" : "other");
+        world_end(&world);
+    }
+    free(root);
+    free(here);
+}
+
 /* A world with code in no file. Its process has a number that no process can have. */
 static void world_generate(struct world *world) {
     *world = (struct world){0};
@@ -319,6 +342,7 @@ int main(void) {
     the_vdso_of_this_kernel_has_names();
     files_of_another_machine_lie_below_a_folder();
     without_build_id_the_named_folder_is_believed();
+    without_build_id_the_named_folder_comes_before_the_running_process();
     generated_code_is_named_by_the_map_of_its_compiler();
     a_map_that_anybody_may_have_left_is_not_used();
     a_map_below_the_named_folder_comes_first();
