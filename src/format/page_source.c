@@ -1,5 +1,6 @@
 #include "format/page_source.h"
 
+#include "base/nanoseconds.h"
 #include "base/open_in_root.h"
 
 #include <fcntl.h>
@@ -55,7 +56,7 @@ static bool open_source(
     }
     close(fd);
     if (bytes == MAP_FAILED) return false;
-    uint64_t changed = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+    uint64_t changed = nanoseconds_of(status.st_mtim);
     *ret_text = (struct source_text){
         bytes, (size_t)status.st_size, request->start_realtime && changed > request->start_realtime};
     return true;

@@ -7,6 +7,7 @@
 #include "model/snapshot.h"
 
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "core/live_table.h"
 #include "core/recording_copy.h"
 #include "model/header.h"
@@ -306,10 +307,8 @@ static void describe_process(
                                                          : PROCESS_KILLED;
     snapshot->elapsed = snapshot->last_event = last_event(snapshot);
     if (snapshot->state == PROCESS_RUNNING) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        if (nanoseconds > header->start_monotonic) snapshot->elapsed = nanoseconds - header->start_monotonic;
+        uint64_t now = nanoseconds_now(CLOCK_MONOTONIC);
+        if (now > header->start_monotonic) snapshot->elapsed = now - header->start_monotonic;
         if (!file->skip_resident_size)
             snapshot->recorder_bytes = writer_process_resident(snapshot->writer, status);
     }

@@ -1,5 +1,7 @@
 #include "platform/clock.h"
 
+#include "base/nanoseconds.h"
+
 #include <stdatomic.h>
 #include <time.h>
 
@@ -24,9 +26,7 @@ static struct {
 #define QUESTION_TICKS 30000 /* a question that took longer was interrupted: not good for measuring */
 
 static uint64_t ask(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec - state.start;
+    return nanoseconds_now(CLOCK_MONOTONIC) - state.start;
 }
 
 #if defined(__x86_64__)

@@ -2,6 +2,7 @@
 #include "attach/session/session.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
 #include "cli/options/sampling_options.h"
@@ -69,9 +70,7 @@ static void stop_on_signals(void) {
 }
 
 static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    return 1e-9 * (double)nanoseconds_now(CLOCK_MONOTONIC);
 }
 
 /* Names of recordings */
@@ -257,9 +256,8 @@ static int watch_size(const struct attach *attach) {
             attach->pid);
     double start = now();
     while (!stopped && resident_anonymous(attach->pid, &bytes)) {
-        struct timespec time, pause = {0, LEVEL_MS * 1000000};
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        collector_note_level(collector, bytes, (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
+        struct timespec pause = {0, LEVEL_MS * 1000000};
+        collector_note_level(collector, bytes, nanoseconds_now(CLOCK_MONOTONIC));
         if (attach->duration > 0 && now() - start >= attach->duration) break;
         nanosleep(&pause, NULL);
     }

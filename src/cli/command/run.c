@@ -1,5 +1,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
 #include "cli/options/sampling_options.h"
@@ -92,12 +93,6 @@ static void set_environment(const struct run *run) {
 
 /* After the program has ended */
 
-static uint64_t realtime(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void print_summary(const struct run_recordings *recordings, int status, double seconds) {
     if (WIFSIGNALED(status))
         message_note(
@@ -138,7 +133,7 @@ static int code_without_memory(const struct run *run, int status) {
  * say. */
 static int finish(struct run *run, const struct launched *launched, uint64_t start) {
     memory_short_ends_with(code_without_memory(run, launched->status));
-    double seconds = 1e-9 * (double)(realtime() - start);
+    double seconds = 1e-9 * (double)(nanoseconds_now(CLOCK_REALTIME) - start);
     int code = 0;
     struct run_recordings recordings;
     run_recordings_find(run->pattern, launched->pid, start, &recordings);
@@ -251,7 +246,7 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
     memcpy(run.arguments, line.arguments, line.argument_count * sizeof *run.arguments);
 
     code = prepare(&run);
-    uint64_t start = realtime();
+    uint64_t start = nanoseconds_now(CLOCK_REALTIME);
     struct launched launched;
     struct problem problem = {0};
     if (!code) set_environment(&run);

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "cli/command/command.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
@@ -41,9 +42,7 @@ static const char examples[] = "  malloscope top                 all that is bei
                                "  malloscope top 4711            a program and its children";
 
 static double clock_now(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    return 1e-9 * (double)nanoseconds_now(clock);
 }
 
 static volatile sig_atomic_t interrupted;

@@ -1,4 +1,6 @@
 #include "cli/terminal/progress.h"
+
+#include "base/nanoseconds.h"
 #include "cli/terminal/terminal.h"
 
 #include <signal.h>
@@ -12,9 +14,7 @@
 #define BLOCK    6   /* columns of the block that moves through the bar while the progress is not known */
 
 static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    return 1e-9 * (double)nanoseconds_now(CLOCK_MONOTONIC);
 }
 
 /* When the command called this for the first time. */

@@ -1,5 +1,7 @@
 #include "cli/top/top_reader.h"
+
 #include "base/memory.h"
+#include "base/nanoseconds.h"
 #include "base/path.h"
 #include "cli/words/stack_text.h"
 #include "model/recording_file.h"
@@ -118,12 +120,10 @@ static void find_names(
     }
     if (loaded->resolver) resolver_free(loaded->resolver);
     loaded->resolver = NULL;
-    struct timespec start, end;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+    uint64_t start = nanoseconds_now(CLOCK_PROCESS_CPUTIME_ID);
     loaded->model = (struct model *)model;
     load_names(loaded, &reader->options, reader->progress, reader->context);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    reader->names_cost += (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    reader->names_cost += 1e-9 * (double)(nanoseconds_now(CLOCK_PROCESS_CPUTIME_ID) - start);
     note_warning(reader, model->warning, now);
     note_warning(reader, resolver_warning(loaded->resolver), now);
 }

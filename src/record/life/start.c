@@ -1,5 +1,6 @@
 #include "record/life/start.h"
 
+#include "base/nanoseconds.h"
 #include "core/module_table.h"
 #include "core/recording_begin.h"
 #include "platform/caller_state.h"
@@ -40,12 +41,6 @@
 
 /* The pattern of the recording's name, from which forked children make theirs. */
 static char pattern[RECORDING_PATH_MAX];
-
-static uint64_t kernel_time(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Whether pointers to blocks have tags (mark_is_tagged in mark.h). */
 static bool heap_is_tagged(void) {
@@ -103,7 +98,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
         .rate = recorder.rate,
         .seed = recorder.seed,
         .start_monotonic = start,
-        .start_realtime = kernel_time(CLOCK_REALTIME),
+        .start_realtime = nanoseconds_now(CLOCK_REALTIME),
     };
     if (!recording_begin(recording, &setup)) {
         arena_discard(recording);
@@ -171,7 +166,7 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
     recorder.marks = real_allocator_is_libc() && !heap_is_tagged() && !real_allocator_is_late();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     recorder.heap_index.first = INDEX_SAMPLED;
-    uint64_t start = kernel_time(CLOCK_MONOTONIC);
+    uint64_t start = nanoseconds_now(CLOCK_MONOTONIC);
     clock_start(start);
     path[0] = '\0';
     int r = open_recording(options, start, path);
