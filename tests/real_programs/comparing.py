@@ -75,7 +75,8 @@ def run_script(program, folder, prefix=()):
 def read_recordings(run, recordings, malloscope):
     """Adds what the recordings say. Each of them must be readable by itself."""
     for path in sorted(recordings.glob("*.mscope")):
-        told = subprocess.run([malloscope, "stats", "--json", path], capture_output=True, env=environment(), check=False)
+        command = [malloscope, "stats", "--json", path]
+        told = subprocess.run(command, capture_output=True, env=environment(), check=False)
         if told.returncode != 0:
             run.problems.append(f"{path.name} cannot be read: {told.stderr.decode(errors='replace').strip()}")
             continue

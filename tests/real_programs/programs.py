@@ -65,7 +65,8 @@ PROGRAMS = [
         """, cheap=True),
     Program("apache", "apache2-bin curl", r"""
         m=/usr/lib/apache2/modules; mkdir www; echo hello > www/file
-        printf '%s\n' "ServerRoot $PWD" "ServerName x" "Listen 127.0.0.1:$PORT" "PidFile $PWD/pid" "ErrorLog $PWD/error" \
+        printf '%s\n' "ServerRoot $PWD" "ServerName x" "Listen 127.0.0.1:$PORT" "PidFile $PWD/pid" \
+            "ErrorLog $PWD/error" \
             "LoadModule mpm_event_module $m/mod_mpm_event.so" "LoadModule authz_core_module $m/mod_authz_core.so" \
             "LoadModule dir_module $m/mod_dir.so" "LoadModule autoindex_module $m/mod_autoindex.so" \
             "DocumentRoot $PWD/www" "DefaultRuntimeDir $PWD" > conf
@@ -100,8 +101,9 @@ PROGRAMS = [
         kill $server; wait $server; echo "server $?"
         """),
     Program("haproxy", "haproxy curl", r"""
-        printf '%s\n' 'defaults' ' mode http' ' timeout client 9s' ' timeout server 9s' ' timeout connect 9s' 'frontend f' \
-            " bind 127.0.0.1:$PORT" ' http-request return status 200 content-type text/plain string hello' > conf
+        printf '%s\n' 'defaults' ' mode http' ' timeout client 9s' ' timeout server 9s' ' timeout connect 9s' \
+            'frontend f' " bind 127.0.0.1:$PORT" \
+            ' http-request return status 200 content-type text/plain string hello' > conf
         haproxy -db -f conf > log 2>&1 & server=$!
         wait_for curl -sf -o /dev/null http://127.0.0.1:$PORT/
         for i in $(seq 40); do curl -s http://127.0.0.1:$PORT/; done | md5sum
@@ -112,7 +114,8 @@ PROGRAMS = [
         openssl s_server -accept 127.0.0.1:$PORT -key key -cert cert -www -quiet > log 2>&1 & server=$!
         wait_for bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT"
         for i in $(seq 5); do
-            printf 'GET / HTTP/1.0\r\n\r\n' | openssl s_client -connect 127.0.0.1:$PORT -quiet 2> /dev/null | head -1; done
+            printf 'GET / HTTP/1.0\r\n\r\n' | openssl s_client -connect 127.0.0.1:$PORT -quiet 2> /dev/null | head -1
+        done
         kill $server; wait $server; echo "server $?"
         """, cheap=True),
     # ---- browsers, offices, toolkits ----
@@ -125,7 +128,8 @@ PROGRAMS = [
     Program("libreoffice", "libreoffice-writer-nogui", r"""
         for i in $(seq 300); do echo "Paragraph $i with some words in it."; echo; done > text.txt
         export HOME=$PWD; soffice --headless --convert-to odt text.txt > log 2>&1; echo "odt $?"
-        soffice --headless --convert-to txt:Text --outdir back text.odt > log 2>&1; echo "txt $?"; md5sum < back/text.txt
+        soffice --headless --convert-to txt:Text --outdir back text.odt > log 2>&1; echo "txt $?"
+        md5sum < back/text.txt
         """),
     Program("qt", "python3-pyqt5", r"""
         export QT_QPA_PLATFORM=offscreen HOME=$PWD XDG_RUNTIME_DIR=$PWD; chmod 700 .
@@ -175,7 +179,8 @@ sys.exit(app.exec_())'; echo "status $?"
         go build -o a a.go; echo $?; ./a
         """),
     Program("java", "default-jdk-headless", r"""
-        printf 'import java.util.*; public class A { public static void main(String[] a) { Map<Integer, List<String>> m =
+        printf 'import java.util.*; public class A { public static void main(String[] a) {
+            Map<Integer, List<String>> m =
             new TreeMap<>(); for (int i = 0; i < 200000; i++) m.computeIfAbsent(i %% 1013, k -> new ArrayList<>())
             .add("x" + i); System.out.println(m.size() + " " + m.get(7).size()); } }' > A.java
         javac A.java; echo $?; java -Xmx256m A; echo $?
@@ -188,7 +193,8 @@ sys.exit(app.exec_())'; echo "status $?"
         """),
     Program("perl", "perl", r"""
         perl -e '$h{$_ * 7919 % 1013} .= "x$_" for 1 .. 60000; print scalar(keys %h), " ", length(join "", %h), "\n";
-            print join(",", (sort { $a <=> $b } keys %h)[0 .. 9]), "\n"; @p = map { `echo $_` } 1 .. 5; print @p'; echo $?
+            print join(",", (sort { $a <=> $b } keys %h)[0 .. 9]), "\n"; @p = map { `echo $_` } 1 .. 5; print @p'
+        echo $?
         """, cheap=True),
     Program("ruby", "ruby", r"""
         ruby -e 'h = Hash.new { |t, k| t[k] = [] }; 60000.times { |i| h[i * 7919 % 1013] << "x#{i}" }
@@ -201,7 +207,8 @@ sys.exit(app.exec_())'; echo "status $?"
         """, cheap=True),
     Program("php", "php-cli", r"""
         php -r '$t = []; for ($i = 0; $i < 200000; $i++) $t["k" . $i % 1013][] = "x$i"; ksort($t);
-            echo count($t), " ", count($t["k7"]), " ", md5(json_encode($t)), "\n"; echo shell_exec("echo child");'; echo $?
+            echo count($t), " ", count($t["k7"]), " ", md5(json_encode($t)), "\n"; echo shell_exec("echo child");'
+        echo $?
         """),
     Program("tcl", "tcl", r"""
         echo 'for {set i 0} {$i < 60000} {incr i} { lappend t([expr {$i % 1013}]) x$i }
@@ -217,7 +224,8 @@ sys.exit(app.exec_())'; echo "status $?"
             (push i (gethash (mod i 1013) h))) (print (hash-table-count h)) (terpri))'; echo $?
         """),
     Program("ocaml", "ocaml-nox", r"""
-        printf 'let () = let t = Hashtbl.create 9 in for i = 0 to 60000 do Hashtbl.add t (i mod 1013) (string_of_int i) done;
+        printf 'let () = let t = Hashtbl.create 9 in for i = 0 to 60000 do
+            Hashtbl.add t (i mod 1013) (string_of_int i) done;
             Printf.printf "%%d %%d\\n" (Hashtbl.length t) (List.length (Hashtbl.find_all t 7))' > a.ml
         ocaml a.ml; echo $?; ocamlopt a.ml -o a; echo $?; ./a
         """),
@@ -231,11 +239,13 @@ sys.exit(app.exec_())'; echo "status $?"
             lists:seq(1, 60000)], io:format("~p ~p~n", [ets:info(T, size), length(ets:lookup(T, 7))]), halt().'; echo $?
         """),
     Program("prolog", "swi-prolog-nox", r"""
-        swipl -g 'numlist(1, 60000, L), foldl([X, A, B] >> (B is (A * 31 + X) mod 1000003), L, 7, R), write(R), nl' -t halt
+        swipl -g 'numlist(1, 60000, L), foldl([X, A, B] >> (B is (A * 31 + X) mod 1000003), L, 7, R), write(R), nl' \
+            -t halt
         echo $?
         """),
     Program("r", "r-base-core", r"""
-        Rscript --vanilla -e 'set.seed(1); x <- matrix(rnorm(40000), 200); s <- svd(x); cat(dim(s$u), round(s$d[1], 4), "\n");
+        Rscript --vanilla -e 'set.seed(1); x <- matrix(rnorm(40000), 200); s <- svd(x);
+            cat(dim(s$u), round(s$d[1], 4), "\n");
             l <- split(1:60000, (1:60000) %% 1013); cat(length(l), length(l[[8]]), "\n")'; echo $?
         """),
     Program("emacs", "emacs-nox", r"""
@@ -259,7 +269,8 @@ sys.exit(app.exec_())'; echo "status $?"
         """),
     Program("ghostscript", "ghostscript", r"""
         echo '%!PS
-            /Times-Roman findfont 20 scalefont setfont 1 1 60 { dup 10 mul 50 exch moveto 20 string cvs show } for showpage' > a.ps
+            /Times-Roman findfont 20 scalefont setfont
+            1 1 60 { dup 10 mul 50 exch moveto 20 string cvs show } for showpage' > a.ps
         gs -q -dNOPAUSE -dBATCH -sDEVICE=ppmraw -r50 -sOutputFile=a.ppm a.ps; echo $?; md5sum < a.ppm
         """),
     Program("latex", "texlive-latex-base", r"""
@@ -279,7 +290,8 @@ sys.exit(app.exec_())'; echo "status $?"
         git gc -q; git fsck; git log --oneline --stat | cat; git clone -q . ../copy; git -C ../copy rev-parse HEAD
         """),
     Program("mercurial", "mercurial", r"""
-        export HOME=$PWD HGUSER=a; hg init w; cd w; for i in 1 2 3; do seq $i 2000 > f$i; hg commit -q -A -m $i -d '0 0'; done
+        export HOME=$PWD HGUSER=a; hg init w; cd w
+        for i in 1 2 3; do seq $i 2000 > f$i; hg commit -q -A -m $i -d '0 0'; done
         hg log -T '{rev} {node|short} {desc}\n'; hg verify -q; echo $?
         """),
     Program("subversion", "subversion", r"""
@@ -296,7 +308,8 @@ sys.exit(app.exec_())'; echo "status $?"
         7zz a -bd -mmt2 a.7z a > /dev/null; echo $?; 7zz x -so a.7z 2> /dev/null | md5sum
         """),
     Program("jq", "jq", r"""
-        seq 30000 | jq -c -s '[.[] | {k: (. % 97), v: tostring}] | group_by(.k) | map([.[0].k, length]) | .[3:6]'; echo $?
+        seq 30000 | jq -c -s '[.[] | {k: (. % 97), v: tostring}] | group_by(.k) | map([.[0].k, length]) | .[3:6]'
+        echo $?
         """, cheap=True),
     Program("text-tools", "gawk bc", r"""
         seq 50000 | gawk '{ t[$1 % 1013] = t[$1 % 1013] $1 } END { print length(t), length(t[7]) }'
@@ -312,15 +325,18 @@ sys.exit(app.exec_())'; echo "status $?"
         gdb -batch -nx -ex 'info line twice' -ex 'ptype main' a 2> /dev/null | sed 's/0x[0-9a-f]*/0x/g'; echo $?
         """),
     Program("rsync", "rsync", r"""
-        mkdir from; for i in $(seq 60); do seq $i 500 > from/$i; done; rsync -a from/ to; echo $?; diff -r from to; echo $?
+        mkdir from; for i in $(seq 60); do seq $i 500 > from/$i; done; rsync -a from/ to; echo $?
+        diff -r from to; echo $?
         seq 9 > from/7; rsync -a --delete from/ to; cat to/7 | md5sum
         """),
     Program("zsh", "zsh", r"""
-        zsh -fc 'typeset -A t; for i in {1..20000}; do t[$((i % 97))]+=x; done; print ${#t} ${#t[7]}; print $(echo child)'
+        zsh -fc 'typeset -A t; for i in {1..20000}; do t[$((i % 97))]+=x; done; print ${#t} ${#t[7]}
+            print $(echo child)'
         echo $?
         """),
     Program("tmux", "tmux", r"""
         export TMUX_TMPDIR=$PWD; tmux -f /dev/null new-session -d -x 80 -y 24 'echo inside; exec sleep 600'
-        wait_for sh -c 'tmux capture-pane -p | grep -q inside'; tmux capture-pane -p | head -1; tmux kill-server; echo $?
+        wait_for sh -c 'tmux capture-pane -p | grep -q inside'; tmux capture-pane -p | head -1
+        tmux kill-server; echo $?
         """),
 ]
