@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-MODES = {"sampled": ["--rate", "4K"], "exact": ["--exact"]}
+MODES = {"sampled": ["--rate", "4K", "--depth", "4096"], "exact": ["--exact", "--depth", "4096"]}
 LIMIT = 600  # seconds for one run
 
 

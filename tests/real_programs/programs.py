@@ -184,7 +184,7 @@ sys.exit(app.exec_())'; echo "status $?"
             new TreeMap<>(); for (int i = 0; i < 200000; i++) m.computeIfAbsent(i %% 1013, k -> new ArrayList<>())
             .add("x" + i); System.out.println(m.size() + " " + m.get(7).size()); } }' > A.java
         javac A.java; echo $?; java -Xmx256m A; echo $?
-        """),
+        """, whole=0.95, why_less="HotSpot keeps no frame pointers in compiled code, unless -XX:+PreserveFramePointer"),
     Program("node", "nodejs", r"""
         node -e 'const z = require("zlib"), c = require("crypto"); const m = new Map();
             for (let i = 0; i < 200000; i++) m.set("k" + i % 1013, (m.get("k" + i % 1013) || "") + i % 10);
@@ -222,7 +222,7 @@ sys.exit(app.exec_())'; echo "status $?"
     Program("sbcl", "sbcl", r"""
         sbcl --noinform --non-interactive --no-userinit --eval '(let ((h (make-hash-table))) (dotimes (i 60000)
             (push i (gethash (mod i 1013) h))) (print (hash-table-count h)) (terpri))'; echo $?
-        """),
+        """, whole=0.85, why_less="Lisp code has no unwind tables; calls from it into C end the walk"),
     Program("ocaml", "ocaml-nox", r"""
         printf 'let () = let t = Hashtbl.create 9 in for i = 0 to 60000 do
             Hashtbl.add t (i mod 1013) (string_of_int i) done;
@@ -237,7 +237,7 @@ sys.exit(app.exec_())'; echo "status $?"
     Program("erlang", "erlang-base", r"""
         export HOME=$PWD; erl -noshell -eval 'T = ets:new(t, [bag]), [ets:insert(T, {I rem 1013, I}) || I <-
             lists:seq(1, 60000)], io:format("~p ~p~n", [ets:info(T, size), length(ets:lookup(T, 7))]), halt().'; echo $?
-        """),
+        """, whole=0.1, why_less="the code that BEAM compiles has neither unwind tables nor frame pointers"),
     Program("prolog", "swi-prolog-nox", r"""
         swipl -g 'numlist(1, 60000, L), foldl([X, A, B] >> (B is (A * 31 + X) mod 1000003), L, 7, R), write(R), nl' \
             -t halt
