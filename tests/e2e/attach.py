@@ -20,7 +20,7 @@ def require_ebpf():
     return check["method"]
 
 
-# Best first. A kernel that has one has those behind it.
+# Best first. A kernel that has one method also has those after it.
 METHODS = ["session links", "multi links", "perf events"]
 
 

@@ -23,7 +23,7 @@ class Injector:
 
     def __init__(self, build):
         self.tool = build(str(TOOLS / "fail_calls.c"), "-D_GNU_SOURCE")
-        # The library's version of syscall() makes the program's calls, not its own.
+        # The library's function syscall() makes calls for the program: these are not the recorder's.
         symbols = harness.run(["nm", "-S", "-D", LIBRARY]).stdout.decode()
         start, size = re.search(r"^(\w+) (\w+) T syscall$", symbols, re.M).groups()
         self.skipped = [start, f"{int(start, 16) + int(size, 16):x}"]

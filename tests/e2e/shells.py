@@ -53,7 +53,7 @@ class Fish:
         pass
 
 
-# What zsh is about to add to its list, and that it has come to the end.
+# Prints each word that zsh is about to list, and a last line at the end.
 ZSH_SETUP = """
 PROMPT='> '; unsetopt beep; fpath=({place} $fpath)
 autoload -Uz compinit && compinit -u -D

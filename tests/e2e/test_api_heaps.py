@@ -79,7 +79,7 @@ def test_a_heap_on_top_of_malloc_counts_once(build, record, allocator, rate):
             if name == "malloc":  # the allocator may have called malloc itself
                 rows = harness.figures_of_site(harness.report(recording)["rows"], PROGRAMS / "api_heaps.c", "other")
             assert {figure: rows[key] for figure, key in FIGURES.items()} == truth[name]
-    # The blocks themselves, 200 of 3 KiB and more, are nowhere.
+    # The blocks of malloc below, 200 of 3 KiB and more, are not counted besides.
     assert heaps["malloc"]["live_bytes"] < 100_000
     assert heaps["malloc"]["total_bytes"] < 200_000
     assert heaps["on malloc"]["live_bytes"] == pytest.approx(truth["on malloc"]["live_bytes"], rel=0.5)

@@ -104,7 +104,7 @@ def test_linked(tmp_path, installed, way):
 
 
 def test_linked_and_never_asked(tmp_path, installed):
-    """No file, and nothing to see."""
+    """A program that never starts the recorder gets no file, and prints what it always prints."""
     source = tmp_path / "quiet.c"
     source.write_text("#include <malloscope.h>\n#include <stdlib.h>\n"
                       "int main(void) { for (int i = 0; i < 100000; i++) free(malloc(100)); return mscope_state(); }\n")
@@ -118,7 +118,7 @@ def test_linked_and_never_asked(tmp_path, installed):
 
 
 def test_static_library_names(installed):
-    """Nothing that could meet a name of the program."""
+    """The static library defines no name that a program could also define."""
     names = subprocess.run(["nm", "--defined-only", "--extern-only", BUILD / "libmalloscope.a"], check=True,
                            stdout=subprocess.PIPE, text=True).stdout.split()
     names = [name for name in names[1:] if not name.isupper() or len(name) > 1]

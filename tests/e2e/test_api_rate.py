@@ -25,7 +25,7 @@ def seeds(record, program):
 
 @pytest.mark.parametrize("allocator", ["libc", "jemalloc"])
 def test_estimates_and_their_errors(build, record, allocator):
-    """Blocks with marks, and without."""
+    """For blocks that have a mark in front, and for those that are found by address."""
     libraries = linked_with(allocator) if allocator != "libc" else []
     program = build("api_rates.c", "-O1", api.INCLUDE, *libraries)
     deviations = {"live": [], "total": []}
@@ -43,7 +43,7 @@ def test_estimates_and_their_errors(build, record, allocator):
 
 @pytest.mark.parametrize("allocator", ["libc", "jemalloc"])
 def test_a_free_takes_away_what_its_allocation_brought(build, folder, allocator):
-    """To the last bit, whatever the rates were, of blocks that got a type, in a child too."""
+    """To the last bit: at changing rates, for blocks that got a type later, and in a forked child."""
     libraries = linked_with(allocator) if allocator != "libc" else []
     program = build("api_rates.c", "-O1", api.INCLUDE, *libraries)
     harness.malloscope("run", "-q", "--rate", "32K", "-o", folder / "%p.mscope", "--", program, "child")

@@ -119,7 +119,7 @@ def test_a_thread_may_end_inside_its_scopes(program, record):
 def test_signal_handlers_with_scopes(program, record, rate):
     stacks = stacks_by_size(record(program, "signals", rate=rate))
     scopes = {tuple(scopes_of(names)) for several in stacks.values() for names in several}
-    # A sample may fall between the two, never into a handler's, which allocates nothing.
+    # A sample may come between the two calls. The handler's scope has none: the handler allocates nothing.
     assert scopes <= {(), ("interrupted", "inner")}
     assert ("interrupted", "inner") in scopes
 

@@ -38,7 +38,7 @@ def program(build):
 
 @pytest.fixture(scope="module")
 def recordings(program, module_folder):
-    """By what its stacks are made of."""
+    """Recordings of one program, by what its stacks consist of."""
     made = {}
     for stacks in ("both", "scopes", "native"):
         made[stacks] = module_folder / f"{stacks}.mscope"
@@ -73,7 +73,7 @@ def expected(*parts):
 
 
 def of_thread(recording):
-    """What the C library allocates for a thread, on behalf of nobody."""
+    """What the C library allocates for a thread itself, below no function of the program."""
     return sum(row["live_bytes"] for row in report(recording)["rows"] if row["function"] and "dtv" in row["function"])
 
 

@@ -19,7 +19,7 @@ READERS = [
 
 @pytest.fixture
 def views(build, folder):
-    """A program of its own that may be taken away."""
+    """A copy of the program that tests may delete."""
     program = folder / "program"
     shutil.copy2(build("views.c", "-O0"), program)
     return program
@@ -53,7 +53,7 @@ def test_an_archive_needs_no_binaries(recording, views, folder):
     views.unlink()
     assert outputs(archive) == expected
     assert b"program" not in malloscope("report", archive).stderr
-    # The recording alone has lost its names: the test can fail.
+    # The names are no longer to be had: what is shown from here on comes from the archive.
     without = malloscope("report", recording, "--json", "-n", "0")
     assert b"does not exist here" in without.stderr
     assert not any(row["file"] and row["file"].endswith("views.c") for row in json.loads(without.stdout)["rows"])

@@ -174,7 +174,7 @@ NEW_NAMES = {"new-names": ("-O", "-C", "symbol-mangling-version=v0")}
 
 @pytest.mark.parametrize("kind", [*RUST, *NEW_NAMES])
 def test_rust_with_an_allocator_of_its_own(rust, start, folder, kind):
-    """Nothing below it sees these blocks, and the compiler has changed its functions' arguments."""
+    """It calls no malloc that a probe could see, and the compiler has changed the arguments of its functions."""
     target = Gated(start, folder, [rust("attach_own_allocator.rs", *{**RUST, **NEW_NAMES}[kind])])
     attached = Attached(start, folder, target.pid, "--exact")
     target.let_go()
@@ -216,7 +216,7 @@ def test_rust_with_an_allocator_put_inline(rust, start, folder, kind, inlining):
 
 
 def test_a_program_whose_libraries_allocate_is_seen_whole(build, start, folder):
-    """That it does not call an allocator itself is worth a line in the plan and no alarm."""
+    """The program calls no allocator itself: the plan says so in a line, and the summary does not warn."""
     library = build("plugin.c", "-shared", "-fPIC", target="plugin.so")
     target = Gated(start, folder, [build("attach_indirect.c", "-Wl,--no-as-needed", str(GATE), str(library))])
     assert "calls none of these allocators itself" in harness.malloscope("attach", "--plan", target.pid).stdout.decode()

@@ -131,7 +131,7 @@ def test_with_the_rights_for_probes_another_user_s_program_is_not_looked_into(kn
 
 
 def test_a_kernel_that_does_not_describe_its_types(known, folder):
-    """As without BTF, whose place is covered for the tool alone: the size is watched, unless eBPF was asked for."""
+    """The file with the kernel's types (BTF) is hidden from the tool: it watches the size, unless asked for eBPF."""
     hidden = f'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", hidden, "sh", MALLOSCOPE, "attach", "-d", "300ms"]
     result = harness.run([*command, "-o", folder / "size.mscope", known.pid])

@@ -147,7 +147,7 @@ def test_stopped_at_full_load_the_live_blocks_are_those_of_the_program(busy, sta
 
 
 def test_frees_of_older_blocks_are_counted_the_same_everywhere(busy, start, folder):
-    """At full load many more happen while the probes are taken out."""
+    """The summary and the recording name one number, although frees go on while the probes are being removed."""
     process, counters = busy
     for _ in range(3):
         attached = Attached(start, folder, process.pid, "--exact")
@@ -351,7 +351,7 @@ def told_stack_ends(pid):
 
 
 def test_no_more_than_the_frames_is_copied_of_a_stack(build, start, folder):
-    """The kernel is told where the outermost frame ends: between that and the thread-local variables."""
+    """The kernel side copies a stack only up to the end of its outermost frame, which the tool tells it."""
     program = build("attach_ends.c", "-O1", "-pthread", "-fno-omit-frame-pointer", str(GATE))
     target = Gated(start, folder, [program, folder / "done"])
     attached = Attached(start, folder, target.pid, "--exact")

@@ -283,7 +283,7 @@ def test_existing_file_is_not_overwritten(hello, folder):
 
 
 def test_recorder_that_cannot_start_lets_the_program_run(hello, folder):
-    """By the environment alone, as a child would find it: said once, the program runs on."""
+    """With the library preloaded by the environment, without `run`: one message, and the program runs on."""
     for output in (folder / "missing" / "x.mscope", hello / "x.mscope", "/proc/x.mscope", "x" * 5000):
         env = {"LD_PRELOAD": str(harness.LIBRARY), "MALLOSCOPE_OUTPUT": str(output)}
         result = harness.run([hello, "3"], expect=3, env=env)

@@ -471,7 +471,7 @@ PERFETTO_QUERY = """(async () => {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_perfetto_shows_the_size_over_time(browser, perfetto_folder, stages, form):
-    """It does not know memory dumps, and must not take offence at them."""
+    """Perfetto ignores memory dumps: it must show the rest without an error."""
     saved(perfetto_folder, form, export(form, *stages))
     with served(perfetto_folder) as address:
         page = browser.open(f"{address}/index.html#!/?url={address}/{form}.json")

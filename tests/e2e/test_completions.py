@@ -112,7 +112,7 @@ def test_what_is_no_shell_is_refused():
 
 @pytest.mark.probes
 def test_a_process_that_is_attached_to_is_listed(start, folder):
-    """It does not write its recording itself."""
+    """Although the recording is written by the tool, not by that process."""
     if attaching.why_not():
         pytest.skip(attaching.why_not())
     target = start(["sleep", "1000"])

@@ -152,7 +152,7 @@ def test_text_at_exit_agrees_with_the_export(build, folder, rate):
 
 
 def test_scopes_and_types_are_left_out_of_the_text(build, folder):
-    """What differs only in these is one line, as in what the tool writes."""
+    """Stacks that differ only in scopes and types become one line, as in the tool's export."""
     program = build("dump_scopes.c", "-O0", f"-I{harness.ROOT / 'include'}")
     text, recording = folder / "now.heap", folder / "now.mscope"
     harness.run(harness.record_command(folder / "whole.mscope", [program, text, recording], "exact"))
@@ -268,7 +268,7 @@ def test_full_disk(small, folder, small_disk):  # noqa: F811
 
 
 def test_limit_of_file_sizes(small, folder):
-    """To write beyond it would kill the program."""
+    """A write beyond the limit raises SIGXFSZ, which would kill the program."""
     dumps = [("limit", "2000"), ("heap", folder / "x.heap"), ("recording", folder / "x.mscope")]
     assert dump_by_call(small, folder, *dumps) == [SUCCESS, [FAILED, EFBIG], [FAILED, EFBIG]]
     assert [path.name for path in folder.iterdir()] == ["whole.mscope"]
@@ -350,7 +350,7 @@ def test_formats_by_name_and_by_option(small, folder, name, option, expected):
 
 
 def test_at_exit_of_every_process(build, folder):
-    """Also of those that end by _exit; whose names would be the same get others."""
+    """Also of processes that end by _exit. Dumps that would have one name get different ones."""
     program = build("dump_signals.c", "-O1")
     malloscope(
         "run", "-q", "-e", "-o", folder / "%n.mscope", "--dump", folder / "end.heap", "--dump-at", "exit",
@@ -417,7 +417,7 @@ def test_no_signal_is_taken_unless_asked_for(busy, folder, start):
 
 
 def thread_kill(pid, number):
-    """To one of the threads, so that all of them are interrupted at whatever they do."""
+    """Sends the signal to a thread at random, so that each is interrupted at whatever it does."""
     thread = random.choice(os.listdir(f"/proc/{pid}/task"))
     ctypes.CDLL(None).syscall({"x86_64": 234, "aarch64": 131}[os.uname().machine], pid, int(thread), number)
 

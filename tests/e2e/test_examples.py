@@ -45,7 +45,7 @@ def test_the_arena_shows_its_objects_and_not_its_blocks(record):
     assert heaps["scratch"]["live_bytes"] == 0
     longest = max(len(re.findall(r"\d+|\S", line)) + 1 for line in lines)
     assert heaps["scratch"]["peak_bytes"] == 24 * longest
-    # The arenas' own blocks, of 1 MiB and of 64 KiB, are counted nowhere: what is left is stdio's.
+    # The blocks that the arenas take from malloc, of 1 MiB and of 64 KiB, are not counted: what is left is stdio's.
     assert heaps["malloc"]["total_bytes"] < 64 << 10
 
     types = api.by(recording, "type")

@@ -201,7 +201,7 @@ def test_where_the_system_fails_the_tool_says_so_or_gives_the_whole_result(tool,
                 what = (name, number, error, result.returncode, result.stderr[-300:])
                 tried += 1
                 if result.returncode == 0:
-                    # Source, and debug info in a file of its own, are as good as not there if they cannot be read.
+                    # Source files and separate debug files that cannot be read are treated as missing.
                     reads = name in ("openat", "mmap", "read", "pread64", "newfstatat", "lseek")
                     is_optional = reads and ("flame" in command or "pprof" in command or "archive" in command)
                     assert result.stdout == good.stdout or b"warning" in result.stderr or is_optional, what

@@ -1,4 +1,4 @@
-"""What is rare and legal in the lives of processes and threads: nothing of it is changed by the recorder."""
+"""Rare but legal things that processes and threads do: they work under the recorder as without it."""
 
 import os
 
@@ -40,7 +40,7 @@ def test_same_outcome(program, folder, mode, rate):
 
 
 def assert_all_is_recorded(recording):
-    """From before any constructor to after the last destructor."""
+    """Every allocation, from before the first constructor to after the last destructor."""
     rows = report(recording)["rows"]
     assert figures_of_site(rows, SOURCE, "kept")["total_bytes"] == 5000 + 6000
     assert sum(row["total_objects"] for row in rows if row["function"] == "churn") == 3 * 100

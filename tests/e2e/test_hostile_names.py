@@ -31,7 +31,7 @@ def octal(text):
 
 @pytest.fixture(scope="module")
 def recorded(session_folder):
-    """A recording that is full of them, in a folder that is called so itself."""
+    """A recording full of hostile names, in a folder that has one too."""
     folder = session_folder / ("hostile" + "\x1b[31m")
     folder.mkdir()
     source = (PROGRAMS / "hostile_terminal.c").read_text().replace("HOSTILE_FUNCTION", "stand_in")
@@ -101,7 +101,7 @@ def test_no_outcome_of_run_passes_them_on(recorded, folder):
 
 
 def test_live_screen_shows_them_harmless(recorded, folder, start):
-    """In a terminal that keeps what it was sent."""
+    """In a terminal that keeps every byte that it was sent."""
     log = folder / "typescript"
     screen = harness.run(
         ["script", "-qec", f"'{MALLOSCOPE}' top '{recorded}'", log], env={"TERM": "xterm", "LC_ALL": "C.UTF-8"},

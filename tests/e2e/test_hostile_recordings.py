@@ -55,7 +55,7 @@ def test_no_command_is_led_astray(crafted, kind):
 
 
 def test_a_file_that_is_nearly_all_hole_is_read_in_no_time(crafted):
-    """Where there is address space for it."""
+    """If the address space is large enough to map it."""
     result = harness.malloscope("stats", "--json", crafted / "sparse.mscope", expect=None)
     assert result.returncode in (0, 1, 5)
     if result.returncode == 0:

@@ -34,7 +34,7 @@ def test_exact_recording_of_a_killed_program(build, start, folder, attempt):
     site = figures_of_site(whole["rows"], PROGRAMS / "busy.c", "busy")
     assert counted.objects > 1000 and counted.frees > 0
 
-    # Whatever malloc had returned for is there; of the rest, at most what was under way.
+    # Every allocation that had returned is recorded; besides them at most those that were under way.
     assert 0 <= site["total_objects"] - counted.objects <= counted.begun_objects
     assert 0 <= site["total_bytes"] - counted.bytes <= counted.begun_bytes
     assert 0 <= site["frees"] - counted.frees <= counted.begun_frees

@@ -1,4 +1,4 @@
-"""A stack that was walked before is known again, and none is taken for another."""
+"""The recorder recognises a stack that it has walked before, and takes no stack for another one."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_grows_by_need(known_walks, folder, depth, grows):
 
 
 def test_a_handler_jumps_out_of_the_recorder(known_walks, record):
-    """What was half recorded may be missing, but who comes next finds no stack in another's place."""
+    """What was half recorded may be missing, but no later allocation gets a stack that is not its own."""
     recording = record(known_walks("-DDEPTH=7"), 2, 200_000, "anywhere")
     whole = json.loads(malloscope("export", recording, "--format", "json").stdout)
     wrong = checked = 0

@@ -54,7 +54,7 @@ def test_collapsed(recordings):
 
 
 def test_both_at_once(recordings, folder):
-    """Where recordings are added up, a number means another module in each."""
+    """Recordings that are added up number their modules differently."""
     _, parent, child = recordings
     rows = report(parent, child)["rows"]
     both = {name: PARENT.get(name, 0) + CHILD.get(name, 0) for name in NAMES}

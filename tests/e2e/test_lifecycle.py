@@ -63,7 +63,7 @@ def test_fork_gives_the_child_a_recording_with_what_it_inherited(program, folder
 @pytest.mark.parametrize("rate", ["exact", "100"])
 @pytest.mark.parametrize("stacks", [100, 60000])
 def test_child_frees_what_it_inherited(build, folder, stacks, rate):
-    """Its recording has other stacks than the parent's, under other numbers than those that blocks were marked with."""
+    """Marks of inherited blocks hold the parent's stack numbers; in the child's recording these mean other stacks."""
     result, recordings = record_all(build("fork_frees.c", "-O1"), str(stacks), folder, rate)
     assert result.stdout == b"child 0\n"
     rows = [report(path)["rows"] for path in recordings]
@@ -183,7 +183,7 @@ def test_exit_status_is_passed_on(build, folder):
 
 @pytest.mark.parametrize("rate", ["exact", "1000", "512K"])
 def test_memory_that_is_there_is_given(build, folder, rate):
-    """A recorded block is a little larger than asked for, and must not fail where the plain one would not."""
+    """The recorder asks for a little more than the program. Where only that fails, the program gets a plain block."""
     result, recordings = record_all(build("little_memory.c", "-O1"), "", folder, rate)
     assert (result.returncode, result.stdout) == (0, b"0\n")
     assert recordings

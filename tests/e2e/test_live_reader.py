@@ -129,7 +129,7 @@ def test_reader_of_a_program_that_ends_meanwhile(build, start, folder):
 
 @pytest.mark.parametrize("command", [["export", "--format", "collapsed"], ["flame"]])
 def test_its_recording_is_replaced(build, start, folder, command):
-    """By what was read from it: the program keeps the file, and goes on."""
+    """By what a command read from it, under the same name: the program goes on in the old file."""
     counters, recording = folder / "counters", folder / "live.mscope"
     tool = start(
         [*NICE, *record_command(recording, [build("busy.c", "-O1"), 2, counters, 0], "64K")],

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not web_page.find(), reason="no chromium here (D
 
 
 def test_names_do_no_harm(browser, folder):
-    """As function, file, module and program: text, whatever it holds."""
+    """A name of a function, file, module or program is shown as text, never read as HTML."""
     bad = "</script><img src=x onerror='document.title=1'>"
     source = (PROGRAMS / "hostile_names.c").read_text()
     source = source.replace("HOSTILE_FUNCTION", "stand_in").replace("HOSTILE_FILE", f'"/tmp/<b>{bad}.c"')
@@ -81,7 +81,7 @@ def test_source_can_be_left_out(browser, recordings, folder):
 
 
 def test_only_source_files_are_quoted(folder):
-    """Debug information may name any file."""
+    """Debug information may name any file: one that is not named like source code is not shown."""
     secret = folder / "id_rsa"
     secret.write_text("first\nPRIVATE KEY\nthird\n" * 5)
     source = (PROGRAMS / "hostile_names.c").read_text()

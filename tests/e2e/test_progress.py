@@ -36,7 +36,7 @@ class Terminal:
         self.seen = b""
 
     def read(self, until=None):
-        """Reads on: until something appears, or to the end."""
+        """Reads what the terminal shows, until the text `until` appears or to the end."""
         deadline = time.monotonic() + harness.PATIENCE
         while until is None or until not in self.seen:
             assert time.monotonic() < deadline, self.seen

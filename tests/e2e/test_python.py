@@ -83,7 +83,7 @@ def test_frames_stand_where_they_are_interpreted(python, tmp_path):
     (tmp_path / "shelf.py").write_text(CALLBACK)
     record(python, tmp_path / "x.mscope", tmp_path / "shelf.py")
     dump = exported(tmp_path / "x.mscope")
-    # A compiler may have made two calls of the one in sort.
+    # The compiler may have split the one call in list.sort into two.
     one = 300000 + besides(python)
     stacks = [stack for stack in dump["stacks"] if stack["live_bytes"] in (2 * one, one)]
     assert sum(stack["live_bytes"] for stack in stacks) == 2 * one
@@ -311,7 +311,7 @@ os._exit(0)
 
 @pytest.mark.parametrize("options", [("--exact",), ("--rate", "512K")])
 def test_handlers_may_report_at_any_moment(python, tmp_path, build, options):
-    """The interpreter's frames may be half made when a signal comes."""
+    """A signal may interrupt the interpreter while it is linking a frame: the recorder must not follow broken links."""
     library = build("python_signals.c", "-shared", "-fPIC", "-pthread", api.INCLUDE, target="signals.so")
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
     record(python, tmp_path / "x.mscope", tmp_path / "interrupted.py", library, options=options)
@@ -335,7 +335,7 @@ os._exit(0)
 
 
 def test_subinterpreters(python, tmp_path):
-    """A thread then has several states, of which one is current."""
+    """With subinterpreters a thread has several thread states; the frames are those of the current one."""
     (tmp_path / "sub.py").write_text(SUBINTERPRETER)
     record(python, tmp_path / "x.mscope", tmp_path / "sub.py")
     row = next(row for row in harness.report(tmp_path / "x.mscope")["rows"] if row["function"] == "inside")

@@ -80,7 +80,7 @@ def test_every_size_keeps_its_contents(tmp_path, rate):
 
 
 def test_memory_hooks_of_others_stand_in_front(tmp_path):
-    """tracemalloc puts itself before us, and takes itself away again."""
+    """tracemalloc puts its hooks in front of the recorder's, and takes them away again."""
     (tmp_path / "traced.py").write_text(
         "import tracemalloc\n"
         "kept = [str(i) * 10 for i in range(1000)]\n"

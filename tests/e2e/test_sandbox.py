@@ -33,7 +33,7 @@ def test_same_outcome(build, folder, how, rate):
 
 
 def test_stacks_are_whole_in_a_sandbox(build, folder):
-    """What may be asked of the kernel to prove that a stack can be read was asked before."""
+    """The recorder asks the kernel before the sandbox begins whether it can read stacks: inside it may not ask."""
     recording = folder / "r.mscope"
     harness.run(record_command(recording, [build("sandbox.c", "-O1"), "few"], "exact"), expect=3)
     whole = report(recording)
@@ -51,7 +51,7 @@ def test_the_strict_sandbox_ends_the_recording(build, folder):
 
 @pytest.mark.parametrize("rate", ["exact", "512K"])
 def test_the_sandbox_of_a_child_in_its_parents_memory(build, folder, rate):
-    """It kills neither, and the child's end is not that of the recording."""
+    """The recorder's calls kill neither parent nor child, and the recording goes on when the child ends."""
     program = build("sandbox.c", "-O1")
     plain = harness.run([program, "vfork"], expect=3)
     recording = folder / "r.mscope"
@@ -99,7 +99,7 @@ def test_files_out_of_reach(build, folder, how, rate):
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program has an instruction of that processor alone")
 def test_what_is_lost_where_files_go_out_of_reach_unforeseen(build, folder):
-    """It is counted, to the last block."""
+    """The blocks that are lost are counted, every one."""
     (whole,) = confined(build, folder, "unseen", "exact")
     kept = figures_of_site(whole["rows"], PROGRAMS / "confined.c", "kept")
     assert whole["totals"]["drops"] > 0

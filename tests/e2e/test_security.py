@@ -19,7 +19,7 @@ def mode_of(path):
 
 
 def test_what_is_recorded_is_for_its_owner_alone(folder, hello):
-    """However open the umask is."""
+    """Whatever the umask permits."""
     env = {
         "XDG_CACHE_HOME": str(folder / "cache"),
         "MALLOSCOPE_DUMP_AT": "exit",

@@ -114,8 +114,8 @@ IN_GDB = Path(__file__).parent / "stacks_in_gdb.py"
 PAST_THE_START = {
     # The loader's first code has no unwind information. It runs the libraries' constructors, which allocate little.
     "_dl_start_user": lambda name, size: 20,
-    # The unwind information begins with the instruction that a coroutine's first function returns to; gdb asks for
-    # the one before it.
+    # A coroutine's first function returns to the first instruction that has unwind information. gdb looks up the
+    # instruction before the return address, which has none.
     "__start_context": lambda name, size: 5 * C_ROUNDS * size if name.startswith("c-O") else 0,
 }
 

@@ -1,4 +1,4 @@
-"""Names for code in whatever comes: generated code, replaced and deleted files, containers, other machines."""
+"""Names for code wherever it comes from: generated code, replaced and deleted files, containers, other machines."""
 
 import json
 import os
@@ -298,7 +298,7 @@ def test_a_sysroot_that_is_none(build, record, folder, jit_map):
     assert b"is not a folder" in result.stderr
     (folder / "a:b").mkdir()
     assert b"colon" in malloscope("report", recording, "--sysroot", folder / "a:b", expect=2).stderr
-    # What it does not hold is looked for as ever, if its build-id can be compared.
+    # A file that is not below the sysroot is looked for in the usual places, if it has a build-id to compare.
     (folder / "empty").mkdir()
     stack = stack_with(recording, "run_generated", "--sysroot", folder / "empty")
     assert functions(stack)[:4] == JIT_STACK

@@ -35,7 +35,7 @@ def test_calls_are_seen_and_slots_restored(build, folder):
 
 
 def test_a_thousand_starts_under_load(build, folder):
-    """With a library that comes and goes in every round: the slots of one that is gone are not written to."""
+    """A library is opened and closed in every round: the recorder must not write into its GOT after it is gone."""
     recording, rows = take_over(build, folder, 1000, env={"LD_BIND_NOW": "1"})
     check(recording)
     assert recording.ledger["openings"] > 100
@@ -55,7 +55,7 @@ def test_tables_that_are_protected_and_calls_bound_late(build, folder):
 
 
 def test_a_preloaded_allocator_stays(build, folder):
-    """The allocator that serves the program is the one behind the recorder, too."""
+    """The recorder passes calls on to the allocator that served the program before."""
     recording, rows = take_over(build, folder, 10, env={"LD_PRELOAD": "libjemalloc.so.2", "LD_BIND_NOW": "1"})
     check(recording)
     assert harness.figures_of_site(rows, SOURCE, "kept")["total_objects"] == 50

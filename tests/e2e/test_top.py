@@ -107,7 +107,7 @@ def kib(text):
 
 
 def top_of(program):
-    """The process that shows it."""
+    """The process that shows the screen: `malloscope top`."""
     command = [str(MALLOSCOPE).encode(), b"top", str(program).encode()]
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -249,7 +249,7 @@ def test_terminals_without_colour_or_utf_8(screen, program):
 
 
 def test_refreshing_sends_only_what_has_changed(program):
-    """Over a slow line, what is sent again flickers."""
+    """What is sent again although it did not change flickers on a slow line."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(MALLOSCOPE, ["malloscope", "top", str(program)], harness.clean_environment({"TERM": "xterm"}))

@@ -38,7 +38,7 @@ def test_plugin_with_operators_of_its_own(build, folder, rate):
 
 @pytest.mark.parametrize("rate", RATES)
 def test_own_malloc_in_a_followed_child(build, folder, rate):
-    """`run` refuses it by name; as a shell's child it is left alone."""
+    """A program with a malloc of its own, which `run` itself refuses: as a child of a shell it runs as ever."""
     program = build("own_malloc.c", "-O1")
     result = same_as_plain(["/bin/sh", "-c", f"'{program}'; exit $?"], folder, rate)
     assert b"cannot record" not in result.stderr

@@ -1,4 +1,4 @@
-"""What the views for people say, and that they do not say too much."""
+"""What the views for people say, and what they leave out on purpose."""
 
 import csv
 import io
