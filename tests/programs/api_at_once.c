@@ -1,5 +1,5 @@
-/* What reports of two threads, or of a thread and its signal handlers, do to each other. The first argument says
- * which of them. Recorded under the second one's name; says what has become of it as JSON. */
+/* Reports of two threads, or of a thread and its signal handlers, that come at the same time. The first argument
+ * chooses the case, the second is the name of the recording. Prints what was reported, as JSON. */
 #include "ledger.h"
 
 #include <malloscope.h>

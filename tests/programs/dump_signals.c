@@ -1,9 +1,9 @@
-/* dump_signals WHAT: what a program may do with the signal that dumps are asked for by (USR2).
+/* dump_signals WHAT: what a program may do with USR2, the signal by which dumps are asked for.
  *
  *     own     installs a handler of its own, sends itself the signal and says how often it came
- *     plain   allocates 1000 bytes and sends itself the signal, within malloc's locks or not, and ends by
- * _exit fork    a child that is forked sends itself the signal, then its parent does small   gets the signal
- * on a stack of its own that is as small as the system says one may be
+ *     plain   allocates 1000 bytes, sends itself the signal, within malloc's locks or not, and ends by _exit
+ *     fork    forks a child, which sends itself the signal; then the parent sends it to itself
+ *     small   gets the signal on a signal stack that is as small as the system permits
  */
 #include "ledger.h"
 

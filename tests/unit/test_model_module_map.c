@@ -1,5 +1,4 @@
-/* The module of an address, among modules that overlap in every way: the same as by looking at each of them.
- */
+/* The module of an address, among modules that overlap in every way: the one that a search through all would find. */
 #include "check.h"
 #include "model/module_map.h"
 

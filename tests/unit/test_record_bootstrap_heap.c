@@ -1,5 +1,4 @@
-/* The early heap: blocks are zeroed, aligned, apart from each other and marked, in its own room and beyond.
- */
+/* The bootstrap heap: blocks are zeroed, aligned, disjoint and marked, in its own room and beyond. */
 #include "check.h"
 #include "record/intercept/bootstrap_heap.h"
 #include "record/sample/mark.h"

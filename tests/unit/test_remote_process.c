@@ -1,4 +1,4 @@
-/* Processes that come and go, their modules, and who may not be opened. Arguments: libraries to open. */
+/* Processes that come and go, their modules, and processes that may not be opened. Arguments: libraries to open. */
 #include "check.h"
 #include "test_unwind.h"
 

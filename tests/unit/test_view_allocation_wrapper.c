@@ -1,4 +1,4 @@
-/* Which functions count as allocation plumbing, and how their names are compared. */
+/* Which functions count as allocation wrappers, and how their names are compared. */
 #include "check.h"
 #include "view/allocation_wrapper.h"
 
