@@ -41,7 +41,7 @@ GROWTH = [
     ("each", "malloscope, each one a sample", "#4f9bff", "dot"),
     ("exact", "malloscope, exact", "#0a2f6b", "dot"),
 ]
-# Those with an allocator of their own are compared with that, not profiled.
+# A profiler that is part of an allocator is compared with a run on that allocator without profiling.
 BASELINE = {"tcmalloc-prof": "tcmalloc", "tcmalloc-sampler": "tcmalloc", "jemalloc-prof": "jemalloc"}
 LEFT, TOP, WIDTH, ROW = 225, 46, 560, 26
 MARGIN = 20

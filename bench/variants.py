@@ -13,7 +13,7 @@ from measure import stop
 
 
 class Variant:
-    """The plain program, and what the others have in common."""
+    """The plain program; the base of the others."""
     column = "plain"
     about = "the program as it is"
     baseline = None   # the key of the variant to compare with besides plain
@@ -152,7 +152,7 @@ class TcmallocProfiler(Preload):
 
 
 class TcmallocSampler(Preload):
-    """The samples are kept for who asks the allocator for them; nothing is written."""
+    """tcmalloc keeps its samples in memory for programs that ask for them; nothing is written."""
     baseline = "tcmalloc"
 
     def command(self, argv, folder):

@@ -1,5 +1,5 @@
 "use strict";
-/* The page: one state, which is in the address, and everything that follows from it. */
+/* The page: one state, which is kept in the address (after #), and all that is shown by it. */
 
 const THEMES = {
   light: {
@@ -37,7 +37,7 @@ class App {
     this.apply();
   }
 
-  /* What the page of a comparison has otherwise. */
+  /* The page of a comparison overrides these. */
   get metrics() { return METRICS; }
   get colourings() { return ["module", "language"]; }
   parts() { return { colours: new Colours(this.report), tables: new Tables(this), details: Details }; }
@@ -82,20 +82,20 @@ class App {
     return "#" + given.toString();
   }
 
-  /* Changes the state. What replaces nothing worth going back to leaves no step in the history. */
+  /* Changes the state. With `step` the former state stays in the browser's history, for the button Back. */
   change(changes, { step = true } = {}) {
     const before = this.address();
     Object.assign(this.state, changes);
     const after = this.address();
     if (after !== before) {
-      /* The state of the browser's history is how many steps of this page lie behind. */
+      /* The number in the browser's history: how many steps of this page can be gone back. */
       if (step) history.pushState(this.steps() + 1, "", after);
       else history.replaceState(this.steps(), "", after);
     }
     this.apply(changes);
   }
 
-  /* Brings the page in line with the state; `changes` names what is new, or all is. */
+  /* Draws anew what depends on the keys of the state that `changes` has; without `changes`, everything. */
   apply(changes) {
     const has = (...keys) => !changes || keys.some((key) => key in changes);
     const { state, report } = this;
@@ -131,7 +131,7 @@ class App {
 
   steps() { return Number(history.state) || 0; }
 
-  /* To the last view, or, where the page was opened with this one, to the caller. */
+  /* To the view before. If the page was opened with this view, to the caller of the call that is shown. */
   back() {
     if (this.steps() > 0) history.back();
     else if (this.at !== this.tree.root) this.zoom(this.tree.parent(this.at));
@@ -415,7 +415,7 @@ class App {
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /* In a group of choices the arrows choose. */
+  /* In a radio group the arrow keys choose the next button. */
   chooseByArrow(event) {
     const group = event.target.closest?.('[role="radiogroup"]');
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

@@ -37,7 +37,7 @@ class Changes {
     this.known = new Map();
   }
 
-  /* Of calls, from now on. */
+  /* Chooses the figure that `of` compares from now on. */
   choose(metric, unit) {
     this.metric = metric;
     this.unit = unit;
@@ -69,7 +69,7 @@ class Changes {
     return this.judge(base, fresh, unit, size);
   }
 
-  /* As judge_row in src/view/diff.c, among all calls of the graph. `size`: bytes for each of what is compared. */
+  /* The rule of judge_row in src/view/diff.c, for all calls of the graph together. `size`: the bytes of one unit. */
   judge(base, fresh, unit, size) {
     const { judge } = this.sides;
     const change = fresh.value - base.value;
@@ -84,7 +84,7 @@ class Changes {
     return { base: base.value, new: fresh.value, change, error, significant };
   }
 
-  /* The width of each row: the larger of both, so that what is gone has a place as well. */
+  /* The width of each row: the larger of base and new, so that a call that is gone still has a box. */
   widths() {
     const name = `${this.metric}_${this.unit}`;
     const base = this.report.row["base_" + name], fresh = this.report.row[name];

@@ -73,13 +73,13 @@ class Colours {
     this.legend = group.order.map((name) => ({ name, fill: this.shade(group.hues.get(name), "") }));
   }
 
-  /* What a box is filled with; null: it is no call of its own. */
+  /* The colour of a box; null for merged calls. */
   fillOf(tree, node) {
     const frame = tree.frame(node);
     return frame < 0 ? null : this.fill[frame];
   }
 
-  /* What stands before the name. */
+  /* The sign before the name in a box; the page of a comparison has some. */
   signOf() { return ""; }
 
   shade(hue, name) {

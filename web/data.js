@@ -112,7 +112,7 @@ const Data = {
     }
   },
 
-  /* What is temporary is a part of the total, and so is its variance. */
+  /* Temporary allocations are a part of all: their variance is the same part of the total's. */
   addTemporaryVariance(report) {
     for (const unit of ["bytes", "objects"]) {
       const part = report.row[`temporary_${unit}`], whole = report.row[`total_${unit}`];
@@ -122,7 +122,7 @@ const Data = {
     }
   },
 
-  /* Entries of [groups since the last, bucket, value…], as lists by group. */
+  /* Reads entries of [groups since the last entry, bucket, value…] into lists by group. */
   readSparse(flat, groupCount, valueCount, ...scales) {
     const width = 2 + valueCount;
     const count = flat.length / width;

@@ -150,7 +150,7 @@ class Flame {
     return this.report.frames[frame].label;
   }
 
-  /* What of the text fits. */
+  /* The beginning of the text that fits into the width. */
   fit(text, room) {
     const width = this.widthOf(text);
     if (width <= room) return text;
@@ -295,7 +295,7 @@ class Flame {
     this.callbacks.hover(node, event);
   }
 
-  /* The page scrolls on where the graph is at its end. */
+  /* Where the graph cannot scroll further, the page scrolls. */
   wheel(event) {
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();

@@ -1,5 +1,5 @@
 "use strict";
-/* The tables: sites, and what the graph shows as rows. */
+/* The tables: sites, and the graph as rows (“As a table”). */
 
 const SITE_COLUMNS = [
   { key: "site", title: "Site" },
@@ -50,7 +50,7 @@ class Tables {
     return births;
   }
 
-  /* Bytes a second: what was allocated in the second half of the run and is live. */
+  /* Bytes a second: live bytes that were allocated in the second half of the run, by the length of that half. */
   growthOf(births) {
     if (!births) return 0;
     const half = births.length / 2;

@@ -38,7 +38,7 @@ class CallTree {
     return node;
   }
 
-  /* Sees to it that the node has a place: that of its caller comes first. */
+  /* Computes where the node begins. That needs the places of its callers, from the root on. */
   place(node) {
     const path = [];
     for (let at = node; at >= 0; at = this.parent(at)) path.push(at);
@@ -65,7 +65,7 @@ class CallTree {
   }
 }
 
-/* From the allocation up to its callers. Made as far as it is looked at: whole, it would be far larger. */
+/* From the allocation up to its callers. Nodes are made when they are shown first, as the whole tree would be huge. */
 class CallerTree {
   constructor(report) {
     this.report = report;
@@ -77,7 +77,7 @@ class CallerTree {
     const list = Int32Array.from({ length: this.report.rowCount }, (_, row) => row);
     const whole = values.reduce((a, b) => a + b, 0);
     this.rowValues = values;
-    /* `at` is the node of the report that each row has come to. */
+    /* `at`: for each row of the list, the node of the report that it has reached on its way to the root. */
     this.nodes = [
       { parent: -1, frame: -1, merged: 0, depth: 0, value: whole, start: 0, list, at: null, children: null },
     ];
@@ -94,7 +94,7 @@ class CallerTree {
   depth(node) { return this.nodes[node].depth; }
   rows(node) { return { list: this.nodes[node].list }; }
 
-  /* The frames on the way to it; "m" for what is merged. */
+  /* The node's path for the address: the frames from the root on, "m" for merged calls. */
   key(node) {
     const parts = [];
     for (let at = node; at > 0; at = this.parent(at)) parts.unshift(this.frame(at) < 0 ? "m" : this.frame(at));

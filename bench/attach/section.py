@@ -13,7 +13,7 @@ RIVALS = {"attach-512K": "memleak-sampled", "attach-exact": "memleak"}
 
 
 class Attained(report.Row):
-    """Pairs made in a second, where the best run is the one with most."""
+    """Pairs of malloc and free in a second: the best run is the one with the most."""
 
     def least(self, key):
         return max(self.values[key]) if self.values.get(key) else None
@@ -50,7 +50,7 @@ class Attach:
             self.driver.rows += [other for _, other in row.below]
 
     def share_of_processor(self, rate):
-        """The slowdown of a program that allocates so often and is never idle."""
+        """By how much a program is slowed that makes this many pairs a second and is never idle."""
         row = report.Row("attach: share of a processor", "%d/s" % rate, PACES[rate], "%", "value")
         for tracer in self.tracers[1:]:
             added = self.target[rate].of_least(tracer.key)

@@ -9,7 +9,7 @@ EVERY = 1000  # of the allocations; about one sample per 512 KiB, at the 520 byt
 
 
 class Tracer:
-    """Nobody: the target as it is. The others tell the command that attaches to a process."""
+    """No tracer: the target as it is. Subclasses give the command that attaches to a process."""
     column, about, baseline, missing = "plain", "nobody attached", None, None
     preload = None  # a library that the target needs to have
 
@@ -63,7 +63,7 @@ class Memleak(Tracer):
             self.missing = "no kernel headers (apt install linux-headers-cloud-amd64)"
 
     def command(self, pid, library, folder):
-        # It prints what is live every hour; an argument that it has to have, and not a part of what is measured.
+        # memleak must be told how often to print what is live: every hour, so that it does not during the measurement.
         return [self.tool, "-p", str(pid), "-O", library, *self.options, "3600"]
 
     def environment(self):

@@ -29,8 +29,8 @@ class Progress:
     # ---- how long it will take ----
 
     def pace(self):
-        """How many seconds a second of the table takes here. At first the table is believed."""
-        trust = 30.0
+        """How many seconds pass here for a second of the table."""
+        trust = 30.0  # seconds that count as measured at a pace of 1, so that the first few tests do not decide
         return (self.seconds_of_ended + trust) / (self.expected_of_ended + trust)
 
     @staticmethod

@@ -34,7 +34,7 @@ class Times:
         self.measured[name] = self.measured.get(name, 0.0) + seconds
 
     def write(self):
-        """Two runs differ; the table follows slowly."""
+        """Moves each time of the table half way to what was measured, as one run may be an odd one."""
         for name, seconds in self.measured.items():
             self.table[name] = round((self.table[name] + seconds) / 2 if name in self.table else seconds, 2)
         self.path.write_text(json.dumps(dict(sorted(self.table.items())), indent=0))
