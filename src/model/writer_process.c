@@ -1,10 +1,12 @@
 #include "model/writer_process.h"
 
 #include "base/memory.h"
+#include "platform/maps.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,31 +27,19 @@ static void unescape_newlines(char *path) {
     *to = '\0';
 }
 
-/* Reads a line of /proc/PID/maps. False: it is no shared writable mapping of a file. */
-static bool parse_mapping(char *line, struct writer_process_mapping *ret_mapping) {
-    struct writer_process_mapping mapping = {0};
-    char access[5];
-    unsigned major, minor;
-    uint64_t inode;
-    int path_at = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &mapping.start, &mapping.end,
-            access, &major, &minor, &inode, &path_at) != 6)
-        return false;
-    char *path = line + path_at;
-    if (access[1] != 'w' || access[3] != 's' || path[0] != '/') return false;
-
-    path[strcspn(path, "\n")] = '\0';
-    size_t length = strlen(path);
-    if (length > strlen(DELETED) && strcmp(path + length - strlen(DELETED), DELETED) == 0) {
-        path[length - strlen(DELETED)] = '\0';
+static struct writer_process_mapping mapping_of(const struct maps_line *line) {
+    struct writer_process_mapping mapping = {.start = line->start,
+        .end = line->end,
+        .device = makedev((unsigned)(line->device >> 32), (unsigned)line->device),
+        .inode = (ino_t)line->inode,
+        .path = memory_copy_text(line->path)};
+    size_t length = strlen(mapping.path);
+    if (length > strlen(DELETED) && strcmp(mapping.path + length - strlen(DELETED), DELETED) == 0) {
+        mapping.path[length - strlen(DELETED)] = '\0';
         mapping.deleted = true;
     }
-    unescape_newlines(path);
-    mapping.device = makedev(major, minor);
-    mapping.inode = (ino_t)inode;
-    mapping.path = path;
-    *ret_mapping = mapping;
-    return true;
+    unescape_newlines(mapping.path);
+    return mapping;
 }
 
 static FILE *open_of_process(int pid, const char *name) {
@@ -59,29 +49,25 @@ static FILE *open_of_process(int pid, const char *name) {
 }
 
 int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_mappings) {
-    FILE *file = open_of_process(pid, "maps");
-    if (!file) return errno == ENOENT ? -ESRCH : -errno;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return errno == ENOENT ? -ESRCH : -errno;
 
+    struct maps_reader reader = {.file_plus_one = file + 1};
     struct writer_process_mappings mappings = {0};
-    char *line = NULL;
-    size_t line_size = 0;
-    errno = 0;
-    while (getline(&line, &line_size, file) >= 0) {
-        struct writer_process_mapping mapping;
-        if (!parse_mapping(line, &mapping)) continue;
-        mapping.path = memory_copy_text(mapping.path);
+    for (struct maps_line line; maps_next(&reader, &line);) {
+        if (!line.writable || !line.shared || line.path[0] != '/') continue;
         mappings.list = memory_reallocate_array(mappings.list, mappings.count + 1, sizeof *mappings.list);
-        mappings.list[mappings.count++] = mapping;
+        mappings.list[mappings.count++] = mapping_of(&line);
     }
+    maps_close(&reader);
     /* Anybody may open the file. The kernel checks access when it is read. */
-    int r = ferror(file) ? errno ? -errno : -EIO : 0;
-    free(line);
-    fclose(file);
-    if (r < 0)
+    if (reader.error)
         writer_process_mappings_free(&mappings);
     else
         *ret_mappings = mappings;
-    return r;
+    return -reader.error;
 }
 
 void writer_process_mappings_free(struct writer_process_mappings *mappings) {

@@ -12,7 +12,8 @@ bool maps_open(struct maps_reader *reader) {
     if (file < 0) return false;
     reader->file_plus_one = (int)file + 1;
     reader->next = reader->filled = 0;
-    reader->failed = false;
+    reader->error = 0;
+    reader->is_cut = false;
     return true;
 }
 
@@ -30,7 +31,7 @@ static bool maps_fill(struct maps_reader *reader) {
     reader->filled = rest;
     long size = system_call_again(SYS_read, (uint64_t)reader->file_plus_one - 1,
         (uint64_t)reader->text + rest, sizeof reader->text - rest, 0, 0, 0);
-    if (size < 0) reader->failed = true;
+    if (size < 0) reader->error = (int)-size;
     if (size <= 0) return false;
     reader->filled += (uint32_t)size;
     return true;
@@ -43,8 +44,17 @@ static char *maps_text(struct maps_reader *reader) {
         if (end) {
             *end = '\0';
             reader->next = (uint32_t)(end + 1 - reader->text);
+            if (!reader->is_cut) return line;
+            reader->is_cut = false;
+            continue;
+        }
+        if (reader->filled - reader->next == sizeof reader->text && !reader->is_cut) {
+            reader->text[sizeof reader->text - 1] = '\0';
+            reader->next = reader->filled;
+            reader->is_cut = true;
             return line;
         }
+        if (reader->is_cut) reader->next = reader->filled;
         if (!maps_fill(reader)) return NULL;
     }
 }
@@ -69,7 +79,9 @@ bool maps_next(struct maps_reader *reader, struct maps_line *ret_line) {
     ret_line->end = maps_number(&at, 16);
     if (strnlen(at, 5) < 5) return false;
     ret_line->readable = at[0] == 'r';
+    ret_line->writable = at[1] == 'w';
     ret_line->executable = at[2] == 'x';
+    ret_line->shared = at[3] == 's';
     at += 5;
     ret_line->file_offset = maps_number(&at, 16);
     ret_line->device = maps_number(&at, 16) << 32;

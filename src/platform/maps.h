@@ -1,4 +1,4 @@
-/* The lines of /proc/self/maps, read with plain system calls into a buffer of the caller's. */
+/* The lines of /proc/PID/maps, read with plain system calls into a buffer of the caller's. */
 #ifndef MALLOSCOPE_PLATFORM_MAPS_H
 #define MALLOSCOPE_PLATFORM_MAPS_H
 
@@ -7,15 +7,16 @@
 
 struct maps_reader {
     int file_plus_one;     /* 0 = not open */
-    bool failed;           /* what was read is not all */
+    int error;             /* the errno of a read that failed: what was read is not all; 0 = none has */
     uint32_t next, filled; /* within `text` */
-    char text[8192];       /* holds a line: the kernel shows no path of more than a page */
+    bool is_cut;           /* what follows in the file is the rest of a line that `text` could not hold */
+    char text[8192]; /* a longer line is cut: the kernel writes each newline in a path as four characters */
 };
 
 struct maps_line {
     uint64_t start, end, file_offset, inode;
     uint64_t device; /* major << 32 | minor */
-    bool readable, executable, vdso;
+    bool readable, writable, executable, shared, vdso;
     const char *path; /* in the reader, good until the next line */
 };
 
@@ -27,6 +28,7 @@ struct mapped_code {
     bool permanent;       /* is never unmapped */
 };
 
+/* Those of this process. For another process the caller opens the file and sets `file_plus_one`. */
 bool maps_open(struct maps_reader *reader);
 /* False at the end or on failure. */
 bool maps_next(struct maps_reader *reader, struct maps_line *ret_line);

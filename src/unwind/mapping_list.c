@@ -223,7 +223,7 @@ static bool refresh_fill(struct refresh *refresh) {
         mapping_store(&target->mapping[count++], &mapping);
     }
     maps_close(&target->maps);
-    if (target->maps.failed) return false;
+    if (target->maps.error) return false;
 
     const struct snapshot *former = &state.snapshot[refresh->published % SNAPSHOTS];
     for (; refresh->cursor < count_of(former); refresh->cursor++) {

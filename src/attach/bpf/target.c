@@ -161,7 +161,7 @@ static int read_files(struct target *target, struct problem *problem) {
     while (maps_next(&reader, &line)) add_mapping(target, &line);
     maps_close(&reader);
     /* The kernel lets nobody read the map of a process that has ended meanwhile. */
-    if (reader.failed) return cannot_read_map(target->pid, ESRCH, "run malloscope as root", problem);
+    if (reader.error) return cannot_read_map(target->pid, ESRCH, "run malloscope as root", problem);
     drop_files_without_code(target);
     if (target->file_count == 0)
         return problem_set(problem, PROBLEM_FAILURE, "if it is just starting or ending, try again",

@@ -113,7 +113,7 @@ static int read_maps(struct address_space *address_space, const struct remote_pr
         append(address_space, entry_make(&line, same_file ? first_page.start : 0));
     }
     maps_close(&reader);
-    if (reader.failed) return -ESRCH;
+    if (reader.error) return -ESRCH;
     return end ? 0 : -ENODATA;
 }
 
