@@ -28,6 +28,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RECORDING_MAGIC   "MSCOPE\r\n"
@@ -143,6 +144,45 @@ struct recording_header {
     _Atomic uint64_t drops[DROP_KINDS];
     _Atomic uint64_t orphan_bytes;  /* exact bytes of threads that have no record, or no longer have one */
     _Atomic uint64_t private_bytes; /* memory that the recorder takes besides this file */
+
+    /* Offset of struct unrecorded_programs; 0 = there is none. Recordings that were made without this field have zeros
+     * here, since HEADER_SPAN bytes are kept for the header. */
+    uint64_t unrecorded;
+};
+
+/* The fields up to this one are in every recording of this version. */
+#define HEADER_SIZE_LEAST offsetof(struct recording_header, unrecorded)
+
+/* Why a program that the recorded one has started, or has become by exec, is not recorded. */
+enum unrecorded_reason {
+    UNRECORDED_NONE,        /* it is recorded, as far as can be seen */
+    UNRECORDED_STATIC,      /* statically linked: there is no dynamic loader that could load the recorder */
+    UNRECORDED_OTHER_LIBC,  /* it asks for the loader of another C library, such as musl's */
+    UNRECORDED_MACHINE,     /* a 32-bit program, or one for another machine */
+    UNRECORDED_SANITIZER,   /* built with a sanitizer, which replaces malloc itself */
+    UNRECORDED_OWN_MALLOC,  /* it carries a malloc inside: its calls pass no preloaded library */
+    UNRECORDED_RIGHTS,      /* it gains rights (set-uid, capabilities): the loader ignores LD_PRELOAD */
+    UNRECORDED_UNREACHABLE, /* the recorder's file cannot be read from where it is started (chroot) */
+    UNRECORDED_ENVIRONMENT, /* it was started with an environment that does not name the recorder */
+    UNRECORDED_NO_FOLLOW,   /* the program itself became it by exec, and the user wants no other program */
+    UNRECORDED_NAMESPACE,   /* not a program, but a library in a linker namespace of its own (dlmopen) */
+    UNRECORDED_REASONS
+};
+
+#define UNRECORDED_MOST     32
+#define UNRECORDED_PATH_MAX 104
+
+/* A place of the table: a program and a reason. */
+struct unrecorded_program {
+    _Atomic uint64_t key;           /* hash of the path and the reason; 0 = free */
+    _Atomic uint64_t count;         /* how often it was started */
+    _Atomic uint64_t reason;        /* 0 until the path is written */
+    char path[UNRECORDED_PATH_MAX]; /* of a longer path the last part; ends with 0 */
+};
+
+struct unrecorded_programs {
+    struct unrecorded_program program[UNRECORDED_MOST];
+    _Atomic uint64_t others; /* starts of programs for which no place was free */
 };
 
 enum thread_state {

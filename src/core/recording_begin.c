@@ -8,6 +8,7 @@
 #include "core/stack_table.h"
 #include "core/thread_table.h"
 #include "core/timeline.h"
+#include "core/unrecorded.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ bool recording_begin(struct recording *recording, const struct recording_setup *
     thread_table_start(recording);
     module_table_start(recording);
     live_table_start(recording);
+    unrecorded_start(recording);
     return name_table_start(recording) && heap_table_start(recording) && code_table_start(recording) &&
            stack_table_start(recording) && timeline_start(recording);
 }

@@ -1,8 +1,10 @@
 #include "record/intercept/dl_hooks.h"
 
+#include "core/unrecorded.h"
 #include "record/intercept/export.h"
 #include "record/intercept/hooks.h"
 #include "record/python/python.h"
+#include "record/sample/recorder_state.h"
 #include "unwind/unwind.h"
 
 #include <dlfcn.h>
@@ -11,6 +13,7 @@
 
 EXPORT int dlclose(void *handle);
 void dl_hooks_before_dlopen(const char *path, int mode);
+void dl_hooks_before_dlmopen(Lmid_t namespace, const char *path, int mode);
 
 /* Where the entry code's dlopen goes on. */
 void *(*dl_hooks_next_dlopen)(const char *, int);
@@ -19,6 +22,18 @@ void dl_hooks_before_dlopen(const char *path, int mode) {
     (void)path;
     if (mode & RTLD_DEEPBIND) hooks_stop_marking();
     if (!dl_hooks_next_dlopen) *(void **)&dl_hooks_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+}
+
+/* Where the entry code's dlmopen goes on. */
+void *(*dl_hooks_next_dlmopen)(Lmid_t, const char *, int);
+
+/* A namespace other than the program's gets libraries of its own, libc with its malloc among them. No calls of these
+ * come here. */
+void dl_hooks_before_dlmopen(Lmid_t namespace, const char *path, int mode) {
+    (void)mode;
+    if (!dl_hooks_next_dlmopen) *(void **)&dl_hooks_next_dlmopen = dlsym(RTLD_NEXT, "dlmopen");
+    if (namespace != LM_ID_BASE && path && recorder_is_recording())
+        unrecorded_note(&recorder.recording, path, UNRECORDED_NAMESPACE);
 }
 
 /* The functions behind us: the program may have a dl_iterate_phdr of its own, which need not report the linker's

@@ -423,6 +423,18 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jump_through dl_hooks_next_dlopen
 	end_function dlopen
 
+/* See entry_x86_64.S. */
+	function dlmopen
+	enter	48
+	stp	x0, x1, [sp, #16]
+	str	x2, [sp, #32]
+	bl	dl_hooks_before_dlmopen
+	ldp	x0, x1, [sp, #16]
+	ldr	x2, [sp, #32]
+	leave	48
+	jump_through dl_hooks_next_dlmopen
+	end_function dlmopen
+
 /* got_takeover.c puts its address into GOTs. libc's dlsym, too, chooses by the return address where to search. */
 	inner dlsym
 	enter	32
@@ -449,6 +461,10 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	b.eq	sandbox_system_call
 	cmp	x0, #SYS_setns
 	b.eq	sandbox_system_call
+	cmp	x0, #SYS_execve
+	b.eq	exec_system_call
+	cmp	x0, #SYS_execveat
+	b.eq	exec_system_call
 	cmp	x0, #SYS_clone
 	b.ne	1f
 	cbnz	x2, 1f			/* the child's stack */

@@ -385,6 +385,24 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	jmp	*dl_hooks_next_dlopen(%rip)
 	end_function dlopen
 
+/* Allocations of a library in a linker namespace of its own are not seen: dl_hooks_before_dlmopen counts it. */
+	function dlmopen
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	call	dl_hooks_before_dlmopen
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	*dl_hooks_next_dlmopen(%rip)
+	end_function dlmopen
+
 /* got_takeover.c puts its address into GOTs. libc's dlsym, too, chooses by the return address where to search. */
 	inner dlsym
 	push	%rdi
@@ -405,9 +423,9 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 #endif
 
 #ifndef MALLOSCOPE_STATIC
-/* libc's syscall(). Calls that may begin a sandbox go through sandbox.c. Forks whose child continues on a copy of
- * this stack go through bare_forks.c. A child that is given another stack is made here, because there is no frame
- * of ours on that stack to return through. */
+/* libc's syscall(). Calls that may begin a sandbox go through sandbox.c, exec through exec.c. Forks whose child
+ * continues on a copy of this stack go through bare_forks.c. A child that is given another stack is made here,
+ * because there is no frame of ours on that stack to return through. */
 	function syscall
 	cmp	$SYS_seccomp, %rdi
 	je	sandbox_system_call
@@ -421,6 +439,10 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	je	sandbox_system_call
 	cmp	$SYS_setns, %rdi
 	je	sandbox_system_call
+	cmp	$SYS_execve, %rdi
+	je	exec_system_call
+	cmp	$SYS_execveat, %rdi
+	je	exec_system_call
 	cmp	$SYS_fork, %rdi
 	je	bare_forks_system_call
 	cmp	$SYS_clone, %rdi

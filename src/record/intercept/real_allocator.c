@@ -21,6 +21,7 @@ enum { UNRESOLVED, RESOLVING, RESOLVED };
 static struct {
     _Atomic int stage;
     char module[PATH_MAX]; /* path of the file that serves malloc */
+    char own[PATH_MAX];    /* path of this library */
     struct maps_reader maps;
     struct code_range allocator, ours;
     bool is_libc, is_whole, is_shadowed, is_late;
@@ -70,7 +71,10 @@ static int find_module(const void *next_new, const void *next_delete) {
         if (!line.executable) continue;
         int operators = inside(&line, next_new) + inside(&line, next_delete);
         if (is_cpp_library(line.path)) by_library += operators;
-        if (inside(&line, (void *)find_module)) state.ours = (struct code_range){line.start, line.end};
+        if (inside(&line, (void *)find_module)) {
+            state.ours = (struct code_range){line.start, line.end};
+            strncpy(state.own, line.path, sizeof state.own - 1);
+        }
         if (!inside(&line, (void *)real_allocator.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
         state.is_whole = family_is_whole(&line);
@@ -158,6 +162,9 @@ bool real_allocator_ready(void) {
 
 const char *real_allocator_module(void) {
     return state.module;
+}
+const char *real_allocator_own_path(void) {
+    return state.own;
 }
 bool real_allocator_is_late(void) {
     return state.is_late;

@@ -52,6 +52,9 @@ bool real_allocator_ready(void);
 /* The path of the file that malloc lies in. */
 const char *real_allocator_module(void);
 
+/* Path of this library, as the kernel shows it; "" in a program that is linked statically. */
+const char *real_allocator_own_path(void);
+
 /* Whether that file is the C library, and the whole malloc family lies in it. */
 bool real_allocator_is_libc(void);
 

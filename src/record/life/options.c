@@ -14,15 +14,24 @@ extern const uint64_t *__libc_stack_end __attribute__((weak));
 /* The environment. libc's constructors set `environ`; functions in the executable's .preinit_array run before
  * them. For these there is what the kernel put on the stack: the number of arguments, the arguments, NULL, the
  * environment. */
-static char **environment(void) {
+char **options_environment(void) {
     if (environ || !&__libc_stack_end || !__libc_stack_end) return environ;
     char **arguments = (char **)(__libc_stack_end + 1), **end = arguments + *__libc_stack_end;
     return *end ? NULL : end + 1;
 }
 
+bool options_program_is_wrapper(void) {
+    static const char *const wrappers[] = {"env", "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"};
+    if (!&__libc_stack_end || !__libc_stack_end || !*__libc_stack_end) return false;
+    const char *name = ((char **)(__libc_stack_end + 1))[0], *slash = strrchr(name, '/');
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+        if (strcmp(slash ? slash + 1 : name, wrappers[i]) == 0) return true;
+    return false;
+}
+
 static char *variable(const char *name) {
     size_t length = strlen(name);
-    for (char **entry = environment(); entry && *entry; entry++)
+    for (char **entry = options_environment(); entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
     return NULL;
 }
@@ -58,7 +67,7 @@ static uint64_t number(const char *name, uint64_t fallback) {
  * the library, and run without either, is recorded when it asks for it (mscope_init). */
 static bool is_wanted(void) {
     static const char ours[] = "MALLOSCOPE_";
-    for (char **entry = environment(); *entry; entry++)
+    for (char **entry = options_environment(); *entry; entry++)
         if (strncmp(*entry, ours, sizeof ours - 1) == 0) return true;
     const char *preloaded = variable("LD_PRELOAD");
     return preloaded && strstr(preloaded, "malloscope");
@@ -84,7 +93,7 @@ void options_find_program(void) {
 }
 
 bool options_read(struct options *ret_options) {
-    if (!environment()) return false;
+    if (!options_environment()) return false;
     struct options options = {
         .output = variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),

@@ -37,6 +37,13 @@ struct options {
 /* Reads the options from the environment. False: it cannot be read yet. */
 bool options_read(struct options *ret_options);
 
+/* The environment, also where libc has not set `environ` yet; NULL if it cannot be found. */
+char **options_environment(void);
+
+/* Whether the program was started under the name of `env` or a shell: by these, scripts lead to the program that is
+ * meant. */
+bool options_program_is_wrapper(void);
+
 /* Finds out the name of the executable, which %e stands for. Called once, when recording begins. It is not done
  * when a name is made, because dumps are named in signal handlers, too, whose stacks may be small. */
 void options_find_program(void);

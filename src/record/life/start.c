@@ -10,6 +10,7 @@
 #include "record/dump/dump_triggers.h"
 #include "record/intercept/hooks.h"
 #include "record/intercept/real_allocator.h"
+#include "record/life/exec.h"
 #include "record/life/fork.h"
 #include "record/life/options.h"
 #include "record/life/thread.h"
@@ -208,6 +209,9 @@ void start_by_environment(void) {
     if (!real_allocator_ready() || !options_read(&options))
         return; /* too early: the next allocation tries again */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+#ifndef MALLOSCOPE_STATIC /* no library is preloaded into such a program */
+    exec_begin(&options);
+#endif
     if (!options.is_wanted || real_allocator_is_late()) {
         hooks_choose_usable_size(true);
         hooks_treat_unmarked(UNMARKED_IGNORE);
