@@ -82,6 +82,20 @@ void machine_output_write_figure_values(struct json *json, const struct figures 
 #undef WRITE
 }
 
+static void write_unrecorded(struct json *json, const struct unrecorded_list *unrecorded) {
+    json_key(json, "unrecorded_programs");
+    json_array(json);
+    for (size_t i = 0; i < unrecorded->count; i++) {
+        json_object(json);
+        json_key_string(json, "path", unrecorded->list[i].path);
+        json_key_string(json, "reason", unrecorded_list_reason_name(unrecorded->list[i].reason));
+        json_key_number(json, "count", (double)unrecorded->list[i].count);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_key_number(json, "unrecorded_starts", (double)unrecorded_list_total(unrecorded));
+}
+
 void machine_output_write_totals(struct json *json, const struct model *model) {
     const struct totals *totals = &model->totals;
     const struct figures *sum = &totals->sum;
@@ -116,6 +130,9 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_object(json);
     for (int i = 0; i < DROP_KINDS; i++) json_key_number(json, drop_names[i], (double)totals->drops[i]);
     json_object_end(json);
+    json_key_number(json, "processes", (double)model->process_count);
+    json_key_number(json, "processes_at_once", (double)totals->processes_at_once);
+    write_unrecorded(json, &model->unrecorded);
     write_lifetime(json, sum);
     json_object_end(json);
 }

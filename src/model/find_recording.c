@@ -3,6 +3,7 @@
 #include "core/recording.h"
 #include "model/model.h"
 #include "model/recording_file.h"
+#include "model/running_processes.h"
 #include "model/writer_process.h"
 
 #include <ctype.h>
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define RUNS_MOST 8 /* `malloscope run malloscope run ...` */
 
 /* What the header of a file says about a process; the best last. */
 enum likeness { NOT_A_RECORDING, RECORDING_OF_ANOTHER, RECORDING_OF_PROCESS };
@@ -132,6 +135,17 @@ int model_find_recording_of(int pid, char **ret_path, struct problem *problem) {
     if (search.best == NOT_A_RECORDING) return no_recording(pid, problem);
     *ret_path = memory_copy_text(search.found);
     return 0;
+}
+
+int model_find_program_of_run(int pid) {
+    for (int depth = 0; depth < RUNS_MOST && writer_process_is_called(pid, "malloscope"); depth++) {
+        char *held = model_find_recording_held_by(pid);
+        int child = held ? 0 : running_processes_only_child(pid);
+        free(held);
+        if (!child) break;
+        pid = child;
+    }
+    return pid;
 }
 
 char *model_find_recording_held_by(int pid) {

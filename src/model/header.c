@@ -34,7 +34,7 @@ int header_check(
             "'%s' is a recording of version %u, and this is malloscope " MALLOSCOPE_VERSION
             ", which reads version %d",
             path, header->version, RECORDING_VERSION);
-    if (header->version == 0 || header->header_size < sizeof *header || header->header_size > HEADER_SPAN)
+    if (header->version == 0 || header->header_size < HEADER_SIZE_LEAST || header->header_size > HEADER_SPAN)
         return problem_set(problem, PROBLEM_DAMAGED, AGAIN, "the header of '%s' is damaged", path);
     return 0;
 }

@@ -83,7 +83,9 @@ static void load_process(struct model_builder *builder, const struct snapshot *s
         .command_line = shell_words(arguments),
         .allocator = text_of(builder, snapshot, header->allocator),
         .start_realtime = header->start_realtime,
+        .first_thread = UINT64_MAX,
         .duration = (double)snapshot->elapsed / 1e9,
+        .peak_bytes = (double)header->peak_bytes / BYTE_ONE,
         .peak_seconds = (double)header->peak_time / 1e9,
         .file_bytes = snapshot->file_bytes,
         .recorder_bytes = snapshot->recorder_bytes,
@@ -244,9 +246,13 @@ static void load_threads(struct model_builder *builder, const struct snapshot *s
         };
         memcpy(thread->name, record->name, sizeof record->name);
         clean_name(thread->name);
+        struct model_process *process = &model->processes[model->process_count - 1];
+        if (thread->start_time < process->first_thread) process->first_thread = thread->start_time;
         model->totals.exact_total_bytes += thread->exact_bytes;
         model->totals.exact_is_complete &= thread->exact_is_complete;
     }
+    struct model_process *process = &model->processes[model->process_count - 1];
+    if (process->first_thread == UINT64_MAX) process->first_thread = 0; /* it has none */
     model->totals.exact_total_bytes += (double)header->orphan_bytes;
 }
 
@@ -307,6 +313,15 @@ static void load_timeline(struct model_builder *builder, const struct snapshot *
     }
 }
 
+/* The table is copied, because the file that the snapshot may be can still change. */
+static void load_unrecorded(struct model_builder *builder, const struct snapshot *snapshot) {
+    uint64_t offset = snapshot_header(snapshot)->unrecorded;
+    struct unrecorded_programs table;
+    if (!snapshot_has(snapshot, offset, sizeof table)) return;
+    memcpy(&table, snapshot->bytes + offset, sizeof table);
+    unrecorded_list_add(&builder->model->unrecorded, &table);
+}
+
 static void warn_of_table(
     struct model_builder *builder, const struct checked_table *table, const char *name, const char *path) {
     if (table->damaged)
@@ -359,6 +374,7 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     load_stacks(builder, snapshot, path);
     load_modules(builder, snapshot, path);
     load_threads(builder, snapshot);
+    load_unrecorded(builder, snapshot);
     /* Several processes have no common time. The timeline of the first is read, and model_builder_finish drops it
      * if there are others. */
     if (model->process_count == 1) load_timeline(builder, snapshot, path);

@@ -57,6 +57,7 @@ void model_free(struct model *model) {
     }
     for (size_t i = 0; i < model->text_count; i++) free(model->texts[i]);
     free(model->texts);
+    unrecorded_list_free(&model->unrecorded);
     free(model->heaps);
     for (size_t i = 0; i < model->code_count; i++) free(model->codes[i].name);
     free(model->codes);

@@ -16,6 +16,7 @@
 #include "base/problem.h"
 #include "core/recording.h"
 #include "model/figures.h"
+#include "model/unrecorded_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,9 +116,11 @@ struct model_process {
     char *command_line; /* arguments joined by blanks, quoted where a shell would need it */
     char *allocator;
     uint64_t start_realtime; /* ns since the epoch */
-    double duration;         /* seconds from the start to the last event, or to now if it runs */
-    double peak_seconds;
-    uint64_t file_bytes; /* size of the recording */
+    uint64_t
+        first_thread; /* ns since the start at which its first thread began: a forked child has its parent's start */
+    double duration;                 /* seconds from the start to the last event, or to now if it runs */
+    double peak_seconds, peak_bytes; /* when its heap was largest, and how large */
+    uint64_t file_bytes;             /* size of the recording */
     uint64_t
         recorder_bytes; /* memory of the recorder in the program: resident pages of the recording, and its own */
     bool has_names;     /* it came out of an archive that holds names of its code addresses: */
@@ -146,6 +149,9 @@ struct totals {
     uint64_t drops_total; /* of all kinds but DROP_CHILD, which are whole processes */
     uint64_t unknown_frees;
     uint64_t recorder_bytes;
+    size_t
+        processes_at_once; /* the most processes that ran at the same time: sums of live bytes may be larger than
+                                 what there ever was */
 };
 
 /* How good the stacks are. */
@@ -193,6 +199,7 @@ struct model {
     size_t names_count;
     struct model_sample *samples; /* if asked for by `with_samples` */
     size_t sample_count;
+    struct unrecorded_list unrecorded; /* programs that these have started, or have become */
     struct totals totals;
     struct health health;
     bool exact;       /* every allocation was recorded */
@@ -264,6 +271,10 @@ const struct model_code *model_find_code(const struct model *model, uint32_t pro
 /* The path of the recording of a running process: the one that it writes itself, or that a collector writes which
  * is attached to it. The caller frees `*ret_path`. */
 int model_find_recording_of(int pid, char **ret_path, struct problem *problem);
+
+/* `malloscope run` is what a shell knows by its number ($!), and its only child is the program that is recorded. The
+ * number of that program, if `pid` is such a run; else `pid`. */
+int model_find_program_of_run(int pid);
 
 /* The path of a recording that a process has mapped: its own if it writes one, else another; a collector has that
  * of the process that it is attached to. NULL: there is none that can be read. The caller frees it. */

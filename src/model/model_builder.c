@@ -44,6 +44,37 @@ void model_builder_grow(void *array, size_t *capacity, size_t used, size_t count
     *capacity = wanted;
 }
 
+/* A process begins or ends. */
+struct turn {
+    double time; /* ns since the epoch */
+    int change;  /* 1 or -1 */
+};
+
+/* A process that ends at the moment at which another begins has ended before. */
+static int compare_turns(const void *a, const void *b) {
+    const struct turn *x = a, *y = b;
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return x->change - y->change;
+}
+
+static size_t count_at_once(const struct model *model) {
+    struct turn *turns = memory_allocate_array(2 * model->process_count + 1, sizeof *turns);
+    for (size_t i = 0; i < model->process_count; i++) {
+        const struct model_process *process = &model->processes[i];
+        double start = (double)process->start_realtime, begin = start + (double)process->first_thread;
+        turns[2 * i] = (struct turn){begin, 1};
+        turns[2 * i + 1] = (struct turn){fmax(start + 1e9 * process->duration, begin + 1), -1};
+    }
+    qsort(turns, 2 * model->process_count, sizeof *turns, compare_turns);
+    size_t running = 0, most = 0;
+    for (size_t i = 0; i < 2 * model->process_count; i++) {
+        running += (size_t)turns[i].change;
+        if (running > most) most = running;
+    }
+    free(turns);
+    return most;
+}
+
 static void sum_up(struct model_builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
@@ -68,6 +99,8 @@ static void sum_up(struct model_builder *builder) {
         model->timeline = NULL;
         model->moment_count = 0;
     }
+    model->totals.processes_at_once = count_at_once(model);
+    unrecorded_list_sort(&model->unrecorded);
     module_map_sort(model);
 }
 

@@ -43,6 +43,20 @@ static bool read_stat(int proc, const char *name, int *ret_parent, uint64_t *ret
                ret_parent, ret_start) == 2;
 }
 
+int running_processes_only_child(int parent) {
+    int child = 0, count = 0;
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int of, pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        uint64_t start;
+        if (pid <= 0 || !read_stat(dirfd(folder), entry->d_name, &of, &start) || of != parent) continue;
+        child = pid;
+        count++;
+    }
+    if (folder) closedir(folder);
+    return count == 1 ? child : 0;
+}
+
 static void look(struct running_process *process, double now) {
     free(process->recording);
     process->recording = model_find_recording_held_by(process->pid);

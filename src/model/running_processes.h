@@ -19,6 +19,9 @@ struct running_process {
     bool is_there;       /* it was met in the current update */
 };
 
+/* The only child of a process; 0 if it has none, or several. */
+int running_processes_only_child(int parent);
+
 /* A zeroed struct is an empty list. */
 struct running_processes {
     struct running_process *list; /* sorted by pid */

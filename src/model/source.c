@@ -59,6 +59,7 @@ int source_find(const char *name, struct source *ret_source, struct problem *pro
     int r = 0;
     if (source.pid) {
         char *path = NULL;
+        source.pid = model_find_program_of_run(source.pid);
         r = model_find_recording_of(source.pid, &path, problem);
         if (r == 0) add_path(&source, path);
         /* A file may have a number as its name. The process comes first; "./123" always means the file. */

@@ -1,5 +1,6 @@
 #include "base/hash_index.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "model/stack_labels.h"
 #include "view/frame_filter.h"
 #include "view/name_key.h"
@@ -25,6 +26,18 @@ double view_sort_value(const struct figures *figures, enum view_sort sort) {
     return 0;
 }
 
+#define PROCESS_TEXT_SIZE 96
+
+/* The names of the processes: "bash (process 4711)". The caller frees them. A process that became another by exec has
+ * its number in both recordings, and another name. */
+static char *name_processes(const struct model *model) {
+    char *names = memory_allocate((model->process_count + 1) * PROCESS_TEXT_SIZE);
+    for (size_t i = 0; i < model->process_count; i++)
+        snprintf(names + i * PROCESS_TEXT_SIZE, PROCESS_TEXT_SIZE, "%.64s (process %d)",
+            path_last_part(model->processes[i].executable), model->processes[i].pid);
+    return names;
+}
+
 /* Rows under construction, and an index over them by what they are grouped by. */
 struct grouping {
     struct view_query query;
@@ -32,6 +45,7 @@ struct grouping {
     double *largest_value; /* for each row, the sort value of its largest stack */
     size_t count, capacity;
     struct hash_index index; /* of `rows`, by their keys; empty for BY_STACK, whose rows are all distinct */
+    char *process_names;     /* PROCESS_TEXT_SIZE bytes each; for BY_PROCESS */
     size_t last;             /* the row of the last stack: the next stack mostly has the same one */
 };
 
@@ -73,6 +87,7 @@ static struct view_row key_of(
         break;
     case BY_MODULE:
     case BY_THREAD:
+    case BY_PROCESS:
         break;
     }
     /* Frames in no module differ by their names: "[cut]" and "[dropped]" must not become one row. */
@@ -186,6 +201,8 @@ static void add_stack(struct grouping *grouping, const struct source_frames *fra
     const struct model_stack *stack, struct stack_labels labels) {
     const struct source_frame *site = &frames->frames[source_frames_site(frames, grouping->query.raw_sites)];
     struct view_row key = key_of(grouping->query.by, site, &labels);
+    if (grouping->query.by == BY_PROCESS)
+        key = (struct view_row){.function = grouping->process_names + stack->process * PROCESS_TEXT_SIZE};
     bool is_new;
     struct view_row *row = find_or_add_row(grouping, &key, &is_new);
     grouping->last = (size_t)(row - grouping->rows);
@@ -252,10 +269,22 @@ static int compare_rows(const void *left, const void *right, void *context) {
     return order ? order : name_key_compare(a->scope, b->scope);
 }
 
+/* The heap's peak of the processes with this name: their sum if a program executed itself. */
+static double peak_of_processes(
+    const struct model *model, const struct grouping *grouping, const char *name) {
+    double peak = 0;
+    for (size_t i = 0; i < model->process_count; i++)
+        if (strcmp(grouping->process_names + i * PROCESS_TEXT_SIZE, name) == 0)
+            peak += model->processes[i].peak_bytes;
+    return peak;
+}
+
 /* The stacks of a row may have had their peaks at different times, so the sum of these is an upper bound. So is the
  * peak of the whole heap. */
 static void bound_peaks(const struct model *model, struct grouping *grouping) {
     double bound = model->totals.peak_bytes;
+    for (size_t i = 0; i < grouping->count && grouping->query.by == BY_PROCESS; i++)
+        grouping->rows[i].figures.peak_bytes = peak_of_processes(model, grouping, grouping->rows[i].function);
     for (size_t i = 0; i < grouping->count && bound > 0; i++)
         if (grouping->rows[i].figures.peak_bytes > bound) grouping->rows[i].figures.peak_bytes = bound;
 }
@@ -269,8 +298,9 @@ int view_rows_query(const struct model *model, struct resolver *resolver, const 
     char *text = NULL;
     if (query->by == BY_THREAD)
         text = list_threads(model, &grouping, &filter);
-    else
-        group_stacks(model, resolver, &grouping, &filter);
+    else if (query->by == BY_PROCESS)
+        text = grouping.process_names = name_processes(model);
+    if (query->by != BY_THREAD) group_stacks(model, resolver, &grouping, &filter);
     frame_filter_free(&filter);
     free(grouping.largest_value);
     hash_index_free(&grouping.index);

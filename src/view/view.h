@@ -19,7 +19,8 @@ enum view_by {
     BY_HEAP,
     BY_TYPE,
     BY_SCOPE,
-    BY_STACK
+    BY_STACK,
+    BY_PROCESS
 };
 /* SORT_PEAK sorts by what was live when the whole heap was largest: figures.at_peak_bytes, which adds up, and not
  * figures.peak_bytes, which does not. */
@@ -60,6 +61,7 @@ struct view_rows {
  *     BY_FUNCTION, BY_FILE, BY_MODULE   that part of the site alone
  *     BY_HEAP, BY_TYPE, BY_SCOPE        that name alone; BY_SCOPE by the innermost scope
  *     BY_STACK     each stack has a row of its own
+ *     BY_PROCESS   the process; `peak_bytes` is that of its heap
  *     BY_THREAD    each thread has a row, with its exact bytes as `total_bytes` and its samples; nothing else is known,
  *                  since stacks are not kept by thread
  * A site that lacks the part asked for is grouped by the next coarser part that it has: without a line by its

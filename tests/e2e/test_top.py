@@ -116,6 +116,15 @@ def top_of(program):
     raise AssertionError("top does not run")
 
 
+def test_the_number_of_run_itself(screen, program):
+    """What a shell knows as $! stands for the program that it runs."""
+    run = int(re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{program}/status").read_text(), re.M)[1])
+    screen.start([MALLOSCOPE, "top", run])
+    screen.wait(rf" malloscope top  top_growing \({program}\), running for")
+    screen.press("q")
+    screen.wait(r"^status 0")
+
+
 def test_sites_have_their_figures(screen, program):
     screen.start([MALLOSCOPE, "top", program])
     text = screen.wait(r"^ +[\d.]+[KM] +\+[56]\d\dK .*leak")

@@ -39,7 +39,8 @@ static char *default_output(const char *source) {
     char *recording = NULL;
     struct problem problem;
     bool is_number = strspn(source, "0123456789") == strlen(source);
-    if (is_number && model_find_recording_of(atoi(source), &recording, &problem) == 0)
+    if (is_number &&
+        model_find_recording_of(model_find_program_of_run(atoi(source)), &recording, &problem) == 0)
         source = path_last_part(recording);
     size_t length = strlen(source);
     while (length > 1 && source[length - 1] == '/') length--;

@@ -224,7 +224,7 @@ static int follow(const struct attach *attach, struct session *session) {
             "attach to such a process by its own number",
             (unsigned long long)status.not_followed);
     cleanup_text char *more = rest_text(&status, attach);
-    if (!attach->quiet) outcome_print(path, seconds, more);
+    if (!attach->quiet) outcome_print(path, seconds, (struct outcome_more){.recordings = more});
     return 0;
 }
 

@@ -3,14 +3,19 @@
 #include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
+#include "cli/terminal/sheet.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
+#include "cli/words/unrecorded_text.h"
 #include "model/stack_labels.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <time.h>
+
+#define IN_FULL_MOST 8 /* processes that are shown in full unless --all is given */
 
 static const char about[] =
     "Shows everything about a recording but its stacks: the program, when it ran and how it was\n"
@@ -135,6 +140,19 @@ static void print_names(const struct model *model) {
         units_count((double)counts.threads).text);
 }
 
+/* One line a program, since each has another reason. */
+static void print_unrecorded(const struct unrecorded_list *unrecorded) {
+    for (size_t i = 0; i < unrecorded->count; i++) {
+        const struct unrecorded *program = &unrecorded->list[i];
+        print_field("not recorded", "%s started or became, %s: %s",
+            units_counted((double)program->count, "time").text, unrecorded_text_reason(program->reason),
+            program->path);
+    }
+    if (unrecorded->others)
+        print_field("not recorded", "%s of other programs, for whose names there was no room",
+            units_counted((double)unrecorded->others, "start").text);
+}
+
 static void print_tables(const struct model *model) {
     const struct totals *totals = &model->totals;
     printf("tables\n");
@@ -152,19 +170,55 @@ static void print_tables(const struct model *model) {
         print_field("unknown frees",
             "%s, of blocks that were allocated before the recording began, or never reported",
             units_count((double)totals->unknown_frees).text);
-    if (!totals->drops_total) print_field("drops", "none");
+    print_unrecorded(&model->unrecorded);
+    if (!totals->drops_total && !totals->drops[DROP_CHILD]) print_field("drops", "none");
     for (int i = 0; i < DROP_KINDS; i++)
         if (totals->drops[i])
             print_field("dropped", "%s %s", units_count((double)totals->drops[i]).text,
                 notes_drop_text((enum drop)i));
 }
 
+/* One line a process, for many of them. */
+static void print_process_table(const struct model *model) {
+    struct figures *sums = memory_allocate_array(model->process_count, sizeof *sums);
+    for (size_t i = 0; i < model->process_count; i++) figures_clear(&sums[i]);
+    for (size_t i = 0; i < model->stack_count; i++)
+        figures_add(&sums[model->stacks[i].process], &model->stacks[i].figures);
+    static const char *const titles[] = {"PID", "PARENT", "SECONDS", "LIVE", "PEAK", "TOTAL", "SAMPLES"};
+    static const int ranks[] = {0, 3, 1, 0, 0, 0, 2};
+    struct sheet sheet;
+    sheet_start(&sheet, terminal_of(stdout), "COMMAND");
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) sheet_add_column(&sheet, titles[i], ranks[i]);
+    for (size_t i = 0; i < model->process_count; i++) {
+        const struct model_process *process = &model->processes[i];
+        struct sheet_row *row = sheet_add_row(&sheet);
+        row->cells[0] = memory_format_text("%d", process->pid);
+        row->cells[1] = memory_format_text("%d", process->parent_pid);
+        row->cells[2] = memory_copy_text(units_seconds(process->duration).text);
+        row->cells[3] = memory_copy_text(units_bytes(sums[i].live_bytes.value).text);
+        row->cells[4] = memory_copy_text(units_bytes(process->peak_bytes).text);
+        row->cells[5] = memory_copy_text(units_bytes(sums[i].total_bytes.value).text);
+        row->cells[6] = memory_copy_text(units_count((double)sums[i].samples).text);
+        row->last.name = text_clean(process->command_line ? process->command_line : "?");
+    }
+    sheet_fit(&sheet);
+    putchar('\n');
+    sheet_print_titles(&sheet);
+    for (size_t i = 0; i < sheet.row_count; i++) sheet_print_row(&sheet, i);
+    sheet_free(&sheet);
+    free(sums);
+    puts("--all shows threads and mapped files of each");
+}
+
 int command_info(int argc, char **argv) {
-    bool symbols = false;
+    bool symbols = false, all = false;
     struct load_options load_options = {0};
     struct option_rule rules[] = {
         {0, "symbols", OPTION_ON, &symbols, NULL,
             .help = "under each mapped file, what names it has and which file\nthey are read from"},
+        {'a', "all", OPTION_ON, &all, NULL,
+            .help = "everything of every process, however many there are; without\nit, more than 8 have one "
+                    "line each"},
         LOAD_RULES(load_options),
     };
     struct command_line line = {.name = "info",
@@ -186,7 +240,9 @@ int command_info(int argc, char **argv) {
         puts("\nheaps");
         summary_print_heaps(stdout, model);
     }
-    for (size_t i = 0; i < model->process_count; i++) {
+    bool in_full = all || symbols || model->process_count <= IN_FULL_MOST;
+    if (!in_full) print_process_table(model);
+    for (size_t i = 0; i < model->process_count && in_full; i++) {
         putchar('\n');
         print_process(&model->processes[i]);
         print_threads(model, (uint32_t)i);

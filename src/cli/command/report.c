@@ -37,7 +37,8 @@ static const char about[] =
     "containers and functions such as strdup; --raw-site takes the innermost line as it is. Every\n"
     "grouping puts each allocation under its site, so that the lines add up to the totals: 'line' joins\n"
     "functions that share a source line, 'function', 'file' and 'module' join all sites of one, 'stack'\n"
-    "joins nothing, and 'thread' shows the exact bytes each thread allocated.\n\n"
+    "joins nothing, 'process' joins all of a process, and 'thread' shows the exact bytes each thread\n"
+    "allocated.\n\n"
     "Programs that use malloscope.h name heaps, types and scopes of their own: a site then has a line for\n"
     "each heap and type, and 'heap', 'type' and 'scope' (the innermost) join all that have one.\n\n"
     "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them,\n"
@@ -138,8 +139,8 @@ static void add_thread_row(struct sheet *sheet, const struct view_row *row, bool
 }
 
 static const char *last_title(int by) {
-    static const char *const titles[] = {
-        "SITE", "FUNCTION", "LINE", "FILE", "MODULE", "THREAD", "HEAP", "TYPE", "SCOPE", "SITE OF THE STACK"};
+    static const char *const titles[] = {"SITE", "FUNCTION", "LINE", "FILE", "MODULE", "THREAD", "HEAP",
+        "TYPE", "SCOPE", "SITE OF THE STACK", "PROCESS"};
     return titles[by];
 }
 

@@ -14,6 +14,7 @@
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/outcome.h"
+#include "cli/words/unrecorded_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static const char about[] =
     "otherwise. A library is preloaded into the program that takes the place of malloc and its relatives\n"
     "(interposition) and samples the calls. The program's exit status is passed on. If the recorder\n"
     "cannot start, the program runs on unrecorded. Programs that it starts or forks get recordings of\n"
-    "their own, unless --no-follow.\n\n"
+    "their own, unless --no-follow; those that cannot carry the recorder run without it and are named at\n"
+    "the end.\n\n"
     "The name of the recording may hold %p (pid), %e (program), %h (host), %t (time in seconds) and %n (a\n"
     "counter that makes the name new). The file is always whole: it can be read while the program runs,\n"
     "and after kill -9. Dumps are copies besides it, which the program itself makes when --dump-at or\n"
@@ -103,7 +105,8 @@ static void print_summary(const struct run_recordings *recordings, int status, d
         more = memory_format_text("and %zu more recording%s of programs it started or became, such as %s",
             recordings->child_count, recordings->child_count == 1 ? "" : "s", first);
     }
-    outcome_print(recordings->main, seconds, more);
+    cleanup_text char *unrecorded = unrecorded_text(&recordings->unrecorded);
+    outcome_print(recordings->main, seconds, (struct outcome_more){unrecorded, more});
 }
 
 static void tell_result(
@@ -204,7 +207,7 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
                     ", at least 2M,\nwith --exact 16M)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
-            .help = "do not record programs that the program starts", .environment = "MALLOSCOPE_FOLLOW"},
+            .help = "do not record programs that the program starts or becomes", .environment = "MALLOSCOPE_FOLLOW"},
         {0, "dump", OPTION_FILE, &run.dumps.pattern, "FILE",
             .help = "have the program write dumps of its recording, by this name\n"
                     "(default " DEFAULT_DUMP_PATTERN "); at exit, unless told otherwise",

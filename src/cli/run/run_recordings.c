@@ -92,6 +92,18 @@ static void mark_descendants(struct candidate *candidates, size_t count, int roo
     }
 }
 
+/* Adds the programs that a recording's process has started, or has become, and that are not recorded. */
+static void add_unrecorded(const char *path, struct unrecorded_list *list) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return;
+    static struct recording_header header;
+    static struct unrecorded_programs table;
+    if (pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header && header.unrecorded &&
+        pread(fd, &table, sizeof table, (off_t)header.unrecorded) == (ssize_t)sizeof table)
+        unrecorded_list_add(list, &table);
+    close(fd);
+}
+
 /* If the name has no varying part, the user expects the recording of the program under it. Where a shell or a shim
  * was started that became the program by exec, the recording of the shell has that name. The two then exchange
  * names. Nobody writes to them any more, since one process made both and has ended. */
@@ -115,6 +127,7 @@ void run_recordings_find(
             exchange_names(&candidates[i], &candidates[main]);
     struct run_recordings recordings = {.children = memory_allocate((count + 1) * sizeof(char *))};
     for (size_t i = 0; i < count; i++) {
+        if (candidates[i].belongs) add_unrecorded(candidates[i].path, &recordings.unrecorded);
         if (i == main)
             recordings.main = candidates[i].path;
         else if (candidates[i].belongs)
@@ -123,6 +136,7 @@ void run_recordings_find(
             free(candidates[i].path);
     }
     free(candidates);
+    unrecorded_list_sort(&recordings.unrecorded);
     *ret_recordings = recordings;
 }
 
@@ -130,4 +144,5 @@ void run_recordings_free(struct run_recordings *recordings) {
     free(recordings->main);
     for (size_t i = 0; i < recordings->child_count; i++) free(recordings->children[i]);
     free(recordings->children);
+    unrecorded_list_free(&recordings->unrecorded);
 }

@@ -2,6 +2,8 @@
 #ifndef MALLOSCOPE_CLI_RUN_RUN_RECORDINGS_H
 #define MALLOSCOPE_CLI_RUN_RUN_RECORDINGS_H
 
+#include "model/unrecorded_list.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +11,8 @@ struct run_recordings {
     char *main;      /* that of the program; if it became others by exec, that of the last. NULL = none */
     char **children; /* those of the programs that it started or was before */
     size_t child_count;
+    struct unrecorded_list
+        unrecorded; /* programs that all of these started or became, and that have no recording */
 };
 
 /* Finds the recordings that process `root` and its descendants have made: of the files whose names fit the pattern,

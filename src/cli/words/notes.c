@@ -140,8 +140,21 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
     text_print_titled(out, "note:", text);
 }
 
+/* What ended processes left is added up, though it was never there together. */
+static void note_processes(FILE *out, const struct model *model) {
+    size_t at_once = model->totals.processes_at_once;
+    if (at_once >= model->process_count) return;
+    cleanup_text char *text =
+        memory_format_text("at most %zu of the %zu processes ran at the same time: what is live, "
+                           "leaks and peaks are sums of what each had by itself; 'malloscope "
+                           "report --by process' tells them apart",
+            at_once, model->process_count);
+    text_print_titled(out, "note:", text);
+}
+
 void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
     if (model->levels_only) return;
+    note_processes(out, model);
     note_incomplete(out, model);
     note_samples(out, model, sort);
     for (int i = 0; i < DROP_KINDS; i++) {

@@ -14,7 +14,7 @@ char *outcome_path(const char *path) {
     return text_clean(text_path_from_here(path));
 }
 
-void outcome_print(const char *recording, double seconds, const char *more) {
+void outcome_print(const char *recording, double seconds, struct outcome_more more) {
     struct problem problem = {0};
     struct model *model;
     cleanup_text char *path = outcome_path(recording);
@@ -38,7 +38,8 @@ void outcome_print(const char *recording, double seconds, const char *more) {
         pieces_add(&pieces, "%s", units_counted((double)totals->sum.samples, "sample").text);
     pieces_end(&pieces);
     notes_print(stderr, model, SORT_TOTAL);
-    if (more) fprintf(stderr, "  %s\n", more);
+    if (more.unrecorded) text_print_titled(stderr, "not recorded:", more.unrecorded);
+    if (more.recordings) fprintf(stderr, "  %s\n", more.recordings);
     bool leaks = totals->sum.live_bytes.value > 0 && summary_default_sort(model) == SORT_LIVE;
     const char *second = leaks ? "leaks" : "tree";
     cleanup_text char *word = text_shell_word(path);

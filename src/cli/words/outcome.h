@@ -3,8 +3,13 @@
 #ifndef MALLOSCOPE_CLI_WORDS_OUTCOME_H
 #define MALLOSCOPE_CLI_WORDS_OUTCOME_H
 
-/* `more` is a line to be printed before the advice, without its newline; NULL: none. */
-void outcome_print(const char *path, double seconds, const char *more);
+/* What is told besides the figures; NULL: nothing. */
+struct outcome_more {
+    const char *unrecorded; /* unrecorded_text */
+    const char *recordings; /* a line about other recordings, without its newline */
+};
+
+void outcome_print(const char *path, double seconds, struct outcome_more more);
 
 /* The path as it is printed: clean, and relative to the current folder if it lies below that. The caller frees it. */
 char *outcome_path(const char *path);

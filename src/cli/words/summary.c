@@ -121,10 +121,14 @@ void summary_print(FILE *out, const struct model *model) {
             model->was_paused    ? "while recording was on"
             : is_attached(model) ? "since attached to"
                                  : "recorded");
+    uint64_t lost_children = totals->drops[DROP_CHILD];
     if (totals->drops_total)
         pieces_add(&pieces, "%s dropped", units_count((double)totals->drops_total).text);
-    else
+    else if (!lost_children)
         pieces_add(&pieces, "no drops");
+    if (lost_children)
+        pieces_add(
+            &pieces, "%s of child processes missing", units_counted((double)lost_children, "recording").text);
     pieces_add(&pieces, "recorder %s", units_bytes((double)totals->recorder_bytes).text);
     bool is_good = health->complete >= 0.95 && health->confidence && strcmp(health->confidence, "high") == 0;
     if (totals->sum.samples && !is_good)
