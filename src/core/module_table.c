@@ -2,6 +2,7 @@
 
 #include "core/build_id.h"
 #include "core/table.h"
+#include "platform/program_headers.h"
 #include "platform/safe_read.h"
 
 #define MODULES_MOST (FRAME_MODULE_MASK + 1)
@@ -34,16 +35,27 @@ static bool copy(const struct mapped_code *code, void *target, uint64_t address,
     return true;
 }
 
+#define SEGMENTS_READ 32 /* files have about a dozen */
+
+/* Reads the file's program headers. Returns how many were read. */
+static uint64_t read_segments(
+    const struct mapped_code *code, const Elf64_Ehdr *header, Elf64_Phdr segments[SEGMENTS_READ]) {
+    uint64_t count = header->e_phnum < SEGMENTS_READ ? header->e_phnum : SEGMENTS_READ;
+    if (header->e_phentsize != sizeof *segments) return 0;
+    if (header->e_phoff <= PAGE_SIZE_MIN)
+        return copy(code, segments, code->base + header->e_phoff, count * sizeof *segments) ? count : 0;
+    const struct maps_line *line = code->line;
+    struct program_headers_place place = {code->base, line->start, line->end, line->file_offset};
+    return program_headers_copy(header, &place, segments, SEGMENTS_READ) ? count : 0;
+}
+
 static void read_build_id(struct module_record *module, const struct mapped_code *code) {
     Elf64_Ehdr header;
-    Elf64_Phdr segments[16];
+    Elf64_Phdr segments[SEGMENTS_READ];
     unsigned char notes[1024];
     if (!copy(code, &header, code->base, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return;
-    uint64_t count = header.e_phnum < 16 ? header.e_phnum : 16;
-    if (header.e_phentsize != sizeof *segments || header.e_phoff > 4096 ||
-        !copy(code, segments, code->base + header.e_phoff, count * sizeof *segments))
-        return;
+    uint64_t count = read_segments(code, &header, segments);
     uint64_t bias = code->base;
     for (uint64_t i = 0; i < count; i++)
         if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0)

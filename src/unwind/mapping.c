@@ -6,6 +6,8 @@
  * program depends on. */
 #include "unwind/mapping.h"
 
+#include "platform/program_headers.h"
+
 #include <elf.h>
 #include <string.h>
 
@@ -55,7 +57,19 @@ bool mapping_is_there(const struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]
     return safe_read(page, mapping->base, PAGE_SIZE_MIN) && page_fingerprint(page) == mapping->fingerprint;
 }
 
-/* The program headers, which lie in the file's first page, tell where the unwind information is. */
+/* Where a copy of the program headers is, or NULL. Most files have them in their first page, of which `page` is a copy.
+ * Others are copied into `page`. */
+static const uint8_t *program_headers(
+    const struct mapping *mapping, const Elf64_Ehdr *elf, uint8_t page[PAGE_SIZE_MIN]) {
+    if (elf->e_phentsize != sizeof(Elf64_Phdr)) return NULL;
+    if (elf->e_phoff <= PAGE_SIZE_MIN && elf->e_phnum <= (PAGE_SIZE_MIN - elf->e_phoff) / sizeof(Elf64_Phdr))
+        return page + elf->e_phoff;
+    struct program_headers_place place = {mapping->base, mapping->start, mapping->end, mapping->file_offset};
+    return program_headers_copy(elf, &place, (Elf64_Phdr *)page, PAGE_SIZE_MIN / sizeof(Elf64_Phdr)) ? page
+                                                                                                     : NULL;
+}
+
+/* The program headers tell where the unwind information is. */
 void mapping_read_headers(struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]) {
     mapping->header = mapping->fingerprint = 0;
     mapping->unread = 1;
@@ -69,13 +83,12 @@ void mapping_read_headers(struct mapping *mapping, uint8_t page[PAGE_SIZE_MIN]) 
     Elf64_Ehdr elf;
     memcpy(&elf, page, sizeof elf);
     if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64) return;
-    if (elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phoff > PAGE_SIZE_MIN) return;
-    if (elf.e_phnum > (PAGE_SIZE_MIN - elf.e_phoff) / sizeof(Elf64_Phdr)) return;
+    const uint8_t *table = program_headers(mapping, &elf, page);
+    if (!table) return;
 
     Elf64_Phdr segment, unwind = {.p_type = PT_NULL};
     bool biased = false;
     uint64_t bias = 0;
-    const uint8_t *table = page + elf.e_phoff;
     for (unsigned i = 0; i < elf.e_phnum; i++) {
         memcpy(&segment, table + i * sizeof segment, sizeof segment);
         if (segment.p_type == PT_GNU_EH_FRAME) unwind = segment;

@@ -18,7 +18,7 @@ struct snapshot {
     uint64_t
         regions[GENERATION_REGIONS / 64]; /* bit set: where it differs from the snapshot that it replaces */
     struct maps_reader maps;
-    uint8_t page[PAGE_SIZE_MIN];
+    _Alignas(8) uint8_t page[PAGE_SIZE_MIN];
     struct mapping mapping[MAPPINGS_MAX];
 };
 
@@ -112,7 +112,8 @@ static struct snapshot *snapshot_take(void) {
 /* Whether a mapping is never unmapped: libc, this library, the vdso, the dynamic linker, the program. `base` is
  * where the first page of its file is mapped. */
 static bool is_permanent(const struct maps_line *line, uint64_t base) {
-    uint64_t inside[] = {(uint64_t)&getauxval, (uint64_t)&mapping_list_find};
+    uint64_t inside[] = {
+        (uint64_t)&getauxval, (uint64_t)&mapping_list_find, getauxval(AT_ENTRY), getauxval(AT_PHDR)};
     for (unsigned i = 0; i < sizeof inside / sizeof *inside; i++)
         if (line->start <= inside[i] && inside[i] < line->end) return true;
     return base == getauxval(AT_SYSINFO_EHDR) || base == getauxval(AT_BASE) ||
