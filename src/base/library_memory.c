@@ -6,6 +6,7 @@
  * the command with a message. Calls from the executable itself get NULL, as from any malloc: memory.h and
  * the parts of libiberty that are linked in deal with that. */
 #include "base/memory.h"
+#include "base/own_code.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,14 +31,8 @@ static void find_next(void) {
     *(void **)&next.calloc = dlsym(RTLD_NEXT, "calloc");
 }
 
-static bool is_own_code(const void *address) {
-    extern const char __executable_start, etext;
-    return (uintptr_t)address - (uintptr_t)&__executable_start <
-           (uintptr_t)&etext - (uintptr_t)&__executable_start;
-}
-
 static void *checked(void *memory, size_t size, const void *caller) {
-    if (!memory && size && size <= SANE_MOST && !is_own_code(caller)) memory_is_short();
+    if (!memory && size && size <= SANE_MOST && !own_code_has(caller)) memory_is_short();
     return memory;
 }
 

@@ -3,9 +3,8 @@
 #ifndef MALLOSCOPE_BASE_OPEN_IN_ROOT_H
 #define MALLOSCOPE_BASE_OPEN_IN_ROOT_H
 
-/* Opens the file `path` for reading, with `root` as "/": also symbolic links that begin with a slash stay
- * below it. `flags` are more of those of open(2). Does not wait for what is a pipe. Returns a descriptor or a
- * negative errno. */
+/* Opens the regular file `path` for reading, with `root` as "/": also symbolic links that begin with a slash stay
+ * below it. `flags` and the result are those of open_regular. */
 int open_in_root(const char *root, const char *path, int flags);
 
 #endif

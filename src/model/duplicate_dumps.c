@@ -1,6 +1,7 @@
 #include "model/duplicate_dumps.h"
 
 #include "base/memory.h"
+#include "base/open_regular.h"
 #include "core/recording.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ struct identity {
 static struct identity identity_of(char *path, size_t place) {
     struct identity identity = {.path = path, .place = place};
     struct recording_header header;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int file = open_regular(AT_FDCWD, path, 0);
     if (file < 0) return identity;
     bool whole = pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header;
     close(file);

@@ -1,5 +1,6 @@
 /* From a process to its recording: the functions model_find_recording_* of model.h. */
 #include "base/memory.h"
+#include "base/open_regular.h"
 #include "core/recording.h"
 #include "model/model.h"
 #include "model/recording_file.h"
@@ -46,16 +47,14 @@ static int open_mapped(int pid, const struct writer_process_mapping *mapping, ch
         if (way < 2 && mapping->deleted) continue;
 
         struct stat status;
-        if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-            continue; /* opening a device may start something */
-        int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int descriptor = open_regular(AT_FDCWD, path, 0);
         if (descriptor >= 0) {
             if (way == 2 ||
                 (fstat(descriptor, &status) == 0 && writer_process_maps_file(pid, mapping, &status)))
                 return descriptor;
             close(descriptor);
-        } else if (errno != ENOENT) {
-            error = errno;
+        } else if (descriptor != -ENOENT && descriptor != -ENOTSUP) {
+            error = -descriptor;
         }
     }
     return -error;

@@ -1,9 +1,10 @@
 #include "model/recording_file.h"
 
+#include "base/open_regular.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char SUFFIX[] = ".mscope";
@@ -23,10 +24,13 @@ const char *recording_file_access_remedy(void) {
 
 int recording_file_open(
     const char *path, int writer, struct recording_file *ret_file, struct problem *problem) {
-    /* O_NONBLOCK: opening a pipe that nobody writes would wait for ever. */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int descriptor = open_regular(AT_FDCWD, path, 0);
+    if (descriptor == -ENOTSUP)
+        return problem_set(problem, PROBLEM_DAMAGED,
+            "name a recording (*.mscope), a folder of recordings or a process number",
+            "'%s' is not a regular file", path);
     if (descriptor < 0) {
-        int error = errno;
+        int error = -descriptor;
         const char *remedy = error == ENOENT || error == ENOTDIR
                                  ? "check the path; 'malloscope run' names the recording it writes, usually "
                                    "malloscope.PROGRAM.PID.mscope in the folder it was started in"
@@ -34,13 +38,6 @@ int recording_file_open(
                                                                  : problem_remedy_of_errno(error);
         return problem_set(problem, error == ENOTDIR ? PROBLEM_MISSING : problem_kind_of_errno(error), remedy,
             "cannot open '%s': %s", path, strerror(error));
-    }
-    struct stat status;
-    if (fstat(descriptor, &status) < 0 || !S_ISREG(status.st_mode)) {
-        close(descriptor);
-        return problem_set(problem, PROBLEM_DAMAGED,
-            "name a recording (*.mscope), a folder of recordings or a process number",
-            "'%s' is not a regular file", path);
     }
     *ret_file = (struct recording_file){.descriptor = descriptor, .path = path, .writer = writer};
     return 0;

@@ -2,6 +2,7 @@
 
 #include "base/elf/elf_segments.h"
 #include "base/memory.h"
+#include "base/open_regular.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SYMBOLS_MOST                                                                                         \
+    (1 << 25) /* the largest programs have a few million; a file with holes may claim any number */
 
 struct elf_code {
     int fd;
@@ -66,6 +70,7 @@ static void add_function(
 static void read_symbols(struct elf_code *elf, Elf_Scn *section, const GElf_Shdr *header) {
     Elf_Data *data = elf_getdata(section, NULL);
     size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+    if (count > SYMBOLS_MOST) count = SYMBOLS_MOST;
     for (size_t i = 1; i < count; i++) {
         GElf_Sym symbol;
         if (!gelf_getsym(data, (int)i, &symbol)) break;
@@ -104,6 +109,7 @@ static void read_debug_symbols(struct elf_code *elf, const char *path, const cha
     if (!module || !dwfl_module_getelf(module, &bias)) return;
     elf->debug_module = module;
     int count = dwfl_module_getsymtab(module);
+    if (count > SYMBOLS_MOST) count = SYMBOLS_MOST;
     size_t before = elf->function_count;
     for (int i = 0; i < count; i++) {
         GElf_Sym symbol;
@@ -118,8 +124,8 @@ int elf_code_open(const char *path, const char *root, bool search_debug, struct 
     struct problem *problem) {
     elf_version(EV_CURRENT);
     struct elf_code *elf = memory_allocate(sizeof *elf);
-    elf->fd = open(path, O_RDONLY | O_CLOEXEC);
-    int error = elf->fd < 0 ? errno : 0;
+    elf->fd = open_regular(AT_FDCWD, path, 0);
+    int error = elf->fd < 0 ? -elf->fd : 0;
     if (elf->fd >= 0) elf->handle = elf_begin(elf->fd, ELF_C_READ_MMAP, NULL);
     if (elf->handle) elf->bytes = (const uint8_t *)elf_rawfile(elf->handle, &elf->size);
     if (!elf->bytes || elf_kind(elf->handle) != ELF_K_ELF || !gelf_getehdr(elf->handle, &elf->header)) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach/remote/frame_index.h"
+#include "base/open_regular.h"
 #include "core/build_id.h"
 #include "platform/safe_read.h"
 
@@ -82,23 +83,18 @@ void module_bytes_close(struct module_bytes *bytes) {
 
 /* ---- The file ---- */
 
-/* Opens a regular file; with `expected`, only if it is the file of that line of the maps. What the path leads to is
- * first opened by O_PATH and looked at: to open a device could have effects. */
-static int open_regular(int folder, const char *path, const struct maps_line *expected) {
+/* Opens a regular file; with `expected`, only if it is the file of that line of the maps. */
+static int open_mapped(int folder, const char *path, const struct maps_line *expected) {
     struct stat status;
-    int found = openat(folder, path, O_PATH | O_CLOEXEC), file = -1;
+    int found = openat(folder, path, O_PATH | O_CLOEXEC);
     if (found < 0) return -1;
-    bool same = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
+    bool same = fstat(found, &status) == 0;
     if (expected)
         same = same && status.st_ino == expected->inode && major(status.st_dev) == expected->device >> 32 &&
                minor(status.st_dev) == (uint32_t)expected->device;
-    if (same) {
-        char link[32];
-        snprintf(link, sizeof link, "/proc/self/fd/%d", found);
-        file = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    }
+    if (same) return open_regular_found(found);
     close(found);
-    return file;
+    return -1;
 }
 
 /* The file that is mapped. By /proc/PID/map_files if possible, which takes a capability and finds the file whatever has
@@ -108,12 +104,12 @@ static int file_open(const struct remote_process *process, const struct maps_lin
     char path[PATH_MAX + 8];
     if (line->inode == 0) return -1;
     snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, line->start, line->end);
-    int file = open_regular(process->folder, path, NULL);
-    if (file < 0) file = open_regular(process->folder, "exe", line);
+    int file = open_mapped(process->folder, path, NULL);
+    if (file < 0) file = open_mapped(process->folder, "exe", line);
     if (file >= 0 || line->path[0] != '/') return file;
     if (snprintf(path, sizeof path, "root%s", line->path) < (int)sizeof path)
-        file = open_regular(process->folder, path, line);
-    return file >= 0 ? file : open_regular(process->folder, line->path, line);
+        file = open_mapped(process->folder, path, line);
+    return file >= 0 ? file : open_mapped(process->folder, line->path, line);
 }
 
 /* ---- ELF headers ---- */

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "base/open_regular.h"
 #include "cli/command/command.h"
 #include "cli/completion/completion.h"
 #include "cli/terminal/message.h"
@@ -6,7 +7,10 @@
 #include "core/recording.h"
 #include "model/running_processes.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static void (*const writers[])(FILE *) = {completion_write_bash, completion_write_zsh, completion_write_fish};
@@ -26,10 +30,10 @@ static const char examples[] =
  * 'malloscope attach', the process that it is attached to. */
 static int recorded_pid(const struct running_process *process) {
     struct recording_header header;
-    FILE *file = fopen(process->recording, "rb");
-    bool read = file && fread(&header, sizeof header, 1, file) == 1;
-    if (file) fclose(file);
-    return read && header.writer == process->pid ? header.pid : process->pid;
+    int file = open_regular(AT_FDCWD, process->recording, 0);
+    bool has_read = file >= 0 && pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header;
+    if (file >= 0) close(file);
+    return has_read && header.writer == process->pid ? header.pid : process->pid;
 }
 
 static void print_process(int pid) {
