@@ -99,6 +99,7 @@ struct recording_header {
     int32_t parent_pid;
     int32_t writer;              /* the process that writes this, if it is not `pid`; else 0 */
     uint32_t depth_max;          /* the most frames that are kept of a stack */
+    uint32_t target_user;        /* attach: number of the user that `pid` runs as, plus 1; 0 = not known */
     _Atomic uint64_t active;     /* (c) 0 = allocations are not sampled; frees are still counted */
     uint64_t rate;               /* malloc's sampling interval at the start, in bytes; 1 = exact */
     uint64_t start_realtime;     /* ns since the epoch */

@@ -214,7 +214,7 @@ static void write_process_name(struct trace *trace, const struct track *track) {
     open_event(trace, "M", "__metadata", "process_name", track->pid, 0, 0);
     json_key_string(&trace->json, "name", executable);
     close_event(trace);
-    if (!process->command_line) return;
+    if (!process->command_line || !track->longest->full) return;
     open_event(trace, "M", "__metadata", "process_labels", track->pid, 0, 0);
     json_key_string(&trace->json, "labels", process->command_line);
     close_event(trace);

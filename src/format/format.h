@@ -34,7 +34,8 @@ enum value_kind {
 
 /* What the page shows. */
 struct page_options {
-    bool no_source;      /* leave out lines of source files */
+    bool no_source;      /* leave out lines of source files; otherwise: */
+    int64_t source_user; /* who has named the source files: they are read with that user's rights */
     bool full;           /* show command lines, process numbers and whole paths */
     bool raw_sites;      /* as in struct view_query */
     const char *filter;  /* as in struct view_query, or NULL */
@@ -53,7 +54,8 @@ struct format_input {
     enum value_kind value;
     uint64_t threshold;              /* bytes; traces leave out call paths that hold less */
     const struct format_input *next; /* for FORMAT_TRACE: the next recording, or NULL */
-    const struct page_options *page; /* for html; NULL: the defaults */
+    const struct page_options *page; /* for html; NULL: the defaults, without lines of source files */
+    bool full; /* tell command lines, which may hold passwords; html: see page_options.full */
 };
 
 enum format_kind {

@@ -35,7 +35,7 @@ static void pack(const char *json, size_t size, char **ret_bytes, size_t *ret_si
 }
 
 int html_write(const struct format_input *input, FILE *out, struct problem *problem) {
-    static const struct page_options defaults = {.nodes_max = PAGE_NODES};
+    static const struct page_options defaults = {.nodes_max = PAGE_NODES, .no_source = true};
     char *json = NULL, *packed = NULL;
     size_t json_size = 0, packed_size = 0;
     FILE *memory = memory_stream_open(&json, &json_size);

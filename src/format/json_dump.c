@@ -22,13 +22,13 @@ static void write_address(struct json *json, const char *key, uint64_t address) 
     json_key_string(json, key, text);
 }
 
-static void write_process(struct json *json, const struct model_process *process) {
+static void write_process(struct json *json, const struct model_process *process, bool full) {
     json_object(json);
     json_key_integer(json, "pid", process->pid);
     json_key_integer(json, "parent_pid", process->parent_pid);
     json_key_string(json, "state", machine_output_state_name(process->state));
     json_key_string(json, "executable", process->executable);
-    json_key_string(json, "command_line", process->command_line);
+    json_key_string(json, "command_line", full ? process->command_line : NULL);
     json_key_string(json, "allocator", process->allocator);
     json_key_string(json, "source", process->source);
     json_key_integer(json, "rate", (int64_t)process->rate);
@@ -215,7 +215,10 @@ int json_dump_write(const struct format_input *input, FILE *out, struct problem 
     machine_output_write_health(&json, model);
     json_key(&json, "heaps");
     machine_output_write_heaps(&json, model);
-    WRITE_LIST(&json, "processes", model->processes, model->process_count, write_process);
+    json_key(&json, "processes");
+    json_array(&json);
+    for (size_t i = 0; i < model->process_count; i++) write_process(&json, &model->processes[i], input->full);
+    json_array_end(&json);
     WRITE_LIST(&json, "modules", model->modules, model->module_count, write_module);
     WRITE_LIST(&json, "threads", model->threads, model->thread_count, write_thread);
     WRITE_LIST(&json, "timeline", model->timeline, model->moment_count, write_moment);

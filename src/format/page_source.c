@@ -1,9 +1,8 @@
 #include "format/page_source.h"
 
 #include "base/nanoseconds.h"
-#include "base/open_in_root.h"
+#include "base/open_as.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,8 +37,8 @@ struct source_text {
 static bool open_source(
     const struct source_request *request, const char *path, struct source_text *ret_text) {
     if (path[0] != '/' || !page_source_is_source(path)) return false;
-    int fd = request->sysroot ? open_in_root(request->sysroot, path, 0) : -1;
-    if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = request->sysroot ? open_as(request->sysroot, path, request->user) : -1;
+    if (fd < 0) fd = open_as("/", path, request->user);
     if (fd < 0) return false;
     struct stat status;
     void *bytes = MAP_FAILED;

@@ -17,6 +17,7 @@ struct source_request {
     struct source_place *places; /* page_source_write sorts them */
     size_t place_count;
     const char *sysroot; /* folder below which the paths are looked for first, or NULL */
+    int64_t user;        /* who has named the files: they are opened with that user's rights (open_as) */
     uint64_t
         start_realtime; /* ns since the epoch: a newer file may not be the one that was compiled; 0: not known */
 };

@@ -155,7 +155,10 @@ void page_tree_write(struct page_tree *tree) {
 static void write_sources(struct page_tree *tree, const struct model *model) {
     const char **paths = memory_allocate_array(tree->files.count, sizeof *paths);
     struct source_place *places = memory_allocate_array(tree->flame.frame_count, sizeof *places);
-    struct source_request request = {.paths = paths, .places = places, .sysroot = tree->options->sysroot};
+    struct source_request request = {.paths = paths,
+        .places = places,
+        .sysroot = tree->options->sysroot,
+        .user = tree->options->source_user};
     if (model->process_count) request.start_realtime = model->processes[0].start_realtime;
     for (uint32_t i = 0; i < tree->files.count; i++) paths[i] = tree->files.entries[i].key;
     for (uint32_t i = 0; i < tree->flame.frame_count; i++) {

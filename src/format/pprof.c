@@ -297,7 +297,7 @@ static void describe(struct pprof_builder *builder) {
         if (i == 0 || (int64_t)process->start_realtime < profile->time_nanos)
             profile->time_nanos = (int64_t)process->start_realtime;
         if (duration > profile->duration_nanos) profile->duration_nanos = duration;
-        if (process->command_line) add_comment(builder, process->command_line);
+        if (process->command_line && builder->input->full) add_comment(builder, process->command_line);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GROWTH_SPARE (UINT64_C(1) << 20) /* any part may unpack to this much */
@@ -188,8 +189,12 @@ int archive_take_recording(
     const struct archive *archive, size_t number, struct recording_file *ret_file, struct problem *problem) {
     const struct archive_place *place = &archive->recordings[number];
     if (check_room(archive, place, problem) < 0) return -(int)PROBLEM_FAILURE;
-    struct recording_file file = {
-        .descriptor = memfd_create("recording", MFD_CLOEXEC), .path = archive->path, .is_archived = true};
+    struct stat status;
+    if (fstat(archive->descriptor, &status) < 0) return failed(archive, -errno, "", problem);
+    struct recording_file file = {.descriptor = memfd_create("recording", MFD_CLOEXEC),
+        .path = archive->path,
+        .is_archived = true,
+        .owner = status.st_uid};
     if (file.descriptor < 0)
         return problem_set(problem, PROBLEM_FAILURE, "free some memory and try again",
             "cannot unpack the archive '%s': %s", archive->path, strerror(errno));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A copy of a text of the recording, or "[unknown]" if it has none there. */
 static char *text_of(struct model_builder *builder, const struct snapshot *snapshot, uint64_t offset) {
@@ -62,6 +63,14 @@ static char *shell_words(const char *arguments) {
     return result;
 }
 
+/* The owner of the file chose what is in it. If that is the reader, who attached to the program, then the program's
+ * user did. */
+static int64_t user_of(const struct snapshot *snapshot) {
+    const struct recording_header *header = snapshot_header(snapshot);
+    return header->writer && snapshot->owner == geteuid() ? (int64_t)header->target_user - 1
+                                                          : snapshot->owner;
+}
+
 static void load_process(struct model_builder *builder, const struct snapshot *snapshot, const char *path) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
@@ -75,6 +84,7 @@ static void load_process(struct model_builder *builder, const struct snapshot *s
         .running_pid = snapshot->state == PROCESS_RUNNING ? snapshot->writer : 0,
         .state = snapshot->state,
         .attached = header->writer != 0,
+        .user = user_of(snapshot),
         .is_snapshot = header->flags & RECORDING_SNAPSHOT,
         .flags = header->flags,
         .filter = header->filter,

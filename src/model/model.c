@@ -75,3 +75,9 @@ void model_free(struct model *model) {
     free(model->warning);
     free(model);
 }
+
+int64_t model_user(const struct model *model) {
+    for (size_t i = 1; i < model->process_count; i++)
+        if (model->processes[i].user != model->processes[0].user) return -1;
+    return model->process_count ? model->processes[0].user : -1;
+}

@@ -108,6 +108,7 @@ struct model_process {
     int32_t running_pid;     /* its number here, which differs from `pid` for containers; 0: it has ended */
     enum process_state state;
     bool attached;      /* recorded from outside: the program may have run before, and may still run */
+    int64_t user;       /* number of the user who had a say in what was recorded; -1: not known */
     bool is_snapshot;   /* a copy that was made while the program ran, at the time `duration` */
     uint32_t flags;     /* enum recording_flag */
     uint32_t filter;    /* enum free_filter */
@@ -238,6 +239,9 @@ struct model_load_options {
  * model's warning says so, as long as another one can be read. A source that does not exist is an error. */
 int model_load(const struct model_load_options *options, struct model **ret_model, struct problem *problem);
 void model_free(struct model *model);
+
+/* The user who had a say in all that the model holds; -1: not known, or several. */
+int64_t model_user(const struct model *model);
 
 /* Whether the programs have told of heaps besides malloc's. If not, views need not tell heaps apart. */
 static inline bool model_has_heaps(const struct model *model) {

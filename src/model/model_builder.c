@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ void model_builder_warn(struct model_builder *builder, const char *format, ...) 
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    /* A path may hold line breaks: what follows one would look like a sentence of its own. */
+    for (char *end = line; (end = strchr(end, '\n'));) *end = '?';
 
     char *former = builder->model->warning;
     if (builder->warning_count > WARNINGS_SHOWN) snprintf(line, sizeof line, "there is more of this kind");

@@ -18,6 +18,7 @@ struct recording_file {
 
     /* A recording out of an archive, and what was known about the file when it was put in. */
     bool is_archived;
+    uint32_t owner; /* number of the user who owns the archive */
     uint64_t file_bytes, recorder_bytes;
 };
 

@@ -56,6 +56,7 @@ struct snapshot {
     uint64_t elapsed;      /* ns since the start: to now if the program runs, else to the last event */
     uint64_t file_bytes;
     uint64_t recorder_bytes; /* see struct model_process */
+    uint32_t owner;          /* number of the user who owns the file, or the archive that it came out of */
 
     uint64_t bytes_in_use; /* as the header says; more than `size` if the file was cut */
     bool pages_lost;       /* the file was cut while it was being copied */

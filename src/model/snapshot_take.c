@@ -301,6 +301,7 @@ static uint64_t last_event(const struct snapshot *snapshot) {
 
 static void describe_process(
     struct snapshot *snapshot, const struct recording_file *file, const struct stat *status) {
+    snapshot->owner = file->is_archived ? file->owner : status->st_uid;
     const struct recording_header *header = snapshot_header(snapshot);
     snapshot->state = header->flags & RECORDING_FINISHED ? PROCESS_FINISHED
                       : snapshot->writer                 ? PROCESS_RUNNING

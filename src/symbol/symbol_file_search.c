@@ -2,7 +2,9 @@
 
 #include "base/memory.h"
 #include "base/nanoseconds.h"
+#include "base/open_as.h"
 #include "base/open_in_root.h"
+#include "base/open_regular.h"
 #include "symbol/vdso.h"
 
 #include <errno.h>
@@ -130,14 +132,24 @@ struct place {
     enum trust trust;
 };
 
+/* Another user's recording may name any file, and the report would tell the names in it: a file that nothing but its
+ * path speaks for is opened with that user's rights. */
+static int open_place(
+    const struct place *place, const struct model_module *module, const struct symbol_file_roots *roots) {
+    const struct model_process *process = roots->process;
+    if (process && process->user != (int64_t)geteuid() && !module->build_id_size &&
+        place->trust == TRUST_IF_OLD)
+        return open_as(place->root ? place->root : "/", place->path, process->user);
+    return place->root ? open_in_root(place->root, place->path, 0) : open_regular(AT_FDCWD, place->path, 0);
+}
+
 static enum symbol_file_trouble try_place(const struct place *place, const struct model_module *module,
     const struct symbol_file_roots *roots, struct found_file *ret_found) {
-    int fd = place->root ? open_in_root(place->root, place->path, 0)
-                         : open(place->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int error = place->root ? -fd : errno;
-    if (fd < 0) return error == EACCES || error == EPERM ? SYMBOL_FILE_FORBIDDEN : SYMBOL_FILE_MISSING;
+    int fd = open_place(place, module, roots);
+    if (fd == -ENOTSUP) return SYMBOL_FILE_UNREADABLE;
+    if (fd < 0) return fd == -EACCES || fd == -EPERM ? SYMBOL_FILE_FORBIDDEN : SYMBOL_FILE_MISSING;
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (fstat(fd, &status) != 0) {
         close(fd);
         return SYMBOL_FILE_UNREADABLE;
     }

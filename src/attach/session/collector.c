@@ -1,5 +1,6 @@
 #include "attach/session/collector.h"
 
+#include "attach/session/target_user.h"
 #include "base/memory.h"
 #include "base/nanoseconds.h"
 #include "core/address_index.h"
@@ -130,6 +131,7 @@ int collector_open(
     header->executable = note_executable(recording, options->pid);
     header->command_line = note_file(recording, options->pid, "cmdline");
     header->allocator = arena_text(recording, options->allocator, strlen(options->allocator));
+    header->target_user = target_user(options->pid);
     if (options->levels_only) header->flags |= RECORDING_LEVELS;
     recording_begin_publish(recording);
     *ret_collector = collector;

@@ -16,6 +16,7 @@ struct export {
     struct output_options output;
     const struct format *format;
     uint64_t threshold;
+    bool full, with_source;
     struct load_options load_options;
 };
 
@@ -71,8 +72,8 @@ static int load_batch(const struct export *export, char **sources, size_t count,
         struct loaded *loaded = &batch.loaded[batch.count];
         code = load_sources(sources + batch.count, apart ? 1 : count, &export->load_options, loaded);
         if (code) break;
-        batch.inputs[batch.count] = (struct format_input){
-            loaded->model, loaded->resolver, (enum value_kind) export->value, export->threshold, NULL, NULL};
+        batch.inputs[batch.count] = (struct format_input){loaded->model, loaded->resolver,
+            (enum value_kind) export->value, export->threshold, NULL, NULL, export->full};
         if (batch.count) batch.inputs[batch.count - 1].next = &batch.inputs[batch.count];
     }
     *ret_batch = batch;
@@ -107,6 +108,12 @@ int command_export(int argc, char **argv) {
                 "keeps all)"},
         {0, "samples", OPTION_ON, &export.load_options.samples, NULL,
             .help = "for json: every sample that is live, too, with its address"},
+        {0, "full", OPTION_ON, &export.full, NULL,
+            .help = "tell command lines, which may hold passwords, and in html the\nprocess and whole paths"},
+        {0, "source", OPTION_ON, &export.with_source, NULL,
+            .help =
+                "for html: show lines of source files also if another user's\nprogram was recorded: of those "
+                "that this user may read"},
         OUTPUT_RULES(export.output),
         LOAD_RULES(export.load_options),
     };
@@ -135,11 +142,15 @@ int command_export(int argc, char **argv) {
     struct batch batch;
     code = load_batch(&export, line.arguments, line.argument_count, &batch);
     if (!code) {
-        struct page_options page = {.nodes_max = PAGE_NODES, .sysroot = export.load_options.sysroot};
+        struct page_options page = {
+            .nodes_max = PAGE_NODES, .sysroot = export.load_options.sysroot, .full = export.full};
         bool is_page = strcmp(export.format->name, "html") == 0;
         cleanup_text char *notes = is_page ? page_notes(batch.loaded) : NULL;
         page.notes = notes;
-        if (is_page) batch.inputs->page = &page;
+        if (is_page) {
+            page_choose_sources(&page, export.with_source, export.output.quiet, batch.loaded->model, NULL);
+            batch.inputs->page = &page;
+        }
         code = output_file_write(
             &export.output, export.format, batch.inputs, line.arguments, line.argument_count);
     }

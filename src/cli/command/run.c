@@ -233,6 +233,8 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
             .help = "for --leaks-fail: " SUPPRESSIONS_HELP},
         {0, "junit", OPTION_FILE, &run.gates.junit_path, "FILE",
             .help = "write what the gates said as JUnit XML"},
+        {0, "public", OPTION_ON, &run.gates.junit_is_public, NULL,
+            .help = "for --junit: let others read the file, as far as the umask\nallows"},
     };
     struct command_line line = {.name = "run",
         .usage = "malloscope run [OPTION]... [--] PROGRAM [ARGUMENT]...",

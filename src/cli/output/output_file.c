@@ -42,7 +42,8 @@ static void make_way(const char *path) {
 
 static int open_output(const struct output_options *options, const char *path, FILE **ret_out) {
     if (options->force) make_way(path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL), 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL),
+        options->is_public ? 0666 : 0600);
     if (fd < 0) {
         int error = errno;
         const char *remedy = error == EEXIST   ? "replace it with -f, or choose another name with -o"

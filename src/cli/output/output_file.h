@@ -7,13 +7,17 @@
 struct output_options {
     const char *path; /* of -o: "-" is stdout; NULL: see output_file_is_stdout and output_file_write */
     bool force;       /* replace a file that exists */
+    bool is_public;   /* the umask decides who may read the file; otherwise its owner alone may */
     bool quiet;       /* do not say what was written */
 };
+
+#define PUBLIC_HELP "let others read the file, as far as the umask allows"
 
 /* The options that every command has which writes a file. */
 #define OUTPUT_RULES(options)                                                                                \
     {'o', "output", OPTION_FILE, &(options).path, "FILE", .help = "where to write; - is stdout"},            \
-        {'f', "force", OPTION_ON, &(options).force, NULL, .help = "replace the file if it exists"}, {        \
+        {'f', "force", OPTION_ON, &(options).force, NULL, .help = "replace the file if it exists"},          \
+        {0, "public", OPTION_ON, &(options).is_public, NULL, .help = PUBLIC_HELP}, {                         \
         'q', "quiet", OPTION_ON, &(options).quiet, NULL, .help = "do not say what was written"               \
     }
 

@@ -1,11 +1,14 @@
 #include "cli/output/page.h"
 #include "base/memory.h"
+#include "cli/terminal/message.h"
 #include "cli/words/advice.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Takes the notes that reports print above their tables, and undoes their wrapping: a line that begins with a blank
  * continues the line before. */
@@ -27,6 +30,22 @@ char *page_notes(const struct loaded *loaded) {
     return text;
 }
 
+void page_choose_sources(struct page_options *options, bool with_source, bool quiet,
+    const struct model *model, const struct model *fresh) {
+    int64_t user = model_user(model);
+    if (fresh && model_user(fresh) != user) user = -1;
+    options->source_user = user;
+    if (options->no_source || with_source || user == (int64_t)geteuid()) return;
+    options->no_source = true;
+    if (quiet) return;
+    cleanup_text char *whose = user < 0 ? memory_copy_text("another user's program")
+                                        : memory_format_text("a program of user %" PRId64, user);
+    message_note(
+        "lines of source files are left out, since %s chose their names; --source shows those that this "
+        "user may read",
+        whose);
+}
+
 static int write_with_notes(
     const struct loaded *loaded, struct page_output *page, char *notes, char **sources, size_t source_count) {
     page->options.notes = notes;
@@ -37,6 +56,7 @@ static int write_with_notes(
 
 int page_write(const struct loaded *loaded, struct page_output *page, char **sources, size_t source_count) {
     cleanup_text char *notes = page_notes(loaded);
+    page_choose_sources(&page->options, page->with_source, page->output.quiet, loaded->model, NULL);
     return write_with_notes(loaded, page, notes, sources, source_count);
 }
 
@@ -56,6 +76,7 @@ int page_write_comparison(const struct loaded *base, const struct loaded *fresh,
     print_side_notes(memory, "base", base);
     print_side_notes(memory, "new", fresh);
     memory_stream_close(memory);
+    page_choose_sources(&page->options, page->with_source, page->output.quiet, base->model, fresh->model);
     char *name[] = {(char[]){"malloscope.diff"}};
     return write_with_notes(fresh, page, notes, name, 1);
 }

@@ -16,6 +16,7 @@
 #include "view/leaks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,9 @@ static int prepare(struct gates *gates, struct problem *problem) {
                 ? suppressions_read(gates->suppressions_path, &gates->suppressions, problem)
                 : 0;
     if (r < 0 || !gates->junit_path) return r;
-    gates->junit = fopen(gates->junit_path, "we");
+    int fd = open(
+        gates->junit_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, gates->junit_is_public ? 0666 : 0600);
+    gates->junit = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (gates->junit) return 0;
     return problem_set(problem, problem_kind_of_errno(errno), "name a file that can be written",
         "cannot open '%s' for the gates' results: %s", gates->junit_path, strerror(errno));

@@ -19,6 +19,7 @@ struct gates {
     uint64_t leaks, peak, allocations; /* the limits; GATE_OFF: there is no such gate */
     const char *suppressions_path, *junit_path;
     struct suppressions suppressions;
+    bool junit_is_public; /* the umask decides who may read the file; otherwise its owner alone may */
     FILE *junit;
 };
 
