@@ -21,7 +21,8 @@ struct archived_names *archived_names_new(const struct model *model, struct resu
         if (symbol_store_open(&names->stores[i], source->bytes, source->size)) continue;
         names->warning = result_pool_format(pool,
             "%s%sthe names in the archive '%s' cannot be read: names are looked up here",
-            names->warning ? names->warning : "", names->warning ? "\n" : "", source->path);
+            names->warning ? names->warning : "", names->warning ? "\n" : "",
+            result_pool_line(pool, source->path));
     }
     return names;
 }

@@ -1,9 +1,9 @@
 #include "symbol/demangle.h"
 
 #include "base/memory.h"
+#include "symbol/bounded_demangler.h"
 
 #include <ctype.h>
-#include <libiberty/demangle.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +40,7 @@ static void cut_rust_hash(char *name) {
 const char *demangle_name(struct result_pool *pool, const char *linkage, const char *name) {
     if (name && !demangle_is_mangled(linkage)) return result_pool_text(pool, name);
     char *plain = memory_copy_text_part(linkage, length_without_suffixes(linkage));
-    char *demangled =
-        demangle_is_mangled(plain) ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
+    char *demangled = demangle_is_mangled(plain) ? bounded_demangler_name(plain) : NULL;
     if (demangled) cut_rust_hash(demangled);
     const char *kept = result_pool_text(pool, demangled ? demangled : name ? name : plain);
     free(demangled);

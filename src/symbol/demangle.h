@@ -11,7 +11,8 @@ bool demangle_is_mangled(const char *linkage);
 
 /* The name to show for a function. `linkage` is its linkage name, `name` its name in the source without
  * namespaces; one of them may be NULL. A part that the compiler split off (`f.cold`, `f.part.0`) gets the name of
- * the function. Rust's hashes and symbol versions are removed. Owned by the pool. */
+ * the function. Rust's hashes and symbol versions are removed. What expands beyond all bounds (bounded_demangler.h)
+ * stays mangled. Owned by the pool. */
 const char *demangle_name(struct result_pool *pool, const char *linkage, const char *name);
 
 #endif

@@ -27,7 +27,7 @@ static bool take_number(char **text, uint64_t *ret_number) {
 static bool read_line(struct jit_map *map, char *line) {
     uint64_t start, size;
     if (!take_number(&line, &start) || !take_number(&line, &size)) return false;
-    if (!*line || !size || start + size < start || map->count == INTERVAL_NONE) return false;
+    if (!*line || !size || start + size < start || map->count == JIT_MAP_LINES_MOST) return false;
     line[strcspn(line, "\r")] = 0;
     if (map->count == map->room) {
         map->room = map->room ? 2 * map->room : 1024;

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define JIT_MAP_LINES_MOST (1u << 22) /* the lines after these are left out */
+
 /* All zero is an empty map. */
 struct jit_map {
     const char **names;

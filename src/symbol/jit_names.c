@@ -18,6 +18,10 @@
  * file may seem older than it is, by a tick. */
 #define CLOCK_SLACK 1000000000u
 
+#define MAPS_SIZE_MOST                                                                                       \
+    (UINT64_C(128) << 20) /* bytes of all maps together: large programs have a few million */
+#define WARNINGS_MOST 8
+
 /* The maps that may name a process's code: its own, and its parent's if it was forked. */
 enum { OWN, PARENTS, MAPS };
 
@@ -32,13 +36,16 @@ struct jit_names {
     struct result_pool *pool;
     const char *sysroot;
     struct process_maps *processes;
+    size_t bytes_left; /* of all maps together that may still be read */
     const char *warning;
+    unsigned warnings;
 };
 
 struct jit_names *jit_names_new(const struct model *model, struct result_pool *pool) {
     struct jit_names *names = memory_allocate(sizeof *names);
     names->model = model;
     names->pool = pool;
+    names->bytes_left = MAPS_SIZE_MOST;
     names->processes = memory_allocate_array(model->process_count + 1, sizeof *names->processes);
     return names;
 }
@@ -62,15 +69,16 @@ const char *jit_names_warning(struct jit_names *names) {
 }
 
 static void warn(struct jit_names *names, const char *sentence) {
+    if (names->warnings++ == WARNINGS_MOST) sentence = "more maps of generated code are not used";
+    if (names->warnings > WARNINGS_MOST + 1) return;
+    sentence = result_pool_line(names->pool, sentence);
     names->warning =
         names->warning ? result_pool_format(names->pool, "%s\n%s", names->warning, sentence) : sentence;
 }
 
-/* Whether the map belongs to root, to the user, or to the owner of the recording. */
+/* Whether the map belongs to root, to the user, or to the user whose program was recorded. */
 static bool has_trusted_owner(const struct stat *status, const struct model_process *process) {
-    struct stat recording;
-    return status->st_uid == 0 || status->st_uid == geteuid() ||
-           (process->source && stat(process->source, &recording) == 0 && status->st_uid == recording.st_uid);
+    return status->st_uid == 0 || status->st_uid == geteuid() || (int64_t)status->st_uid == process->user;
 }
 
 /* Whether the map was last written before the process began: then another process with the same number wrote it. */
@@ -78,15 +86,20 @@ static bool is_older(const struct stat *status, const struct model_process *proc
     return nanoseconds_of(status->st_mtim) + CLOCK_SLACK < process->start_realtime;
 }
 
-/* The whole content of the file, with room for one more byte. NULL if it cannot be read. */
-static char *read_whole(int fd, size_t *ret_size) {
+/* The content of the file, up to `most` bytes, with room for one more byte. NULL if it cannot be read. */
+static char *read_text(int fd, size_t most, size_t *ret_size) {
     size_t size = 0, room = 65536;
     char *text = memory_allocate(room);
-    for (ssize_t got; (got = read(fd, text + size, room - 1 - size)) != 0; size += (size_t)got) {
+    for (ssize_t got; size < most; size += (size_t)got) {
+        size_t free_room = room - 1 - size, wanted = most - size < free_room ? most - size : free_room;
+        got = read(fd, text + size, wanted);
         if (got < 0) {
             free(text);
             return NULL;
         }
+        const char *hole = memchr(text + size, 0, (size_t)got);
+        if (hole) size = (size_t)(hole - text); /* or no text at all: what follows is not read */
+        if (got == 0 || hole) break;
         if (size + (size_t)got == room - 1) text = memory_reallocate(text, room *= 2);
     }
     *ret_size = size;
@@ -118,15 +131,21 @@ static void read_map(
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
         if (!believed && !has_trusted_owner(&status, process))
             warn(names, result_pool_format(names->pool,
-                            "'%s' belongs to user %u, neither to you nor to the recording's owner: it is not "
+                            "'%s' belongs to user %u, neither to you nor to the program's user: it is not "
                             "used for the names of generated code",
                             shown, status.st_uid));
         else if (which == OWN && !believed && is_older(&status, process))
             warn(names, result_pool_format(names->pool,
                             "'%s' is older than process %d: it is not used for the names of generated code",
                             shown, pid));
-        else if ((maps->text[which] = read_whole(fd, &size)))
+        else if ((maps->text[which] = read_text(fd, names->bytes_left, &size)))
             jit_map_read(&maps->map[which], maps->text[which], size);
+        names->bytes_left -= size;
+        if (maps->text[which] && (uint64_t)status.st_size > size)
+            warn(names,
+                result_pool_format(names->pool,
+                    "'%s' has %jd bytes, of which the first %zu are used: the rest is no text, or too much",
+                    shown, (intmax_t)status.st_size, size));
     }
     if (maps->map[which].nonsense)
         warn(names,

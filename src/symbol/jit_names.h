@@ -1,7 +1,7 @@
 /* Names for code that is in no file, from the maps that JIT compilers write to /tmp (jit_map.h).
  *
- * Everybody may write to /tmp. So a map counts only if it belongs to the user, to root or to the owner of the
- * recording, and if it is not older than the process: an earlier process may have had the same number. */
+ * Everybody may write to /tmp. So a map counts only if it belongs to the user, to root or to the user whose
+ * program was recorded, and if it is not older than the process: an earlier process may have had the same number. */
 #ifndef MALLOSCOPE_SYMBOL_JIT_NAMES_H
 #define MALLOSCOPE_SYMBOL_JIT_NAMES_H
 

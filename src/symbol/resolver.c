@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "model/stack_labels.h"
 #include "symbol/archived_names.h"
+#include "symbol/bounded_demangler.h"
 #include "symbol/jit_names.h"
 #include "symbol/lookup_batch.h"
 #include "symbol/result_pool.h"
@@ -398,6 +399,8 @@ void *resolver_pack(struct resolver *resolver, size_t *ret_size, size_t *ret_cou
     return bytes;
 }
 
+#define NAMES_SHOWN 10
+
 /* The names of the files that were needed and had a certain trouble. */
 struct names {
     enum symbol_file_trouble trouble;
@@ -411,8 +414,9 @@ static int collect_name(void **slot, void *context) {
     const struct symbol_file *file = known->file;
     struct names *names = context;
     if (!known->is_needed || symbol_file_trouble(file) != names->trouble) return 1;
-    const char *name = symbol_file_name(file);
-    names->text = names->text ? result_pool_format(names->pool, "%s, %s", names->text, name) : name;
+    const char *name = result_pool_line(names->pool, symbol_file_name(file));
+    if (names->count < NAMES_SHOWN)
+        names->text = names->text ? result_pool_format(names->pool, "%s, %s", names->text, name) : name;
     names->count++;
     return 1;
 }
@@ -451,6 +455,9 @@ const char *resolver_warning(struct resolver *resolver) {
         htab_traverse_noresize(resolver->files, collect_name, &names);
         if (!names.count) continue;
         bool one = names.count == 1;
+        if (names.count > NAMES_SHOWN)
+            names.text = result_pool_format(
+                resolver->pool, "%s and %zu more files", names.text, names.count - NAMES_SHOWN);
         text = result_pool_format(resolver->pool, "%s%s%s %s: %s functions are shown as addresses",
             text ? text : "", text ? "\n" : "", names.text, one ? sentences[i].one : sentences[i].several,
             one ? "its" : "their");
@@ -459,6 +466,11 @@ const char *resolver_warning(struct resolver *resolver) {
         text = result_pool_format(resolver->pool,
             "%s%sno answer from the servers in DEBUGINFOD_URLS: some functions may lack file and line",
             text ? text : "", text ? "\n" : "");
+    if (bounded_demangler_given_up())
+        text = result_pool_format(resolver->pool,
+            "%s%s%zu names of functions are shown mangled: they would be longer than %u KiB, or take too "
+            "long",
+            text ? text : "", text ? "\n" : "", bounded_demangler_given_up(), DEMANGLED_SIZE_MOST / 1024);
     const char *generated = jit_names_warning(resolver->jit_names);
     if (generated) text = text ? result_pool_format(resolver->pool, "%s\n%s", text, generated) : generated;
     return text;

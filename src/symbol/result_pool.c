@@ -45,6 +45,14 @@ const char *result_pool_text(struct result_pool *pool, const char *text) {
     return *slot;
 }
 
+const char *result_pool_line(struct result_pool *pool, const char *text) {
+    char *line = memory_copy_text(text);
+    for (char *end = line; (end = strchr(end, '\n'));) *end = '?';
+    const char *kept = result_pool_text(pool, line);
+    free(line);
+    return kept;
+}
+
 const char *result_pool_format(struct result_pool *pool, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -17,6 +17,8 @@ void *result_pool_allocate(struct result_pool *pool, size_t size);
 
 /* The pool's copy of `text`. NULL for NULL. */
 const char *result_pool_text(struct result_pool *pool, const char *text);
+/* The same for a text of one line: line breaks become '?'. */
+const char *result_pool_line(struct result_pool *pool, const char *text);
 const char *result_pool_format(struct result_pool *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SYMBOLS_MOST                                                                                         \
+    (1 << 25) /* the largest programs have a few million; a file with holes may claim any number */
+
 const struct table_symbol *symbol_table_find(const struct symbol_table *table, uint64_t address) {
     uint32_t index = interval_map_find(&table->by_address, address);
     return index == INTERVAL_NONE ? NULL : &table->symbols[index];
@@ -62,8 +65,8 @@ static void index_symbols(struct symbol_table *table) {
 
 void symbol_table_read(struct symbol_table *table, Dwfl_Module *module) {
     int all = dwfl_module_getsymtab(module);
-    if (all <= 0) return;
-    table->symbols = memory_allocate((size_t)all * sizeof *table->symbols);
+    size_t room = 0;
+    if (all > SYMBOLS_MOST) all = SYMBOLS_MOST;
     for (int i = 0; i < all; i++) {
         GElf_Sym symbol;
         GElf_Addr address;
@@ -75,6 +78,10 @@ void symbol_table_read(struct symbol_table *table, Dwfl_Module *module) {
         uint64_t section_end = end_of_code_section(elf, section, bias);
         if (address >= section_end) continue;
         bool sized = symbol.st_size > 0 && symbol.st_size <= section_end - address;
+        if (table->count == room) {
+            room = room ? 2 * room : 1024;
+            table->symbols = memory_reallocate(table->symbols, room * sizeof *table->symbols);
+        }
         table->symbols[table->count++] = (struct table_symbol){
             .address = address,
             .end = sized ? address + symbol.st_size : section_end,
@@ -83,7 +90,7 @@ void symbol_table_read(struct symbol_table *table, Dwfl_Module *module) {
             .rank = rank_of(&symbol, name),
         };
     }
-    qsort(table->symbols, table->count, sizeof *table->symbols, compare_symbols);
+    if (table->count) qsort(table->symbols, table->count, sizeof *table->symbols, compare_symbols);
     index_symbols(table);
 }
 

@@ -205,7 +205,19 @@ static struct choice choose(const char *text) {
     }
 }
 
+/* Leaves the beginning of the name, up to a whole character. */
+static void cut_off(char *name, const char *mark) {
+    size_t length = SHORT_NAME_WIDTH;
+    while (length && (name[length] & 0xc0) == 0x80) length--;
+    strcpy(name + length, mark);
+}
+
 void short_name(char *name, const char *mark) {
+    /* What follows takes time in proportion to the square of the length. */
+    if (strnlen(name, SHORT_NAME_MOST + 1) > SHORT_NAME_MOST) {
+        cut_off(name, mark);
+        return;
+    }
     if (!name_scan_is_sound(name)) return;
     use_known_names(name);
     while (drop_default(name)) {

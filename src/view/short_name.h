@@ -11,7 +11,8 @@
 #ifndef MALLOSCOPE_VIEW_SHORT_NAME_H
 #define MALLOSCOPE_VIEW_SHORT_NAME_H
 
-#define SHORT_NAME_WIDTH 60 /* a longer name loses parameters and template arguments */
+#define SHORT_NAME_WIDTH 60   /* a longer name loses parameters and template arguments */
+#define SHORT_NAME_MOST  4096 /* bytes: of a longer name only the beginning is left */
 
 /* Shortens `name` in place. `mark` stands for what is left out: "…" or "..". A name that is not understood stays as
  * it is. */

@@ -1,6 +1,7 @@
 /* The small parts of src/symbol: maps of intervals, maps of generated code, names for people. */
 #include "base/interval_map.h"
 #include "check.h"
+#include "symbol/bounded_demangler.h"
 #include "symbol/demangle.h"
 #include "symbol/jit_map.h"
 
@@ -146,6 +147,36 @@ static void names_are_made_for_people(void) {
     result_pool_free(pool);
 }
 
+/* Names in which each part is twice the part before: in full they have more than 2^40 letters, and to search the second
+ * one for a parameter pack takes 2^40 steps before any letter is known. */
+static void names_that_expand_beyond_bounds_stay_mangled(void) {
+    static const char *const names[] = {
+        "_Z1fPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFv"
+        "PFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPiS_ES1_ES3_ES5_ES7_ES9_ESB_ESD_ESF_ESH_ESJ_ESL_ESN_"
+        "ESP_ESR_EST_ESV_ESX_ESZ_ES11_ES13_ES15_ES17_ES19_ES1B_ES1D_ES1F_ES1H_ES1J_ES1L_ES1N_ES1P"
+        "_ES1R_ES1T_ES1V_ES1X_ES1Z_ES21_ES23_ES25_E",
+        "_Z1fDpPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvP"
+        "FvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPFvPiS_ES1_ES3_ES5_ES7_ES9_ESB_ESD_ESF_ESH_ESJ_ESL_ES"
+        "N_ESP_ESR_EST_ESV_ESX_ESZ_ES11_ES13_ES15_ES17_ES19_ES1B_ES1D_ES1F_ES1H_ES1J_ES1L_ES1N_ES"
+        "1P_ES1R_ES1T_ES1V_ES1X_ES1Z_ES21_ES23_ES25_E",
+        "_RINvC1a1fTlETB7_B7_ETBa_Ba_ETBi_Bi_ETBq_Bq_ETBy_By_ETBG_BG_ETBO_BO_ETBW_BW_ETB14_B14_ET"
+        "B1c_B1c_ETB1m_B1m_ETB1w_B1w_ETB1G_B1G_ETB1Q_B1Q_ETB20_B20_ETB2a_B2a_ETB2k_B2k_ETB2u_B2u_"
+        "ETB2E_B2E_ETB2O_B2O_ETB2Y_B2Y_ETB38_B38_ETB3i_B3i_ETB3s_B3s_ETB3C_B3C_ETB3M_B3M_ETB3W_B3"
+        "W_ETB46_B46_ETB4g_B4g_ETB4q_B4q_ETB4A_B4A_ETB4K_B4K_ETB4U_B4U_ETB54_B54_ETB5e_B5e_ETB5o_"
+        "B5o_ETB5y_B5y_ETB5I_B5I_ETB5S_B5S_ETB62_B62_EE",
+    };
+    struct result_pool *pool = result_pool_new();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK_TEXT(demangle_name(pool, names[i], NULL), names[i]);
+        CHECK_TEXT(demangle_name(pool, names[i], "short"), "short");
+        CHECK_EQUAL(bounded_demangler_given_up(), 2 * i + 2);
+    }
+    /* Enough of them, and long names are not tried any more. */
+    for (int i = 0; i < 40; i++) demangle_name(pool, names[1], NULL);
+    CHECK_TEXT(demangle_name(pool, "_ZN3zoo3cat4feedEl", NULL), "zoo::cat::feed(long)");
+    result_pool_free(pool);
+}
+
 static void a_pool_keeps_equal_texts_once(void) {
     struct result_pool *pool = result_pool_new();
     char text[] = "some/file.c";
@@ -166,6 +197,7 @@ int main(void) {
     a_jit_map_is_read_line_by_line();
     any_bytes_may_be_in_a_jit_map();
     names_are_made_for_people();
+    names_that_expand_beyond_bounds_stay_mangled();
     a_pool_keeps_equal_texts_once();
     return check_result();
 }

@@ -132,6 +132,13 @@ static void deep_nesting_is_left_alone(void) {
     CHECK_TEXT(shortened(text), text);
 }
 
+static void very_long_names_are_cut(void) {
+    static char text[1 << 20];
+    for (size_t i = 0; i + 12 < sizeof text; i += 10) memcpy(text + i, "f<aaaaaaa>", 10);
+    short_name(text, "…");
+    CHECK_TEXT(text, "f<aaaaaaa>f<aaaaaaa>f<aaaaaaa>f<aaaaaaa>f<aaaaaaa>f<aaaaaaa>…");
+}
+
 int main(void) {
     short_names_stay_as_they_are();
     what_nobody_would_write_is_left_out();
@@ -139,5 +146,6 @@ int main(void) {
     comparisons_and_arrows_are_no_brackets();
     any_text_is_a_name();
     deep_nesting_is_left_alone();
+    very_long_names_are_cut();
     return check_result();
 }
