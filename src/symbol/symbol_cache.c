@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define CACHE_MAGIC   "MSCACHE\n"
-#define CACHE_VERSION 1
+#define CACHE_VERSION 2
 #define SUFFIX        ".names"
 #define LEFTOVER      3600 /* seconds: a temporary file that is older was left by a command that was killed */
 
@@ -200,7 +200,8 @@ struct symbol_cache *symbol_cache_open(
         .build_id_size = module->build_id_size,
         .tool = file_version_at("/proc/self/exe"),
         .file = symbol_file_version(file)};
-    if (!module->build_id_size || !head.file.size || !head.tool.size) return NULL;
+    if (!module->build_id_size || !head.file.size || !head.tool.size || !file_version_is_own(head.file))
+        return NULL;
     memcpy(head.build_id, module->build_id, module->build_id_size);
     struct symbol_cache *cache = memory_allocate(sizeof *cache);
     cache->head = head;
@@ -255,6 +256,11 @@ static void add_all(
     }
 }
 
+/* Whether the file lies below the root folder of a process: whoever made that chose the files in it. */
+static bool is_of_process(const char *path) {
+    return strncmp(path, "/proc/", strlen("/proc/")) == 0;
+}
+
 void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file) {
     struct debug_info info;
     if (!cache->addition_count || !symbol_file_debug_info(file, &info) || !info.is_whole) return;
@@ -263,6 +269,7 @@ void symbol_cache_save(struct symbol_cache *cache, struct symbol_file *file) {
         if (strlen(info.path) >= sizeof head.debug_path) return;
         strcpy(head.debug_path, info.path);
         head.debug_file = file_version_at(info.path);
+        if (!file_version_is_own(head.debug_file) || is_of_process(info.path)) return;
     }
     struct result_pool *pool = result_pool_new();
     add_all(cache->additions, &cache->contents.store, pool);

@@ -2,7 +2,9 @@
  * library, named after its build-id.
  *
  * Only frames from debug info are stored. They are valid as long as three files are unchanged: the program or
- * library, its debug file, and the malloscope executable that wrote them. Frames that were found without debug
+ * library, its debug file, and the malloscope executable that wrote them. All are the very files: a copy counts as
+ * another file, since somebody else may have made it. Files of users other than root and the own one are not kept
+ * names of. Frames that were found without debug
  * info are not stored, so that debug info that is installed later is found.
  *
  * The cache never makes a command fail. A cache file that cannot be read or is damaged counts as missing; what

@@ -60,10 +60,8 @@ static size_t files_in(const char *folder) {
     return count;
 }
 
-/* Makes the debug info unreadable, so that lines can only come from the cache. To all appearances the file is
- * the same. */
+/* Makes the debug info unreadable. */
 static void spoil_debug_info(const char *path) {
-    CHECK(shell("touch -r %s stamp", path));
     int fd = open(path, O_RDWR);
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     size_t names;
@@ -79,7 +77,6 @@ static void spoil_debug_info(const char *path) {
     }
     elf_end(elf);
     close(fd);
-    CHECK(shell("touch -r stamp %s", path));
 }
 
 static void start_afresh(const char *name, const char *flags) {
@@ -88,11 +85,23 @@ static void start_afresh(const char *name, const char *flags) {
     CHECK(shell("cp -p %s program.symbols", name));
 }
 
+/* Puts the debug info into a file of its own, so that it can be taken away: after that, lines can only come from the
+ * cache. */
+static void split_debug_info(void) {
+    CHECK(shell("objcopy --only-keep-debug program program.kept && strip -g program && "
+                "objcopy --add-gnu-debuglink=program.kept program"));
+}
+
+static void take_debug_info_away(void) {
+    CHECK(shell("mv program.kept elsewhere"));
+}
+
 static void names_come_from_the_cache_the_second_time(void) {
     start_afresh("program", "");
+    split_debug_info();
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_EQUAL(files_in("cache"), 1);
-    spoil_debug_info("program");
+    take_debug_info_away();
     CHECK_FIND("program", "outer", NULL, NAME_ALONE);
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_FIND("program", "other", "cache", NAME_ALONE); /* was never asked for */
@@ -100,10 +109,11 @@ static void names_come_from_the_cache_the_second_time(void) {
 
 static void later_names_are_added_to_earlier_ones(void) {
     start_afresh("program", "");
+    split_debug_info();
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_FIND("program", "other", "cache", WITH_LINE);
     CHECK_EQUAL(files_in("cache"), 1);
-    spoil_debug_info("program");
+    take_debug_info_away();
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_FIND("program", "other", "cache", WITH_LINE);
 }
@@ -118,6 +128,37 @@ static void a_program_that_has_changed_is_read_anew(void) {
     CHECK_FIND("program", "older", "cache", WITH_LINE);
 }
 
+/* Somebody who may write the file gives a forged one the same build-id, size and time of modification, in its place or
+ * under its name. */
+static void a_program_that_only_looks_the_same_is_read_anew(void) {
+    static const char *const replacements[] = {"cat forged > program", "mv forged program"};
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+        start_afresh("program", "-Wl,--build-id=0x0123456789abcdef");
+        CHECK_FIND("program", "outer", "cache", WITH_LINE);
+        CHECK(shell("sed 's/outer/older/g' program.c > program2.c && mv program2.c program.c && "
+                    "gcc -O1 -g -Wl,--build-id=0x0123456789abcdef -o forged program.c"));
+        CHECK(shell("test $(stat -c %%s program) = $(stat -c %%s forged) && touch -r program stamp"));
+        CHECK(shell("cp forged program.symbols && %s && touch -r stamp program", replacements[i]));
+        CHECK_FIND("program", "older", "cache", WITH_LINE);
+    }
+}
+
+static void nothing_is_kept_of_another_user_s_files(void) {
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: not root, files of other users are not tested\n");
+        return;
+    }
+    start_afresh("program", "");
+    CHECK(chown("program", 65534, 65534) == 0);
+    CHECK_FIND("program", "outer", "cache", WITH_LINE);
+    CHECK_EQUAL(files_in("cache"), 0);
+    CHECK(chown("program", 0, 0) == 0);
+    split_debug_info();
+    CHECK(chown("program.kept", 65534, 65534) == 0);
+    CHECK_FIND("program", "outer", "cache", WITH_LINE);
+    CHECK_EQUAL(files_in("cache"), 0);
+}
+
 static void nothing_is_kept_without_a_build_id(void) {
     start_afresh("program", "-Wl,--build-id=none");
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
@@ -126,8 +167,8 @@ static void nothing_is_kept_without_a_build_id(void) {
 
 static void debug_info_that_appears_later_is_found(void) {
     start_afresh("program", "");
-    CHECK(shell("objcopy --only-keep-debug program program.kept && strip -g program && "
-                "objcopy --add-gnu-debuglink=program.kept program && mv program.kept elsewhere"));
+    split_debug_info();
+    take_debug_info_away();
     CHECK_FIND("program", "outer", "cache", NAME_ALONE);
     CHECK_EQUAL(files_in("cache"), 0);
     CHECK(shell("mv elsewhere program.kept"));
@@ -163,6 +204,7 @@ static void a_missing_part_of_the_debug_info_is_not_forgotten(void) {
 
 static void damaged_files_are_ignored_and_replaced(void) {
     start_afresh("program", "");
+    split_debug_info();
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK(shell("cp cache/*.names good"));
     struct stat status;
@@ -184,7 +226,7 @@ static void damaged_files_are_ignored_and_replaced(void) {
         CHECK(shell("cat bad > \"$(ls cache/*.names)\""));
         CHECK_FIND("program", "outer", "cache", WITH_LINE);
     }
-    spoil_debug_info("program");
+    take_debug_info_away();
     CHECK_FIND("program", "outer", "cache", WITH_LINE); /* a good one was written */
     CHECK(shell("rm cache/* && mkfifo \"cache/$(basename good).names\""));
 }
@@ -199,6 +241,7 @@ static void a_folder_that_cannot_be_used_is_no_harm(void) {
 
 static void several_processes_may_use_it_at_the_same_time(void) {
     start_afresh("program", "");
+    split_debug_info();
     pid_t children[8];
     for (int i = 0; i < 8; i++) {
         children[i] = fork();
@@ -212,7 +255,7 @@ static void several_processes_may_use_it_at_the_same_time(void) {
         CHECK(waitpid(children[i], &status, 0) == children[i] && status == 0);
     }
     CHECK_EQUAL(files_in("cache"), 1);
-    spoil_debug_info("program");
+    take_debug_info_away();
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_FIND("program", "other", "cache", WITH_LINE);
 }
@@ -273,6 +316,8 @@ int main(void) {
     names_come_from_the_cache_the_second_time();
     later_names_are_added_to_earlier_ones();
     a_program_that_has_changed_is_read_anew();
+    a_program_that_only_looks_the_same_is_read_anew();
+    nothing_is_kept_of_another_user_s_files();
     nothing_is_kept_without_a_build_id();
     debug_info_that_appears_later_is_found();
     a_missing_part_of_the_debug_info_is_not_forgotten();
