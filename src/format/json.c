@@ -58,8 +58,11 @@ static void write_quoted(FILE *out, const char *text) {
         } else if (*text == '\t') {
             fputs("\\t", out);
         } else if (utf8_control_length(text)) {
-            /* U+0080 to U+009F have two bytes, of which the last is the code. */
-            fprintf(out, "\\u%04x", (unsigned char)text[length - 1]);
+            uint32_t code = utf8_code(text);
+            if (code < 0x10000)
+                fprintf(out, "\\u%04x", code);
+            else /* two halves, as in UTF-16 */
+                fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
         } else {
             fwrite(text, 1, length, out);
         }

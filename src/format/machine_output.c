@@ -174,11 +174,14 @@ void machine_output_write_heaps(struct json *json, const struct model *model) {
     free(heaps);
 }
 
-/* Line breaks are kept, since they may be within quotes. Other control characters are replaced. */
+/* Line breaks are kept, since they may be within quotes. Other control characters are replaced. A spreadsheet takes a
+ * cell that begins with one of =+-@ for a formula, which may run programs or send data away: an apostrophe in front
+ * makes it text. */
 static void write_csv_text(FILE *out, const char *text) {
     bool quoted = text && strpbrk(text, ",\"\n");
 
     if (quoted) fputc('"', out);
+    if (text && *text && strchr("=+-@\t\r\n", *text)) fputc('\'', out);
     while (text && *text) {
         size_t length = utf8_length(text);
         if (*text == '"') fputc('"', out);

@@ -33,10 +33,25 @@ size_t utf8_length(const char *text) {
     return length;
 }
 
-size_t utf8_control_length(const char *text) {
+uint32_t utf8_code(const char *text) {
     const unsigned char *bytes = (const unsigned char *)text;
-    if ((bytes[0] < 0x20 && bytes[0]) || bytes[0] == 0x7f) return 1;
-    return bytes[0] == 0xc2 && bytes[1] >= 0x80 && bytes[1] < 0xa0 ? 2 : 0;
+    size_t length = utf8_length(text);
+    uint32_t code = length <= 1 ? bytes[0] : bytes[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) code = code << 6 | (bytes[i] & 0x3f);
+    return code;
+}
+
+size_t utf8_control_length(const char *text) {
+    static const uint32_t ranges[][2] = {{0x01, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c},
+        {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff},
+        {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
+    unsigned char first = (unsigned char)*text;
+    if (first >= 0x20 && first < 0x7f) return 0;
+    size_t length = utf8_length(text);
+    uint32_t code = utf8_code(text);
+    for (size_t i = 0; length && i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return length;
+    return 0;
 }
 
 char *utf8_clean_copy(const char *text) {

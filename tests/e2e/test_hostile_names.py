@@ -1,6 +1,9 @@
 """Names that a program brings along (functions, files, threads, scopes, arguments, its own name and folder) never reach
 the terminal as commands, by whatever command or format they are shown."""
 
+import csv
+import gzip
+import io
 import json
 import re
 
@@ -8,11 +11,13 @@ import pytest
 
 import harness
 from harness import MALLOSCOPE, PROGRAMS, malloscope
+from test_page import data_of
 
 # Sets the title, clears the screen, moves the cursor; the same as single characters of UTF-8 and of Latin-1; turns the
 # direction of writing; what shells, spreadsheets and format strings take for more than text.
 TITLE = b"\x1b]0;title\x07"
-HOSTILE = [TITLE, b"\x1b[2J", b"\xc2\x9b2J", b"\x9b2J", b"\r", b"\x08\x08", b"\x7f", b"\xe2\x80\xae", b"%s%n", b"$(id)"]
+HOSTILE = [TITLE, b"\x1b[2J", b"\xc2\x9b2J", b"\x9b2J", b"\r", b"\x08\x08", b"\x7f", b"\xe2\x80\xae",
+           b"\xf3\xa0\x80\xa1", b"%s%n", b"$(id)"]  # fmt: skip
 VIEWS = [
     ["report"], ["report", "--by", "thread"], ["report", "--by", "file"], ["report", "--by", "module"],
     ["report", "--by", "scope"], ["report", "--json", "-n", "0"], ["report", "--csv"], ["tree"], ["leaks"],
@@ -60,7 +65,7 @@ def assert_harmless(output, what):
 
 
 def assert_direction_is_kept(output, what):
-    assert b"\xe2\x80\xae" not in output, what
+    assert b"\xe2\x80\xae" not in output and b"\xf3\xa0\x80" not in output, what
 
 
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
@@ -70,8 +75,8 @@ def test_no_view_passes_them_on(recorded, view, locale):
     what = " ".join(view)
     assert_harmless(result.stdout, what)
     assert_harmless(result.stderr, what)
-    if view[0] != "export" and "--json" not in view and "--csv" not in view:
-        assert_direction_is_kept(result.stdout, what)
+    assert_direction_is_kept(result.stdout, what)
+    assert_direction_is_kept(result.stderr, what)
 
 
 def test_the_names_did_come_through(recorded):
@@ -111,3 +116,53 @@ def test_live_screen_shows_them_harmless(recorded, folder, start):
     assert b"evil" in sent
     for bad in (TITLE, b"\x1b[31m", b"\xc2\x9b", b"\xe2\x80\xae"):
         assert bad not in sent, bad
+
+
+def test_a_line_break_in_a_path_makes_no_line_of_its_own(build, folder):
+    """Here that of a program that is gone, in a folder that is gone, and of a recording that is none."""
+    program = folder / "evil\nmalloscope: warning: all is lost"
+    program.write_bytes(build("hello.c", "-O1").read_bytes())
+    program.chmod(0o755)
+    recordings = folder / "several\nof them"
+    recordings.mkdir()
+    path = recordings / "good\nwarning: forged.mscope"
+    harness.run(harness.record_command(path, [program], "exact"))
+    (recordings / "none\nmalloscope: warning: forged.mscope").write_text("nothing")
+    program.unlink()
+    for command in (["report"], ["tree"], ["info"], ["leaks"], ["export", "--format", "json", "-o", "-"]):
+        result = malloscope(*command, recordings, expect=None)
+        lines = result.stderr.decode().splitlines()
+        forged = [f"malloscope: warning: {word}" for word in ("forged", "all", "malloscope:")]
+        assert not [line for line in lines if line.startswith(tuple(forged))], lines
+        if command != ["info"]:
+            assert [line for line in lines if "evil" in line and "all is lost" in line], lines
+        assert [line for line in lines if "of them/none?malloscope: warning: forged.mscope" in line], lines
+
+
+def test_a_spreadsheet_finds_no_formula(folder, build):
+    program = build("hostile_terminal.c", "-O1", "-pthread", "-DHOSTILE_FUNCTION=f", "-I",
+                    str(harness.ROOT / "include"))  # fmt: skip
+    for first in "=+-@":
+        path = folder / f"{ord(first)}.mscope"
+        harness.run(harness.record_command(path, [program, "thread", f"{first}1+cmd|' /C calc'!A0", "x"], "exact"))
+        text = malloscope("report", "--by", "scope", "--csv", path).stdout.decode()
+        cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+        assert any(cell == f"'{first}1+cmd|' /C calc'!A0" for cell in cells), text
+        assert not [cell for cell in cells if cell[:1] in "=+-@" and cell and not re.fullmatch(r"-?[\d.e+-]+", cell)]
+
+
+def test_command_lines_are_passed_on_only_if_asked_for(folder, hello):
+    path, secret = folder / "r.mscope", "--password=Hunter2"
+    harness.run(harness.record_command(path, [hello, "0", secret, "x" * 4000], "exact"))
+    for name in ("pprof", "heap", "heap_v2", "speedscope", "chrome", "chrome-v1", "collapsed", "json", "csv", "html"):
+        for options, wanted in (([], False), (["--full"], name in ("pprof", "chrome", "chrome-v1", "json", "html"))):
+            out = folder / "out"
+            malloscope("export", path, "--format", name, "-f", "-o", out, *options)
+            content = out.read_bytes()
+            if name == "html":
+                content = json.dumps(data_of(out)).encode()
+            elif content[:2] == b"\x1f\x8b":
+                content = gzip.decompress(content)
+            assert (secret.encode() in content) == wanted, (name, options)
+    title = malloscope("report", path).stdout.decode().splitlines()[0]
+    assert len(title) < 300 and "pid" in title, title

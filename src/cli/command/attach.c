@@ -264,7 +264,8 @@ static int watch_size(const struct attach *attach) {
     double peak = collector_figures(collector).peak_bytes;
     collector_close(collector);
     if (!attach->quiet) {
-        fprintf(stderr, "malloscope: recorded %s\n  %s %s peak %s of memory that no file is behind\n", path,
+        cleanup_text char *shown = outcome_path(path);
+        fprintf(stderr, "malloscope: recorded %s\n  %s %s peak %s of memory that no file is behind\n", shown,
             units_seconds(now() - start).text, terminal_glyphs()->dot, units_bytes(peak).text);
         message_hint(
             "there is no attribution in this recording: 'malloscope timeline' shows its size over time");

@@ -11,16 +11,16 @@
 
 void message_hint(const char *text) {
     struct terminal terminal = terminal_of(stderr);
-    fprintf(stderr, "%shint:%s %s\n", terminal.bold, terminal.plain, text);
+    cleanup_text char *clean = text_clean(text);
+    fprintf(stderr, "%shint:%s %s\n", terminal.bold, terminal.plain, clean);
 }
 
 int message_problem(const struct problem *problem) {
     struct terminal terminal = terminal_of(stderr);
     cleanup_text char *what = text_clean(problem->what);
-    cleanup_text char *remedy = text_clean(problem->remedy);
     fflush(stdout);
     fprintf(stderr, "%smalloscope:%s %s\n", terminal.alarm, terminal.plain, what);
-    if (*remedy) message_hint(remedy);
+    if (*problem->remedy) message_hint(problem->remedy);
     return problem->kind ? (int)problem->kind : (int)PROBLEM_FAILURE;
 }
 

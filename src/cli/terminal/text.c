@@ -34,7 +34,9 @@ static bool is_harmless(uint32_t character) {
     if (!terminal_glyphs()->unicode) return false;
     bool turns_direction =
         (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
-        (character >= 0x2060 && character <= 0x206f) || character == 0x61c || character == 0xfeff;
+        (character >= 0x2060 && character <= 0x206f) || (character >= 0xfff9 && character <= 0xfffb) ||
+        (character >= 0xe0000 && character <= 0xe0fff) || character == 0xad || character == 0x61c ||
+        character == 0x180e || character == 0xfeff;
     return !turns_direction && wcwidth((wchar_t)character) >= 0;
 }
 

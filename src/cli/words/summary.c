@@ -56,6 +56,9 @@ enum view_sort summary_default_sort(const struct model *model) {
     return has_ended(model) && nearly_nothing && !model->levels_only ? SORT_PEAK : SORT_LIVE;
 }
 
+#define TITLE_MOST                                                                                           \
+    200 /* columns of a command line where there is no terminal, whose width counts otherwise */
+
 /* A long command line is shortened, so that pid, state and duration fit into the line. */
 static void print_title(FILE *out, const struct model *model, const struct terminal *terminal) {
     if (model->process_count != 1) {
@@ -70,7 +73,7 @@ static void print_title(FILE *out, const struct model *model, const struct termi
         "  (pid %d, %s %s)", process->pid, state_text(process), units_seconds(process->duration).text);
     cleanup_text char *clean = text_clean(command ? command : "?");
     size_t room = terminal->width > text_width(about) + 8 ? terminal->width - text_width(about) : 8;
-    cleanup_text char *title = terminal->width ? text_shorten(clean, room) : memory_copy_text(clean);
+    cleanup_text char *title = text_shorten(clean, terminal->width ? room : TITLE_MOST);
     fprintf(out, "%s%s%s%s\n", terminal->bold, title, terminal->plain, about);
 }
 
