@@ -2,7 +2,6 @@
 
 #include "core/unrecorded.h"
 #include "record/intercept/export.h"
-#include "record/intercept/hooks.h"
 #include "record/python/python.h"
 #include "record/sample/recorder_state.h"
 #include "unwind/unwind.h"
@@ -12,17 +11,7 @@
 #include <stdint.h>
 
 EXPORT int dlclose(void *handle);
-void dl_hooks_before_dlopen(const char *path, int mode);
 void dl_hooks_before_dlmopen(Lmid_t namespace, const char *path, int mode);
-
-/* Where the entry code's dlopen goes on. */
-void *(*dl_hooks_next_dlopen)(const char *, int);
-
-void dl_hooks_before_dlopen(const char *path, int mode) {
-    (void)path;
-    if (mode & RTLD_DEEPBIND) hooks_stop_marking();
-    if (!dl_hooks_next_dlopen) *(void **)&dl_hooks_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
-}
 
 /* Where the entry code's dlmopen goes on. */
 void *(*dl_hooks_next_dlmopen)(Lmid_t, const char *, int);
@@ -43,6 +32,14 @@ static struct {
     int (*dl_iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 } next;
 
+const void *dl_hooks_find_dlclose(void) {
+    if (!next.dlclose) {
+        *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+        *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
+    }
+    return (void *)next.dlclose;
+}
+
 static int note_unloads(struct dl_phdr_info *info, size_t size, void *unloads) {
     (void)size;
     *(uint64_t *)unloads = info->dlpi_subs;
@@ -56,10 +53,7 @@ static uint64_t unloads_so_far(void) {
 }
 
 int dl_hooks_dlclose(void *handle) {
-    if (!next.dl_iterate_phdr) {
-        *(void **)&next.dlclose = dlsym(RTLD_NEXT, "dlclose");
-        *(void **)&next.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
-    }
+    dl_hooks_find_dlclose();
     python_before_closing();
     uint64_t before = unloads_so_far(), begun = unwind_closing_begin();
     int result = next.dlclose(handle);

@@ -71,6 +71,26 @@ const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char
                             : NULL;
 }
 
+/* DT_GNU_HASH does not say how many symbols there are: the last one ends the bucket that begins last. */
+static size_t count_by_gnu_hash(const uint32_t *table) {
+    uint32_t buckets = table[0], first = table[1], filter_size = table[2], last = 0;
+    const uint32_t *bucket = table + 4 + 2 * filter_size, *chain = bucket + buckets - first;
+    for (uint32_t i = 0; i < buckets; i++)
+        if (bucket[i] > last) last = bucket[i];
+    if (last < first) return first;
+    while (!(chain[last] & 1)) last++;
+    return last + 1;
+}
+
+size_t dynamic_section_symbols(const struct link_map *object, ElfW(Sym) * *ret_symbols) {
+    struct symbols symbols = symbols_of(object);
+    *ret_symbols = (ElfW(Sym) *)symbols.entry;
+    return !symbols.entry     ? 0
+           : symbols.gnu_hash ? count_by_gnu_hash(symbols.gnu_hash)
+           : symbols.hash     ? symbols.hash[1]
+                              : 0;
+}
+
 struct relocations dynamic_section_relocations(const struct link_map *object) {
     struct symbols symbols = symbols_of(object);
     struct relocations found = {.symbols = symbols.entry, .text = symbols.text};

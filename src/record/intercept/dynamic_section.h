@@ -10,6 +10,10 @@
 /* The symbol by which the object defines `name`, or NULL. */
 const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name);
 
+/* All symbols of the object, those that it uses and those that it defines. Returns their number. They lie in
+ * memory that cannot be written to. */
+size_t dynamic_section_symbols(const struct link_map *object, ElfW(Sym) * *ret_symbols);
+
 /* The words of an object that the linker fills in. */
 struct relocations {
     const ElfW(Sym) * symbols;

@@ -405,24 +405,6 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.hidden	entry_delete_by_free
 	.set	entry_delete_by_free, free
 
-/* A library that is opened with RTLD_DEEPBIND finds libc's free before ours: dl_hooks_before_dlopen sees to it
- * that no block is marked from then on. libc's dlopen is jumped to, because it chooses by the return address
- * where to search. */
-#define RTLD_DEEPBIND_LOG2 3
-
-	function dlopen
-	tbnz	w1, #RTLD_DEEPBIND_LOG2, 1f
-	load	x16, dl_hooks_next_dlopen
-	cbz	x16, 1f
-	br	x16
-1:	enter	32
-	stp	x0, x1, [sp, #16]
-	bl	dl_hooks_before_dlopen
-	ldp	x0, x1, [sp, #16]
-	leave	32
-	jump_through dl_hooks_next_dlopen
-	end_function dlopen
-
 /* See entry_x86_64.S. */
 	function dlmopen
 	enter	48

@@ -358,34 +358,8 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	.hidden	entry_delete_by_free
 	.set	entry_delete_by_free, free_here
 
-/* A library that is opened with RTLD_DEEPBIND finds libc's free before ours: dl_hooks_before_dlopen sees to it
- * that no block is marked from then on. libc's dlopen is jumped to, because it chooses by the return address
- * where to search. */
-#define RTLD_DEEPBIND_BIT 8
-
-	function dlopen
-	test	$RTLD_DEEPBIND_BIT, %esi
-	jne	1f
-	cmpq	$0, dl_hooks_next_dlopen(%rip)
-	je	1f
-	jmp	*dl_hooks_next_dlopen(%rip)
-1:	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	sub	$8, %rsp
-	.cfi_adjust_cfa_offset 8
-	call	dl_hooks_before_dlopen
-	add	$8, %rsp
-	.cfi_adjust_cfa_offset -8
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	jmp	*dl_hooks_next_dlopen(%rip)
-	end_function dlopen
-
-/* Allocations of a library in a linker namespace of its own are not seen: dl_hooks_before_dlmopen counts it. */
+/* Allocations of a library in a linker namespace of its own are not seen: dl_hooks_before_dlmopen counts it. libc's
+ * dlmopen is jumped to, because it chooses by the return address where to search. */
 	function dlmopen
 	push	%rdi
 	.cfi_adjust_cfa_offset 8

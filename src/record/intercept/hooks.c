@@ -80,10 +80,6 @@ void hooks_treat_unmarked(enum unmarked how) {
     hooks_next_free = hooks_next_free_page = how == UNMARKED_IGNORE ? real_allocator.free : release[how];
 }
 
-void hooks_stop_marking(void) {
-    if (recorder_stop_marking() && unmarked() == UNMARKED_IGNORE) hooks_treat_unmarked(UNMARKED_FILTER);
-}
-
 /* ---- allocation ---- */
 
 /* Lets free notice a sampled block that carries no mark. */
@@ -313,13 +309,13 @@ static size_t with_room(size_t size, uint64_t distance) {
 
 /* Resizes a block that is marked (at `distance` from its base) or is to be marked (distance 0). Within the new
  * memory the contents move to a place where the block does not begin a page. Returns the block, which is to be
- * marked at `*ret_distance`; that is 0 if blocks are not marked any more. NULL: there is no memory. */
+ * marked at `*ret_distance`. NULL: there is no memory. */
 static void *resize_marked(void *block, uint64_t distance, size_t size, uint64_t *ret_distance) {
     char *base = (char *)block - distance;
     size_t usable = real_allocator.malloc_usable_size(base) - distance;
     char *resized = real_allocator.realloc(base, with_room(size, distance));
     if (!resized) return NULL;
-    char *settled = recorder_uses_marks() ? mark_place(resized, MARK_ROOM) : resized;
+    char *settled = mark_place(resized, MARK_ROOM);
     *ret_distance = (uint64_t)(settled - resized);
     if (*ret_distance != distance) memmove(settled, resized + distance, usable < size ? usable : size);
     return settled;

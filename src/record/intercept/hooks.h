@@ -16,9 +16,6 @@ enum unmarked {
 
 void hooks_treat_unmarked(enum unmarked how);
 
-/* From now on sampled blocks carry no marks. Blocks that are marked keep their marks, by which free knows them. */
-void hooks_stop_marking(void);
-
 /* The cold path of malloc, and that of posix_memalign for callers that expect a pointer. `at`: the caller's
  * registers. */
 struct unwind_registers;

@@ -3,6 +3,7 @@
 #include "platform/maps.h"
 #include "record/intercept/cxx_operators.h"
 #include "record/intercept/libc_names.h"
+#include "record/intercept/libc_symbols.h"
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/search_order.h"
 
@@ -24,7 +25,7 @@ static struct {
     char own[PATH_MAX];    /* path of this library */
     struct maps_reader maps;
     struct code_range allocator, ours;
-    bool is_libc, is_whole, is_shadowed, is_late;
+    bool is_libc, is_whole, is_shadowed, is_late, bears_marks;
     bool is_versioned; /* see next_is_versioned */
 } state;
 
@@ -139,6 +140,7 @@ static void resolve(void) {
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
     if (!state.is_libc) nested_calls_expect(&state.allocator, &state.ours);
     state.is_shadowed = !state.is_late && is_shadowed();
+    state.bears_marks = state.is_libc && !state.is_late && !state.is_shadowed && libc_symbols_take();
     cxx_operators_set(!next_new || !next_delete                                           ? WITHDRAWN
                       : state.is_shadowed || freeable < 2 || cxx_operators_are_replaced() ? BY_PROGRAM
                                                                                           : BY_MALLOC);
@@ -172,6 +174,6 @@ bool real_allocator_is_late(void) {
 bool real_allocator_is_shadowed(void) {
     return state.is_shadowed;
 }
-bool real_allocator_is_libc(void) {
-    return state.is_libc;
+bool real_allocator_bears_marks(void) {
+    return state.bears_marks;
 }

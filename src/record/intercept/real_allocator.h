@@ -55,8 +55,9 @@ const char *real_allocator_module(void);
 /* Path of this library, as the kernel shows it; "" in a program that is linked statically. */
 const char *real_allocator_own_path(void);
 
-/* Whether that file is the C library, and the whole malloc family lies in it. */
-bool real_allocator_is_libc(void);
+/* Whether sampled blocks may carry marks (mark.h): the whole malloc family is the C library's, and no call can reach
+ * it but through ours (libc_symbols.h). */
+bool real_allocator_bears_marks(void);
 
 /* Whether this library was opened after the program's start, so that calls do not arrive by themselves
  * (got_takeover.h). */

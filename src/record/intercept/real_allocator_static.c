@@ -35,7 +35,7 @@ const char *real_allocator_module(void) {
     return length < 0 ? "" : path;
 }
 
-bool real_allocator_is_libc(void) {
+bool real_allocator_bears_marks(void) {
     return real_allocator.malloc == __libc_malloc;
 }
 

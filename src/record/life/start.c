@@ -164,7 +164,7 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
     recorder.follow = options->follow;
     recorder.depth = (uint32_t)options->depth;
     recorder.walks = options->stacks != STACKS_SCOPES;
-    recorder.marks = real_allocator_is_libc() && !heap_is_tagged() && !real_allocator_is_late();
+    recorder.marks = real_allocator_bears_marks() && !heap_is_tagged();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     recorder.heap_index.first = INDEX_SAMPLED;
     uint64_t start = nanoseconds_now(CLOCK_MONOTONIC);

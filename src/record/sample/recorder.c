@@ -114,13 +114,6 @@ bool recorder_uses_marks(void) {
     return recorder.marks;
 }
 
-bool recorder_stop_marking(void) {
-    if (!recorder.marks) return false;
-    recorder.marks = false;
-    if (recorder_is_recording()) recorder.recording.header->filter = FILTER_LOOKUP;
-    return true;
-}
-
 /* ---- the sample ---- */
 
 /* Whether the stack was deeper than recorder.depth, so that frames are missing in the middle

@@ -100,8 +100,6 @@ void recorder_restore_unmarked(const void *block, const struct forgotten *forgot
 
 /* Whether sampled blocks are to be marked (mark.h). Known once recording has started. */
 bool recorder_uses_marks(void);
-/* From now on blocks are not marked. False: they were not before. */
-bool recorder_stop_marking(void);
 
 /* ---- the steps of a sample, for blocks of the program's own heaps (own_heaps.c) ---- */
 
