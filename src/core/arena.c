@@ -1,5 +1,6 @@
 #include "core/arena.h"
 #include "platform/caller_state.h"
+#include "platform/signals.h"
 #include "platform/system.h"
 
 #include <errno.h>
@@ -121,6 +122,9 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
 static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
     if (!system_calls_allowed()) return -EPERM;
     KEEP_CALLER_STATE;
+    /* If a signal handler forks, its child does not go on with this: the file is its parent's. */
+    HOLD_SIGNALS;
+    if (recording->is_private) return -EROFS;
     int file = open_again(recording);
     if (file < 0) return file;
     int r = goal > reserved ? reserve_space(file, reserved, goal) : 0;
@@ -257,6 +261,8 @@ void arena_discard(struct recording *recording) {
 
 void arena_close(struct recording *recording) {
     KEEP_CALLER_STATE;
+    HOLD_SIGNALS; /* as in grow */
+    if (recording->is_private) return;
     struct recording_header *header = recording->header;
     /* Release: a reader that finds the recording finished finds all figures. Other threads, if there are any, may still
      * move the bounds that are loaded here. */

@@ -37,6 +37,7 @@ struct recording {
      * them. */
     _Atomic uint32_t modules_noted, names_noted, heaps_noted, code_objects_noted;
     uint32_t first_shift; /* log2 of the first piece's size */
+    bool is_private;      /* a copy of the parent's memory: it has no file (arena_copy.h) */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* (address of piece k) - (its offset in the file); 0 = not mapped */
     _Atomic int32_t

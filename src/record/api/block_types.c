@@ -12,6 +12,7 @@
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 bool block_types_set(const void *block, uint32_t slot, uint32_t heap, uint32_t type, uint32_t *ret_stack) {
     struct recording *recording = &recorder.recording;
@@ -56,6 +57,7 @@ static mscope_result type_block(void *block, uint32_t type) {
 
 EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
     if (!type || !type->name) return MSCOPE_BAD_ARGUMENT;
+    RECORDER_WORKS;
     if (!block || !recorder_is_recording()) return MSCOPE_OK;
     /* Relaxed, here and in the store: name_table_note has published the name, and gives all threads one number
      * for it. */

@@ -13,6 +13,7 @@
 #include "record/python/python.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -97,6 +98,7 @@ EXPORT mscope_result mscope_init(const struct mscope_options *given) {
 static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
     if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
+    RECORDER_WORKS;
     /* In a forked child this begins its recording. */
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     /* The exchange decides which of several threads succeeds. It is rare, so the strongest order will do. */
@@ -121,6 +123,7 @@ EXPORT mscope_result mscope_stop(void) {
 
 EXPORT mscope_result mscope_shutdown(void) {
     int stage = RECORDING;
+    RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;

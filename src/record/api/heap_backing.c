@@ -11,11 +11,13 @@
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, size_t size) {
     (void)size;
     if (!own_heaps_has(heap)) return MSCOPE_NO_HEAP;
     if (!block) return MSCOPE_BAD_ARGUMENT;
+    RECORDER_WORKS;
     if (!recorder_is_recording()) return MSCOPE_OK;
     uint64_t distance = mark_distance(block);
     struct forgotten forgotten;

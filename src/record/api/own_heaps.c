@@ -15,6 +15,7 @@
 #include "record/sample/address_filter.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 #include <string.h>
 
@@ -116,6 +117,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
         if (used + 1 >= HEAPS_MOST) return 0;
     while (!atomic_compare_exchange_weak(&heaps_used, &used, used + 1));
     KEEP_CALLER_STATE;
+    RECORDER_WORKS;
     struct own_heap *own = &heaps[used + 1];
     own->rate = HAS(options, rate) ? options->rate : 0;
     if (own->rate > RATE_MOST) own->rate = RATE_MOST;
@@ -264,6 +266,7 @@ EXPORT mscope_result mscope_heap_free(mscope_heap heap, const void *address) {
     /* An address of more than 48 bits was never sampled, and its key may be equal to one of another heap. */
     bool expected = atomic_load_explicit(filter_of(key), memory_order_relaxed) && key >> 48 == heap;
     if (!expected && atomic_load_explicit(&own_heaps_scale[heap], memory_order_relaxed)) return MSCOPE_OK;
+    RECORDER_WORKS;
     struct own_heap *own;
     mscope_result result = check(heap, &own);
     if (result != MSCOPE_OK || !own || !address) return result;
@@ -326,6 +329,7 @@ static void end_range(const struct own_heap *own, mscope_heap heap, uint64_t fro
 }
 
 static mscope_result reset(mscope_heap heap, uint64_t from, uint64_t last) {
+    RECORDER_WORKS;
     struct own_heap *own;
     mscope_result result = check(heap, &own);
     if (result != MSCOPE_OK || !own) return result;
@@ -356,6 +360,7 @@ void own_heaps_after_fork(void) {
 }
 
 void own_heaps_enumerate(void) {
+    RECORDER_WORKS;
     if (!recorder_is_recording() || atomic_exchange(&enumerating, 1)) return;
     uint32_t used = atomic_load(&heaps_used);
     for (mscope_heap heap = 1; heap <= used && heap < HEAPS_MOST; heap++) {
@@ -371,6 +376,7 @@ void own_heaps_enumerate(void) {
 /* ---- types ---- */
 
 EXPORT mscope_result mscope_heap_type(mscope_heap heap, const void *block, const char *type) {
+    RECORDER_WORKS;
     struct own_heap *own;
     mscope_result result = check(heap, &own);
     if (result != MSCOPE_OK || !own) return result;

@@ -13,6 +13,7 @@
 #include "record/intercept/export.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 /* The heap that stands for this rate: 0 for the rate of the start, one that was made before, or a new one. */
 static uint32_t heap_of(uint64_t rate) {
@@ -30,6 +31,7 @@ static uint32_t heap_of(uint64_t rate) {
 
 EXPORT mscope_result mscope_set_rate(uint64_t rate) {
     KEEP_CALLER_STATE;
+    RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     if (recorder.exact) return rate == 1 ? MSCOPE_OK : MSCOPE_BAD_STATE;
     if (rate <= 1) return MSCOPE_BAD_ARGUMENT;

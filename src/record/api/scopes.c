@@ -10,6 +10,7 @@
 #include "record/intercept/export.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 #include <sys/prctl.h>
 
@@ -45,6 +46,7 @@ void scopes_choose(bool threads, bool scopes) {
 }
 
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
+    RECORDER_WORKS;
     if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
     KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
@@ -72,6 +74,7 @@ static inline mscope_scope push(struct mscope_scopes *scopes, uint32_t name, uin
 }
 
 static __attribute__((noinline, cold)) uint32_t note(const char *name) {
+    RECORDER_WORKS;
     if (!name || !recorder_is_recording()) return NAME_NONE;
     KEEP_CALLER_STATE;
     return name_table_note(&recorder.recording, name);

@@ -17,6 +17,7 @@
 #include "record/intercept/export.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 #define LIVE_ENTRY_TRIES 32 /* an entry that changes so often while it is copied is left out */
 
@@ -107,6 +108,7 @@ static void fill_estimates(struct recording *recording, struct mscope_stats *sta
 
 EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     if (!ret_stats || ret_stats->size < sizeof ret_stats->size) return MSCOPE_BAD_ARGUMENT;
+    RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     struct recording *recording = &recorder.recording;
@@ -129,6 +131,7 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
 }
 
 EXPORT mscope_result mscope_watch_peak(void) {
+    RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     dump_triggers_watch_peak();
     return MSCOPE_OK;

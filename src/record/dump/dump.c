@@ -1,6 +1,7 @@
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
+#include "platform/signals.h"
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/dump/dump.h"
@@ -15,6 +16,7 @@
 
 static int write_file(struct dump_file *file, enum dump_format format) {
     struct recording *recording = &recorder.recording;
+    HOLD_SIGNALS; /* a child that a handler forked would go on writing to the file */
     int r = dump_file_start(file);
     if (r < 0) return r;
     r = format == DUMP_RECORDING ? dump_recording_write(file, recording, clock_now())

@@ -3,6 +3,7 @@
 #include "record/intercept/hooks.h"
 #include "record/intercept/real_allocator.h"
 #include "record/intercept/search_order.h"
+#include "record/sample/work.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -113,8 +114,12 @@ void *cxx_operators_new_failed(size_t size) {
 
 void *cxx_operators_new(
     size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form) {
-    if (real_allocator_ready() && whose_they_are == BY_PROGRAM)
+    if (real_allocator_ready() && whose_they_are == BY_PROGRAM) {
+        work_end_here();
         return cxx_operators_program_new[form](size, second, third);
+    }
     void *block = form < 4 ? hooks_malloc(size, at) : hooks_allocate_aligned(second, size, at);
-    return block ? block : fail(form, size, second, third);
+    if (block) return block;
+    work_end_here();
+    return fail(form, size, second, third);
 }

@@ -99,6 +99,13 @@ entry_\name:
 #endif
 .endm
 
+/* The address of the thread's recorder_work is x9 + x10. */
+.macro work_address
+	mrs	x9, tpidr_el0
+	adrp	x10, :gottprel:recorder_work
+	ldr	x10, [x10, #:gottprel_lo12:recorder_work]
+.endm
+
 /* The cold path: calls \target, with a pointer to the caller's registers (struct unwind_registers, unwind.h) in
  * register \argument, and returns what it returns. */
 .macro cold_call target argument
@@ -109,7 +116,15 @@ entry_\name:
 	stp	x17, x16, [sp, #16]
 	str	x15, [sp, #32]
 	add	\argument, sp, #16
+	work_address
+	ldr	x11, [x9, x10]		/* struct work (work.h): says that the thread is in the recorder's work */
+	str	x11, [sp, #40]
+	add	x11, sp, #40
+	str	x11, [x9, x10]
 	bl	\target
+	work_address
+	ldr	x11, [sp, #40]
+	str	x11, [x9, x10]
 	leave	48
 	ret
 .endm

@@ -96,11 +96,16 @@ entry_\name:
 	push	-8(%rax)		/* the return address */
 	.cfi_adjust_cfa_offset 8
 	mov	%rsp, \argument
-	sub	$8, %rsp
+	mov	recorder_work@gottpoff(%rip), %rax
+	push	%fs:(%rax)		/* struct work (work.h): says that the thread is in the recorder's work */
 	.cfi_adjust_cfa_offset 8
+	mov	%rsp, %fs:(%rax)
 	call	\target
-	add	$72, %rsp		/* the callee has preserved the registers that were pushed */
-	.cfi_adjust_cfa_offset -72
+	mov	recorder_work@gottpoff(%rip), %rcx
+	pop	%fs:(%rcx)
+	.cfi_adjust_cfa_offset -8
+	add	$64, %rsp		/* the callee has preserved the registers that were pushed */
+	.cfi_adjust_cfa_offset -64
 	ret
 .endm
 

@@ -15,6 +15,7 @@
 #include "record/sample/address_filter.h"
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
+#include "record/sample/work.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -250,8 +251,11 @@ void *hooks_allocate_aligned(size_t alignment, size_t size, caller *at) {
 
 static __attribute__((noinline)) void free_unmarked(void *block) {
     struct forgotten forgotten;
+    struct work work;
     if (!real_allocator_ready()) return;
+    work_begin(&work);
     if (forget(block, 0, &forgotten)) recorder_freed(&forgotten);
+    work_end(&work);
     real_allocator.free(block);
 }
 
@@ -261,8 +265,11 @@ __attribute__((flatten)) void hooks_free(void *block) {
     uint64_t distance = mark_distance(block);
     if (!distance) return free_unmarked(block);
     if (distance == DISTANCE_BOOTSTRAP || !real_allocator_ready()) return;
+    struct work work;
+    work_begin(&work);
     mark_clear(block);
     recorder_end(block, 0);
+    work_end(&work);
     real_allocator.free((char *)block - distance);
 }
 
@@ -357,7 +364,9 @@ void *hooks_realloc(void *block, size_t size, caller *at) {
     if (!real_allocator_ready()) return NULL;
     /* Only blocks of the C library are marked, and its realloc frees in this case. */
     if (size == 0 && distance) {
-        hooks_free(block);
+        mark_clear(block);
+        recorder_end(block, 0);
+        real_allocator.free((char *)block - distance);
         return NULL;
     }
     bool sampled = !nested_calls_is_nested(at) && recorder_take(size);

@@ -29,10 +29,22 @@ __attribute__((constructor)) static void find_next(void) {
 
 pid_t _Fork(void) {
     if (!next.fork) find_next();
-    fork_before();
+    fork_before(true);
     pid_t pid = next.fork();
     fork_after_bare(pid == 0);
     return pid;
+}
+
+struct function_call {
+    int (*function)(void *);
+    void *argument;
+};
+
+static int call_in_child(void *given) {
+    struct function_call call =
+        *(struct function_call *)given; /* on the child's copy of the parent's stack */
+    fork_child_elsewhere();
+    return call.function(call.argument);
 }
 
 /* The child runs `function` and never returns here. It has the copy of the live table that fork_before made, and
@@ -46,16 +58,18 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     if (!next.clone) find_next();
     /* With CLONE_SETTLS the child would have other thread-local variables, and so no copy. */
     bool forks = !(flags & (CLONE_VM | CLONE_SETTLS));
-    if (forks) fork_before();
-    int pid = next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
-    if (forks) fork_after_bare(false);
+    if (!forks) return next.clone(function, stack, flags, argument, more[0], more[1], more[2]);
+    fork_before(false);
+    struct function_call call = {function, argument};
+    int pid = next.clone(function ? call_in_child : NULL, stack, flags, &call, more[0], more[1], more[2]);
+    fork_after_bare(false);
     return pid;
 }
 
 /* The entry code's syscall() jumps here for calls whose child continues on a copy of this stack, and so in this
  * frame. */
 long bare_forks_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
-    fork_before();
+    fork_before(true);
     long pid = system_call_always(number, a, b, c, d, e, 0);
     fork_after_bare(pid == 0);
     return syscall_result(pid);

@@ -1,5 +1,6 @@
 #include "record/life/fork.h"
 
+#include "core/arena_copy.h"
 #include "core/code_table.h"
 #include "core/events.h"
 #include "core/heap_table.h"
@@ -9,6 +10,7 @@
 #include "core/stack_table.h"
 #include "platform/caller_state.h"
 #include "platform/pages.h"
+#include "platform/signals.h"
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
@@ -16,6 +18,7 @@
 #include "record/sample/capture_buffers.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 #include "record/walkcache/growing_sets.h"
 #include "record/walkcache/walk_cache.h"
 
@@ -35,6 +38,9 @@ struct inheritance {
 
 static __thread struct inheritance *inheritance;
 
+/* The forking thread's copy of the whole recording, if it forks in the middle of the recorder's work. */
+static __thread struct arena_copy *copy_to_go_on_in;
+
 /* ---- in the parent ---- */
 
 /* A signal handler that forks may interrupt this function and call it, too. The exchange hands the copy to one of
@@ -42,18 +48,17 @@ static __thread struct inheritance *inheritance;
 static void drop_inheritance(void) {
     struct inheritance *former = __atomic_exchange_n(&inheritance, NULL, __ATOMIC_RELAXED);
     if (former) pages_give(former, former->size);
+    struct arena_copy *former_copy = __atomic_exchange_n(&copy_to_go_on_in, NULL, __ATOMIC_RELAXED);
+    if (former_copy) arena_copy_drop(former_copy);
 }
 
-void fork_before(void) {
-    if (!recorder_is_recording() || !recorder.follow) return;
-    KEEP_CALLER_STATE;
-    struct recording *recording = &recorder.recording;
+static struct inheritance *copy_live_table(struct recording *recording) {
     /* Acquire: pairs with the release that raised the count, so that the table's segments with so many slots are
      * seen. */
     uint64_t count = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
     uint64_t size = sizeof(struct inheritance) + count * sizeof(struct live_entry);
     struct inheritance *copy = pages_take(size);
-    if (!copy) return;
+    if (!copy) return NULL;
     copy->size = size;
     copy->active = atomic_load_explicit(&recording->header->active, memory_order_relaxed);
     copy->count = count;
@@ -61,8 +66,20 @@ void fork_before(void) {
      * times during its copy belongs to blocks of short life, and is left free in the copy. */
     for (uint32_t slot = 0; slot < count; slot++)
         live_table_copy(live_table_at(recording, slot), 1000, &copy->entry[slot]);
-    drop_inheritance(); /* a copy is left here if a signal handler has jumped out of another fork */
-    inheritance = copy;
+    return copy;
+}
+
+/* In the middle of the recorder's work the live table is copied later, by the child, when that work is done. A child
+ * that is in such work is given a copy also if it is not to be recorded. */
+void fork_before(bool child_returns) {
+    if (!recorder_is_recording()) return;
+    KEEP_CALLER_STATE;
+    HOLD_SIGNALS;
+    drop_inheritance(); /* copies are left here if a signal handler has jumped out of another fork */
+    if (child_returns && work_is_interrupted())
+        copy_to_go_on_in = arena_copy_make(&recorder.recording);
+    else if (recorder.follow)
+        inheritance = copy_live_table(&recorder.recording);
 }
 
 /* ---- in the child ---- */
@@ -136,12 +153,33 @@ static void settle_figures(struct recording *recording) {
     atomic_fetch_or(&header->flags, RECORDING_FORKED);
 }
 
+/* ---- in a child that was forked in the middle of the recorder's work ----
+ *
+ * The handler returns into a change of the tables. The change goes on in a private copy of them. Meanwhile the owner
+ * word is 0, as in every new child: the next call that is not nested in that work begins the child's recording
+ * (recorder_begin), which inherits from the copy. */
+
+/* The parent's header, as shared memory, while the recording is private. */
+static struct recording_header *shared_header;
+
+static void go_on_in_copy(void) {
+    if (recorder.recording.is_private) return; /* the parent's was a private copy already */
+    KEEP_CALLER_STATE;
+    HOLD_SIGNALS;
+    struct arena_copy *copy = __atomic_exchange_n(&copy_to_go_on_in, NULL, __ATOMIC_RELAXED);
+    shared_header = arena_copy_adopt(&recorder.recording, copy);
+    recorder.recording.header->pid = getpid();
+    recorder_countdown = 0;
+}
+
 static void note_lost_child(struct recording *parent) {
-    atomic_fetch_add_explicit(&parent->header->drops[DROP_CHILD], 1, memory_order_relaxed);
+    struct recording_header *header = parent->is_private ? shared_header : parent->header;
+    if (header) atomic_fetch_add_explicit(&header->drops[DROP_CHILD], 1, memory_order_relaxed);
 }
 
 void fork_begin_child(void) {
     KEEP_CALLER_STATE;
+    HOLD_SIGNALS;
     int stage = RECORDING;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
     /* If no fork handler ran, the child may have made threads before one of them got here. The forking thread is
@@ -153,6 +191,7 @@ void fork_begin_child(void) {
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
         return;
     }
+    if (recorder.recording.is_private) inheritance = copy_live_table(&recorder.recording);
     capture_buffers_after_fork();
     stack_table_after_fork();
     own_heaps_after_fork();
@@ -167,6 +206,7 @@ void fork_begin_child(void) {
 
     static struct recording parent;
     parent = recorder.recording;
+    recorder.recording.is_private = false;
     int r = recorder.follow ? start_in_child(parent.header) : -ECANCELED;
     if (r == 0 && !(module_table_inherit(&recorder.recording, &parent) &&
                       name_table_inherit(&recorder.recording, &parent) &&
@@ -188,6 +228,8 @@ void fork_begin_child(void) {
     }
     drop_inheritance();
     arena_unmap(&parent);
+    if (shared_header) arena_copy_forget_header(shared_header);
+    shared_header = NULL;
     /* Order and release as in start_with (start.c). */
     if (r == 0) atomic_store_explicit(recorder.owner, 1, memory_order_release);
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : OFF, memory_order_release);
@@ -202,16 +244,30 @@ static bool is_new_child(void) {
 }
 
 static void after_fork_in_child(void) {
-    if (is_new_child()) fork_begin_child();
+    if (!is_new_child()) return;
+    if (work_is_interrupted())
+        go_on_in_copy();
+    else
+        fork_begin_child();
 }
 
-/* A fork without handlers may come from a signal handler that has interrupted the recorder. The interrupted
- * code's data is left alone: the child begins its recording at its next allocation. */
+static void before_fork(void) {
+    fork_before(true);
+}
+
+/* A fork without handlers may have to work in a signal handler, where less is allowed. The child begins its recording
+ * at its next allocation. */
 void fork_after_bare(bool in_child) {
-    if (!in_child)
+    if (!in_child) {
         drop_inheritance();
-    else if (is_new_child())
+    } else if (is_new_child()) {
+        if (work_is_interrupted()) go_on_in_copy();
         recorder_countdown = 0;
+    }
+}
+
+void fork_child_elsewhere(void) {
+    recorder_work = NULL;
 }
 
 /* The handlers of pthread_atfork notice fork(), and bare_forks.c some other ways to fork. The owner word, which
@@ -222,7 +278,7 @@ bool fork_watch(void) {
     void *page = mmap(NULL, PAGE_SIZE_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, PAGE_SIZE_MIN, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
-    return pthread_atfork(fork_before, drop_inheritance, after_fork_in_child) == 0;
+    return pthread_atfork(before_fork, drop_inheritance, after_fork_in_child) == 0;
 }
 
 bool fork_shares_memory(void) {

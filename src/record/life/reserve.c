@@ -3,6 +3,7 @@
 #include "platform/caller_state.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 #include "unwind/unwind.h"
 
 #define RESERVE_SAMPLED (UINT64_C(16) << 20)
@@ -22,6 +23,7 @@ static void prove_stack(void) {
 }
 
 void reserve_space(void) {
+    RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return;
     KEEP_CALLER_STATE;
     uint64_t space = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;

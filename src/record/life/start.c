@@ -4,6 +4,7 @@
 #include "core/module_table.h"
 #include "core/recording_begin.h"
 #include "platform/caller_state.h"
+#include "platform/signals.h"
 #include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
@@ -207,7 +208,8 @@ void start_by_environment(void) {
     int stage = NOT_STARTED;
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != NOT_STARTED) return;
     if (!real_allocator_ready() || !options_read(&options))
-        return; /* too early: the next allocation tries again */
+        return;   /* too early: the next allocation tries again */
+    HOLD_SIGNALS; /* a child that a handler forked would go on with the file that is being made */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
 #ifndef MALLOSCOPE_STATIC /* no library is preloaded into such a program */
     exec_begin(&options);
@@ -225,6 +227,7 @@ void start_by_environment(void) {
 
 int start_by_program(const struct options *options) {
     int stage = DORMANT;
+    HOLD_SIGNALS; /* as above */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return -EALREADY;
     char path[RECORDING_PATH_MAX];
     int r = start_with(options, false, DORMANT, path);

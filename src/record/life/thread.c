@@ -9,6 +9,7 @@
 #include "record/api/scopes.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 #include "record/walkcache/walk_cache.h"
 
 #include <pthread.h>
@@ -72,6 +73,7 @@ void thread_flush(struct thread_record *record) {
 static void end_thread(void *value) {
     struct thread_record *record = value;
     if (!recorder_is_recording() || record != recorder_thread) return;
+    RECORDER_WORKS;
     thread_note_name(record);
     thread_flush(record);
     timeline_flush(&recorder.recording, record);

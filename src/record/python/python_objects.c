@@ -9,6 +9,7 @@
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -185,7 +186,10 @@ static __attribute__((noinline, flatten)) void free_marked(const struct allocato
         next->free(next->context, block);
         return;
     }
+    struct work work;
+    work_begin(&work);
     forget(block);
+    work_end(&work);
     give_back(next, block, distance);
 }
 

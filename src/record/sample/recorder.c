@@ -16,6 +16,7 @@
 #include "record/sample/mark.h"
 #include "record/sample/prefetch.h"
 #include "record/sample/recorder_state.h"
+#include "record/sample/work.h"
 #include "record/walkcache/walk_cache.h"
 
 __thread uint64_t recorder_countdown;
@@ -36,7 +37,8 @@ void recorder_drop(enum drop kind) {
 static uint64_t draw(struct thread_record *thread) {
     uint32_t heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
     uint64_t rate = heap ? heap_table_rate(&recorder.recording, heap) : recorder.rate;
-    uint64_t interval = sampler_draw(thread->random, rate);
+    /* In a child that is yet to begin its recording, the next allocation is to begin it. */
+    uint64_t interval = recorder.recording.is_private ? 0 : sampler_draw(thread->random, rate);
     counter_store(&thread->interval, interval);
     due_heap = drawn_heap;
     drawn_heap = heap; /* last: a signal handler's draw comes wholly before or wholly after this one */
@@ -58,7 +60,12 @@ __attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
     if (stage == NOT_STARTED && may_start) start_by_environment();
     /* A forked child has its parent's stage, RECORDING, and an owner word of 0. recorder_is_recording is asked
      * once more, because another thread may have finished the start since the caller asked. */
-    if (stage == RECORDING && !recorder_is_recording()) fork_begin_child();
+    if (stage == RECORDING && !recorder_is_recording()) {
+        /* A handler that has interrupted the recorder's work, in the child of a fork in that handler: until that
+         * work is done, its blocks go into the copy of the parent's recording, which the child will inherit. */
+        if (work_is_nested()) return recorder.recording.is_private;
+        fork_begin_child();
+    }
     stage = atomic_load_explicit(&recorder.stage, memory_order_acquire);
     if (stage == OFF) recorder_countdown = UINT64_MAX;
     if (stage == DORMANT && may_start) recorder_countdown = DORMANT_INTERVAL;
@@ -79,6 +86,9 @@ bool recorder_due(size_t size) {
     }
     struct thread_record *thread = recorder_thread;
     if (recorder.exact) {
+        /* Not 0 in the child of a handler that interrupted the entry code and forked: the entry code has put back a
+         * size that it took off the parent's countdown. */
+        recorder_countdown = 0;
         counter_add_own(&thread->bytes, size);
     } else {
         uint64_t used = counter_load(&thread->interval) - recorder_countdown + size;
@@ -231,10 +241,12 @@ inline void recorder_count(const struct sample *sample) {
     if (__builtin_expect(dump_triggers_want_samples, 0)) dump_triggers_note(*sample);
 }
 
-/* The thread had a record when recorder_take chose this allocation. It has none if a signal handler has forked
- * since, and this is the child. */
+/* The thread had a record when recorder_take chose this allocation. It has none if the recording of a forked child
+ * has begun since. If this is the child of a signal handler that has forked since, its recording has not begun: the
+ * sample goes into the copy of the parent's recording. */
 static inline bool can_record(void) {
-    return recorder_is_recording() && __builtin_expect(recorder_thread != NULL, 1);
+    return (recorder_is_recording() || recorder.recording.is_private) &&
+           __builtin_expect(recorder_thread != NULL, 1);
 }
 
 /* Flattened: all that a sample from a known stack needs is inlined here. In exact mode this function is what an
