@@ -3,6 +3,7 @@ what it wrote. Programs are started with the library preloaded, as `malloscope r
 emulated."""
 
 import collections
+import json
 import os
 import shutil
 import signal
@@ -239,6 +240,31 @@ def test_deep_stacks_are_cut_in_the_middle_and_say_so(lifecycle, record_all):
     lines = malloscope("export", recordings[0], "--format", "collapsed").stdout.decode().splitlines()
     deep = [line for line in lines if ";recurse;" in line]
     assert len(deep) == 1 and "[cut]" in deep[0] and deep[0].endswith(";recurse;allocate_before 43210")
+
+
+@pytest.mark.parametrize("rate", ["exact", "64"])
+def test_libraries_bound_deeply_free_the_programs_blocks(cross, run, record, rate):
+    """Without threads, which take turns here (test_deep_binding.py)."""
+    host = cross("deep_host.c", "-O1", "-pthread", "-rdynamic")
+    shared = ["-shared", "-fPIC", "-O1", "-fno-builtin"]
+    for binding in ("lazy", "now"):
+        library = cross("deep_library.c", *shared, f"-Wl,-z,{binding}", target="deep.so")
+        recording = record(host, library, rate=rate)
+        assert recording.stdout == run(host, library).stdout == b'{"freed": 10000}\n'
+        handed = figures_of_site(report(recording)["rows"], PROGRAMS / "deep_host.c", "handed")
+        assert handed["live_objects"] == 0 and (rate != "exact" or handed["frees"] == 10000)
+
+
+@pytest.mark.parametrize("rate", ["exact", "200"])
+def test_a_handler_forks_in_the_middle_of_the_recorder(cross, record_all, rate):
+    result, recordings = record_all(cross("fork_in_storm.c", "-O1", "-pthread"), 1, 40, rate=rate)
+    told = json.loads(result.stdout)
+    assert told["failures"] == 0 and told["children"] == 40
+    parent = next(path for path in recordings if path.name.startswith(f"{told['pid']}."))
+    whole = report(parent)
+    storm = figures_of_site(whole["rows"], PROGRAMS / "fork_in_storm.c", "storm")
+    assert storm["live_objects"] == 0
+    assert rate != "exact" or storm["total_objects"] == storm["frees"] == told["allocated"]
 
 
 @pytest.mark.parametrize("rate", RATES)
