@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import re
+import shutil
 
 import pytest
 
+import attaching
 import harness
 from harness import MALLOSCOPE, PROGRAMS, malloscope
 from test_page import data_of
@@ -77,6 +79,28 @@ def test_no_view_passes_them_on(recorded, view, locale):
     assert_harmless(result.stderr, what)
     assert_direction_is_kept(result.stdout, what)
     assert_direction_is_kept(result.stderr, what)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--value", "total", "--all", "-v"]], ids=" ".join)
+def test_no_comparison_passes_them_on(recorded, options):
+    result = malloscope("diff", *options, recorded, recorded, env={"LC_ALL": "C.UTF-8"})
+    assert_harmless(result.stdout + result.stderr, "diff")
+    assert_direction_is_kept(result.stdout, "diff")
+
+
+@pytest.mark.probes
+def test_no_plan_of_attach_passes_them_on(build, folder, start):
+    """Root looks at a process whose program and library have such names."""
+    if attaching.why_not():
+        pytest.skip(attaching.why_not())
+    program = folder / "pro\x1b[2Jgram\u202e"
+    shutil.copy(build("attach_exchange.c", "-O1", "-static", str(attaching.GATE)), program)
+    gated = attaching.Gated(start, folder, [program])
+    result = malloscope("attach", "--plan", gated.pid, env={"LC_ALL": "C.UTF-8"})
+    gated.process.kill()
+    assert b"gram" in result.stdout
+    assert_harmless(result.stdout + result.stderr, "plan")
+    assert_direction_is_kept(result.stdout, "plan")
 
 
 def test_the_names_did_come_through(recorded):

@@ -275,12 +275,22 @@ static int watch_size(const struct attach *attach) {
 
 /* The command */
 
+/* The plan names files and functions of the target, which may be hostile: each line is cleaned. */
 static int show_plan(int pid) {
     struct problem problem = {0};
     struct plan *plan;
     if (plan_make(pid, &plan, &problem) < 0) return message_problem(&problem);
-    plan_print(stdout, plan);
+    cleanup_text char *text = NULL;
+    size_t size = 0;
+    FILE *memory = memory_stream_open(&text, &size);
+    plan_print(memory, plan);
+    memory_stream_close(memory);
     plan_free(plan);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) && rest;) {
+        cleanup_text char *clean = text_clean(line);
+        puts(clean);
+    }
     return message_finish_output();
 }
 

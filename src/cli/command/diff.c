@@ -165,7 +165,8 @@ static void print_side(const char *title, const struct moment *moment, const str
     int value = comparison->value;
     if (moment->at_peak && value == DIFF_LIVE) value = DIFF_PEAK;
     if (moment->at_peak && value == DIFF_OBJECTS) value = DIFF_PEAK_OBJECTS;
-    printf("%s  %s", title, moment->source);
+    cleanup_text char *source = text_clean(moment->source);
+    printf("%s  %s", title, source);
     if (moment->seconds >= 0) printf(", after %s", units_seconds(moment->seconds).text);
     printf(": %s %s", amount_text(comparison, total.value).text, words[value]);
     double error = estimate_error(total);
