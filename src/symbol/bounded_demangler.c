@@ -77,7 +77,7 @@ typedef int demangle_function(const char *mangled, int options, demangle_callbac
 /* `timer`: stops it after PATIENCE; NULL: nothing does. */
 static void demangle(
     struct attempt *attempt, const char *mangled, demangle_function *function, const timer_t *timer) {
-    const struct itimerspec patience = {.it_value.tv_nsec = PATIENCE}, off = {0};
+    const struct itimerspec patience = {.it_value.tv_nsec = PATIENCE};
     attempt->size = 0;
     attempt->outcome = NOT_MANGLED;
     if (sigsetjmp(attempt->end, 1) == 0) {
@@ -89,8 +89,7 @@ static void demangle(
         attempt->is_timed = false;
         if (done) attempt->outcome = DONE;
     }
-    attempt->is_timed = false;
-    if (timer) timer_settime(*timer, 0, &off, NULL);
+    attempt->is_timed = false; /* the handler leaves it alone from here on */
 }
 
 /* C++, whose demangler may take long without printing anything. */
