@@ -1,4 +1,5 @@
-/* Leaks among what is none: tables from the start, a cache that grows and then evicts, work that is freed.
+/* Leaks beside memory that only looks like one: tables from the start, a cache that grows and then evicts, work
+ * that is freed.
  *
  * The argument says how it ends: "exit", "kill" (itself) or "run" (on, until it is ended), after "ready\n".
  */

@@ -31,7 +31,7 @@ struct replica {
     void (*certain)(int turn);
 };
 
-/* Only the first replica keeps the ledger: the others do the same. */
+/* Only the first replica keeps the ledger: all replicas allocate alike. */
 static void account(struct ledger_site *site, int number, size_t size, int is_kept) {
     if (number != 0) return;
     ledger_allocated(site, size);

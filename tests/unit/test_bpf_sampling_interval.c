@@ -1,4 +1,4 @@
-/* The kernel's sampler computes in whole numbers; it must be the same as the real one. */
+/* The sampler in the kernel computes with whole numbers: its intervals are distributed as core/sampler.c's are. */
 #include "attach/bpf/sampling_interval.h"
 #include "check.h"
 #include "core/sampler.h"

@@ -189,7 +189,7 @@ static void a_deadly_signal_is_passed_on(void) {
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && !WCOREDUMP(status));
 }
 
-/* The program tells when it is ready; then the one who waits for it gets the signals. */
+/* The program says when it is ready. Then this test sends signals to the process that waits for it. */
 static void signals_reach_the_program(void) {
     const struct {
         int signal, expected;

@@ -99,7 +99,7 @@ static void growth_is_known_from_the_second_reading_on(void) {
     top_arrange(&state);
     CHECK(state.rows[0].site == late);
     CHECK_EQUAL(state.rows[0].growth, 150 * KIB); /* in two seconds */
-    /* It is no more once the window has passed over it. */
+    /* Its growth is 0 once the window has passed over its first reading. */
     for (int i = 0; i <= TOP_WINDOW; i++) top_begin_reading(&state, 13 + i);
     top_arrange(&state);
     CHECK_EQUAL(state.rows[0].growth, 0);
@@ -243,7 +243,7 @@ static void processes_are_a_tree_and_can_be_shown_alone(void) {
     top_press(&state, 'P');
     CHECK(state.shown == 0);
 
-    /* Who has ended counts no more, as long as others run. */
+    /* Processes that have ended count no more, as long as others run. */
     top_begin_reading(&state, 14);
     read_process(child, 10 * KIB, 10 * KIB, false);
     top_arrange(&state);

@@ -64,7 +64,7 @@ static void check_sequence(uint64_t seed, uint64_t block, uint64_t most) {
     fixture_free(recording);
 }
 
-/* Only what really is a new peak is one: stacks keep their figures of the last. */
+/* A new epoch begins only at a new peak: stacks keep their figures of the last one. */
 static void check_epochs(void) {
     struct recording *recording = start();
     struct thread_record *one = new_thread(recording), *two = new_thread(recording);

@@ -178,7 +178,7 @@ static void check_threads(void) {
         if (mailbox[i] && !answer(mailbox[i], &records[0])) failures++;
     CHECK_EQUAL(failures, 0);
     CHECK_EQUAL(live_count(shared), 0);
-    /* As many as were ever held at once, and what threads keep to themselves. */
+    /* As many slots as were ever held at once, and those that threads keep in reserve. */
     CHECK(shared->header->live.count < THREADS * (HELD + 2 * 256 + 64) * 2);
     fprintf(stderr, "%lu slots for %d held, %lu signals\n", (unsigned long)shared->header->live.count,
         THREADS * HELD, (unsigned long)handled);

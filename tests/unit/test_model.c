@@ -1,4 +1,4 @@
-/* What the model says about sound recordings, and how it refuses what is none. */
+/* What the model says about sound recordings, and how it refuses files that are no recordings. */
 #include "check.h"
 #include "core/sampler.h"
 #include "load_model.h"
@@ -141,7 +141,7 @@ static void error_is_that_of_the_normal_interval_and_one_more_sample(void) {
     CHECK(fabs(estimate_error((struct estimate){9 * 50, 9 * 50 * 50, 0}) - 1.96 * 50 * sqrt(10)) < 1e-9);
     CHECK(
         fabs(estimate_error((struct estimate){1e6 * 50, 1e6 * 50 * 50, 0}) / (1.96 * 50 * 1000) - 1) < 1e-6);
-    /* Nothing makes it more than √2 times as wide. */
+    /* The widening for few samples is at most √2 times. */
     CHECK(fabs(estimate_error((struct estimate){1, 1e6, 0}) - 1.96 * 1000 * sqrt(2)) < 1e-9);
     /* Nothing sampled does not mean that nothing is there. */
     CHECK_EQUAL(estimate_error((struct estimate){0, 0, 300}), 300);

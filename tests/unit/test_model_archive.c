@@ -192,7 +192,7 @@ static void a_cut_archive_gives_what_is_left(void) {
     free(bytes);
 }
 
-/* Everything that can be damaged: a bit of a recording is never wrong without notice. */
+/* Each byte of an archive, damaged in turn: no bit of a recording is wrong without a message. */
 static void damage_is_noticed(void) {
     const char *archive = make_example(true), *bad = in_folder(folder, "bad.mscar");
     size_t size, refused = 0, left = 0;

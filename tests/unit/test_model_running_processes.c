@@ -41,7 +41,7 @@ static void children_descend_from_their_ancestors(void) {
           running_processes_find(&running, child)->parent == getpid());
     CHECK(running_processes_find(&running, grandchild) &&
           running_processes_find(&running, grandchild)->parent == child);
-    CHECK(!running_processes_find(&running, getpid())); /* who looks is not looked at */
+    CHECK(!running_processes_find(&running, getpid())); /* the process that looks is left out */
     CHECK(running_processes_descends(&running, grandchild, child));
     CHECK(running_processes_descends(&running, child, child));
     CHECK(!running_processes_descends(&running, child, grandchild));

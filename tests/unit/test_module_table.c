@@ -1,4 +1,4 @@
-/* Which modules are one and the same, and what a forked child's recording has of them. */
+/* Which mappings are taken for one module, and which modules a forked child's recording inherits. */
 #include "check.h"
 #include "core/module_table.h"
 #include "core/table.h"

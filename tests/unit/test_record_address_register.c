@@ -65,7 +65,7 @@ static void check_capacity(void) {
     for (uint64_t i = 1; i <= 3; i++) CHECK_EQUAL(mscope_register_insert(reg, at(i), i, i), MSCOPE_OK);
     CHECK_EQUAL(mscope_register_insert(reg, at(4), 4, 4), MSCOPE_FULL);
     CHECK_EQUAL(mscope_register_find(reg, at(4), NULL), MSCOPE_UNKNOWN);
-    /* What is there can be changed all the same. */
+    /* Addresses that are in the register can still be changed. */
     CHECK_EQUAL(mscope_register_insert(reg, at(2), 22, 22), MSCOPE_OK);
     CHECK_EQUAL(mscope_register_set_context(reg, at(3), 33), MSCOPE_OK);
     CHECK(holds(reg, 2, 22, 22) && holds(reg, 3, 3, 33));

@@ -38,7 +38,7 @@ static size_t bytes(const struct growing_sets *sets) {
     return count == SETS_AT_START ? 0 : count * SET_SIZE;
 }
 
-/* Whoever comes first leaves some for others; what is given back can be had again. */
+/* The first table to grow leaves room for the others. Room that is given back can be taken again. */
 static void test_room(void) {
     size_t total[2] = {0};
     for (int round = 0; round < 2; round++) {

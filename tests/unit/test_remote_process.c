@@ -37,7 +37,7 @@ static void wait_for(int pid) {
 
 /* ---- Frames are those of unwind_capture, also where a stack is cut ---- */
 
-/* Also what the address sanitizer puts between variables. */
+/* Copies all bytes, also those that the address sanitizer puts between variables. */
 static __attribute__((no_sanitize("address"), noinline)) void copy_own_stack(void) {
     for (uint32_t i = 0; i < copied.size / 8; i++)
         ((uint64_t *)copied.stack)[i] = ((const uint64_t *)copied.registers.sp)[i];
@@ -78,7 +78,7 @@ static __attribute__((noinline)) void at_depth(struct remote *remote, int depth)
     }
 }
 
-/* ---- Who cannot be opened ---- */
+/* ---- Processes that cannot be opened ---- */
 
 static int open_and_close(int pid) {
     struct remote *remote = NULL;

@@ -138,7 +138,7 @@ static void start_target(char **command, const char *root) {
     target.moments = moments[0];
 }
 
-/* Only once it runs: until then the memory is ours. */
+/* To be called once the target runs: before its exec, /proc/PID/mem is this program's memory. */
 static void open_memory(void) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", target.pid);

@@ -98,7 +98,7 @@ static void check_threads(void) {
         used += objects != 0;
     }
     CHECK_EQUAL(sum, THREADS * 3 * 20000);
-    /* Some stand twice, added while the index grew: how many depends on who was held up when. */
+    /* A stack that two threads add while the index grows may be there twice. How often depends on the scheduler. */
     CHECK(used >= 40000 && used < 80000);
     fixture_free(shared);
 }

@@ -175,12 +175,12 @@ static void debug_info_that_appears_later_is_found(void) {
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
     CHECK_EQUAL(files_in("cache"), 1);
 
-    /* Gone again: what it said is still right. */
+    /* The debug file is gone again: its lines are still in the cache, and still right. */
     CHECK(shell("mv program.kept elsewhere"));
     CHECK_FIND("program", "outer", NULL, NAME_ALONE);
     CHECK_FIND("program", "outer", "cache", WITH_LINE);
 
-    /* Another one in its place: it is asked. */
+    /* Another debug file in its place: that is read, not the cache. */
     CHECK(shell("cp elsewhere program.kept && touch program.kept"));
     spoil_debug_info("program.kept");
     CHECK_FIND("program", "outer", "cache", NAME_ALONE);

@@ -17,7 +17,7 @@ static void write_random_bytes(int fd, const GElf_Shdr *section, int count) {
     }
 }
 
-/* Of the descriptions of functions in every round, of all debug info in every third. */
+/* Changes bytes: of the descriptions of functions in every round, of all debug info in every third. */
 static void damage(const char *path, int round) {
     int fd = open(path, O_RDWR);
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);

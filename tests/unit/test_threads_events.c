@@ -29,7 +29,7 @@ static uint32_t some_stack(uint64_t random) {
     return stack_table_intern(shared, &(struct stack_key){.frames = frames, .frame_count = 2});
 }
 
-/* An entry's fields follow from its birth, so that one which is made of two shows. */
+/* An entry's fields follow from its birth. So a reader notices an entry whose words come from two blocks. */
 static uint64_t size_of(uint64_t birth) {
     return birth % 1009 + 1;
 }
@@ -127,7 +127,7 @@ static void figures_add_up(void) {
     CHECK(header->peak_bytes > 0 && header->peak_epoch > 0);
 }
 
-/* A thread whose bucket is being merged loses that point, so no more can be there than was, and most is. */
+/* A thread whose bucket is being merged drops its point: the timeline holds at most what was noted, and most of it. */
 static void timeline_has_the_run(void) {
     const struct timeline *timeline = shared->timeline;
     CHECK(timeline->sequence > 0 && timeline->sequence % 2 == 0);

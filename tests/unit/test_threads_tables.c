@@ -119,7 +119,8 @@ static void each_heap_has_a_number_of_its_own(void) {
 
 static _Atomic uint64_t bytes_given;
 
-/* A life: the record is fresh, is written by nobody else meanwhile, and ends. One in four has a sample. */
+/* A thread's life, again and again: its record begins empty, no other thread writes into it, and it ends. One life
+ * in four has a sample. */
 static void *live_and_end(void *argument) {
     int32_t self = 1 + (int32_t)(uintptr_t)argument;
     for (uint64_t i = 0; i < LIVES; i++) {

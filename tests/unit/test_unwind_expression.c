@@ -66,7 +66,7 @@ static void constants_of_every_form(void) {
     gives(BYTES(0x11, 0x80, 0x7f), number((uint64_t)-128));
 }
 
-/* Of 7 and 3, and of a number and one that is below zero. */
+/* Operations on 7 and 3, and on numbers of which one is negative. */
 static void arithmetic(void) {
     gives(BYTES(0x37, 0x33, 0x1a), number(3));
     gives(BYTES(0x37, 0x33, 0x1c), number(4));
@@ -78,7 +78,7 @@ static void arithmetic(void) {
     gives(BYTES(0x37, 0x33, 0x24), number(56));
     gives(BYTES(0x37, 0x31, 0x25), number(3));
     gives(BYTES(0x37, 0x33, 0x27), number(4));
-    /* The whole width is shifted out, where the processor would shift by nothing. */
+    /* A shift by 64 gives 0. The processor's own shift would be by 64 % 64 = 0. */
     gives(BYTES(0x37, 0x08, 64, 0x24), number(0));
     gives(BYTES(0x37, 0x08, 64, 0x25), number(0));
 }

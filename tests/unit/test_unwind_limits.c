@@ -150,7 +150,7 @@ static void generated(void) {
             mprotect(page, PAGE, PROT_READ | PROT_EXEC);
             run_generated(code, kind);
         }
-    /* In one place: what was there before must not count. */
+    /* All kinds in one page, one after the other: what the walk knew of the code before must not count. */
     uint8_t *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int round = 0; round < 3 * KINDS; round++) {
         const struct generated_code *kind = &generated_kinds[round % KINDS];

@@ -1,4 +1,4 @@
-/* The walk is the same as libgcc's, whatever the code was compiled like: this file is built several times. */
+/* The walk finds the frames that libgcc finds. This file is compiled with different options. */
 #include "check.h"
 #include "test_unwind.h"
 
@@ -230,7 +230,7 @@ static __attribute__((noinline)) void every_instruction(void) {
 
 #else
 
-/* Breakpoints take the place of all instructions of some functions; each one that is hit goes. */
+/* Each instruction of some functions is replaced by a breakpoint. One that is hit is replaced by its instruction. */
 static struct breakpoints { uint32_t *begin, *end, instructions[4096]; } breakpoints[8];
 
 static void on_trap(int number, siginfo_t *info, void *context) {

@@ -308,7 +308,7 @@ static void no_row_peaks_above_the_heap(void) {
     view_rows_free(&rows);
 }
 
-/* The same site, whether the stack is expanded as a whole or only as far as it takes. */
+/* Expanding a stack only up to its site finds the site that expanding all of it finds. */
 static void a_site_is_found_without_the_whole_stack(void) {
     struct source_frames whole = {0}, part = {0};
     size_t less = 0;
