@@ -10,7 +10,9 @@ struct course {
     uint64_t ticks, time, speed, span;
 };
 
-#define COURSES 64 /* who is held up while reading one finds it unchanged until as many others were made */
+/* A course is used again after so many others were made. A thread that is held up while it reads one reads garbage only
+ * if it is held up for longer than that. */
+#define COURSES 64
 
 static struct {
     uint64_t start;

@@ -1,4 +1,4 @@
-/* Allocation wrappers: functions between the program's code and malloc that nobody means who asks "which line
+/* Allocation wrappers: functions between the program's code and malloc. They are no answer to the question "which line
  * allocated this?": operator new, allocators, the standard containers, strdup, xmalloc.
  *
  * Functions are recognized by the skeletons of their names: without template arguments, parameters and return type,

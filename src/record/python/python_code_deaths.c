@@ -18,7 +18,7 @@ static void (**dealloc_slot(void))(void *) {
 }
 
 void python_code_deaths_watch(void) {
-    /* Some may have died while nobody watched. */
+    /* Code objects may have died before the interpreter was watched. */
     atomic_fetch_add_explicit(&python_code_deaths, 1, memory_order_relaxed);
     if (*dealloc_slot() == count_and_end) return;
     end_code = *dealloc_slot();
