@@ -63,11 +63,12 @@ int writer_process_mappings_read(int pid, struct writer_process_mappings *ret_ma
     }
     maps_close(&reader);
     /* Anybody may open the file. The kernel checks access when it is read. */
-    if (reader.error)
+    if (reader.error > 0) {
         writer_process_mappings_free(&mappings);
-    else
-        *ret_mappings = mappings;
-    return -reader.error;
+        return -reader.error;
+    }
+    *ret_mappings = mappings;
+    return 0;
 }
 
 void writer_process_mappings_free(struct writer_process_mappings *mappings) {
@@ -97,7 +98,7 @@ bool writer_process_maps_file(
 
 /* 1: the process has the file mapped, 0: it has not; or a negative errno. */
 static int writes_file(int pid, const struct stat *status) {
-    struct writer_process_mappings mappings;
+    struct writer_process_mappings mappings = {0};
     int r = writer_process_mappings_read(pid, &mappings);
     if (r < 0) return r;
     for (size_t i = 0; i < mappings.count && r == 0; i++)
@@ -159,7 +160,7 @@ static bool starts_at_any(
 }
 
 uint64_t writer_process_resident(int pid, const struct stat *status) {
-    struct writer_process_mappings mappings;
+    struct writer_process_mappings mappings = {0};
     if (writer_process_mappings_read(pid, &mappings) < 0) return 0;
 
     uint64_t resident = 0;
