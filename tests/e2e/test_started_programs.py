@@ -150,6 +150,34 @@ def test_programs_that_bear_the_recorder_and_are_not_recorded(build, started, fo
     assert f"2 times started or became, statically linked: {static}" in told
 
 
+def test_a_program_with_a_glibc_of_its_own(folder):
+    """One that is as new as the recorder needs carries it. One that is older would end the program."""
+    machine = os.uname().machine.replace("_", "-")
+    loader = harness.tool_output("gcc", f"-print-file-name=ld-linux-{machine}.so.2").strip()
+    if not os.path.isabs(loader):
+        pytest.skip("no glibc of this machine here")
+    own = folder / "glibc"
+    own.mkdir()
+    shutil.copy(loader, own / os.path.basename(loader))
+    program = folder / "started"
+    harness.run(["gcc", "-O1", f"-Wl,--dynamic-linker={own}/{os.path.basename(loader)}", "-o", program,
+                 PROGRAMS / "started.c"])
+    command = ["/bin/sh", "-c", f"'{program}' argument; exit $?"]
+
+    shutil.copy(os.path.join(os.path.dirname(loader), "libc.so.6"), own)
+    result = malloscope("run", "-o", folder / "%e.%p.mscope", "--", *command, expect=7)
+    assert b"recorder preloaded" in result.stdout and b"not recorded" not in result.stderr
+
+    versions = folder / "versions"
+    versions.write_text("GLIBC_2.2.5 { global: old; local: *; };\nGLIBC_2.31 { global: newer; } GLIBC_2.2.5;\n")
+    source = folder / "libc.c"
+    source.write_text("int old(void) { return 1; }\nint newer(void) { return 2; }\n")
+    harness.run(["gcc", "-shared", "-fPIC", f"-Wl,--version-script={versions}", "-o", own / "libc.so.6", source])
+    said, recordings = compare(folder, command, {})
+    assert stats(recordings)["totals"]["unrecorded_programs"] == [
+        {"path": str(program), "reason": "other_libc", "count": 1}]
+
+
 def test_a_program_that_gains_rights(build, folder):
     if os.getuid() != 0:
         pytest.skip("only root can make a set-uid program of another user")

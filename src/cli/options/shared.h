@@ -18,10 +18,11 @@ extern const char *const shared_sort_names[];
 
 #define SOURCE_HELP_ONE                                                                                      \
     "FILE is a recording (*.mscope) or an archive of one (*.mscar); PID is a running program that was\n"     \
-    "started with 'malloscope run', or attached to."
+    "started with 'malloscope run' (or that command's own number, $!), or attached to."
 
 #define SOURCE_HELP                                                                                          \
     "FILE is a recording (*.mscope), an archive (*.mscar) or a folder of recordings; PID is a running\n"     \
-    "program that was started with 'malloscope run', or attached to. Several are added up."
+    "program that was started with 'malloscope run' (or that command's own number, $!), or attached to.\n"   \
+    "Several are added up."
 
 #endif

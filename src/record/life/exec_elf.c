@@ -1,22 +1,33 @@
 #include "record/life/exec_elf.h"
 
 #include "platform/system.h"
+#include "record/intercept/real_allocator.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <string.h>
 
 #if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
+#define OWN_MACHINE   EM_X86_64
+#define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
 #else
-#define OWN_MACHINE EM_AARCH64
+#define OWN_MACHINE   EM_AARCH64
+#define SYSTEM_LOADER "/lib/ld-linux-aarch64.so.1"
 #endif
 
 /* Bounds for what a file may ask of us. Real programs stay far below. */
-#define HEADERS_MOST 256  /* program headers */
-#define LOADS_MOST   24   /* loaded segments that are known */
-#define DYNAMIC_MOST 1024 /* entries of the dynamic section */
-#define CHAIN_MOST   4096 /* symbols of one bucket of the hash table */
-#define BATCH        8    /* headers or entries that are read at once */
+#define HEADERS_MOST  256  /* program headers */
+#define LOADS_MOST    24   /* loaded segments that are known */
+#define DYNAMIC_MOST  1024 /* entries of the dynamic section */
+#define CHAIN_MOST    4096 /* symbols of one bucket of the hash table */
+#define VERSIONS_MOST 256  /* versions that a library names */
+#define BATCH         8    /* program headers that are read at once */
+#define DYNAMIC_BATCH 32   /* entries of the dynamic section, likewise: mostly all of them */
+
+/* The beginning of .gnu.hash. */
+struct hash_header {
+    uint32_t buckets, first_symbol, filter_words, filter_shift;
+};
 
 struct image {
     int file;
@@ -26,9 +37,12 @@ struct image {
     } load[LOADS_MOST];
     uint64_t dynamic, dynamic_count; /* offset in the file, and number of entries */
     uint64_t texts, symbols, hashes; /* offsets in the file of .dynstr, .dynsym and .gnu.hash; 0 = none */
+    uint64_t needs,
+        offers; /* offsets of the versions of symbols that it needs, and that it defines; 0 = none */
+    struct hash_header hash_header; /* zeroed if there is none */
     bool has_interpreter, has_soname;
-    char interpreter[128]; /* its path, cut */
-    char soname[24];       /* likewise */
+    char interpreter[256]; /* its path */
+    char soname[24];       /* cut */
 };
 
 static bool read_at(const struct image *image, uint64_t offset, void *to, size_t size) {
@@ -59,10 +73,12 @@ static void note_header(struct image *image, const Elf64_Phdr *header) {
         image->dynamic_count = header->p_filesz / sizeof(Elf64_Dyn);
         if (image->dynamic_count > DYNAMIC_MOST) image->dynamic_count = DYNAMIC_MOST;
     } else if (header->p_type == PT_INTERP) {
-        size_t size = sizeof image->interpreter;
         image->has_interpreter = true;
-        read_text(image, header->p_offset, image->interpreter,
-            header->p_filesz < size ? header->p_filesz + 1 : size);
+        /* A path that is too long is taken for that of glibc, which most are. */
+        if (header->p_filesz < sizeof image->interpreter)
+            read_text(image, header->p_offset, image->interpreter, header->p_filesz + 1);
+        else
+            memcpy(image->interpreter, SYSTEM_LOADER, sizeof SYSTEM_LOADER);
     }
 }
 
@@ -82,12 +98,14 @@ static void read_headers(struct image *image, const Elf64_Ehdr *file) {
 typedef bool take_entry(struct image *image, const Elf64_Dyn *entry);
 
 static bool each_entry(struct image *image, take_entry *take) {
-    Elf64_Dyn batch[BATCH];
+    Elf64_Dyn batch[DYNAMIC_BATCH];
     for (uint64_t i = 0, some; i < image->dynamic_count; i += some) {
-        some = image->dynamic_count - i < BATCH ? image->dynamic_count - i : BATCH;
+        some = image->dynamic_count - i < DYNAMIC_BATCH ? image->dynamic_count - i : DYNAMIC_BATCH;
         if (!read_at(image, image->dynamic + i * sizeof *batch, batch, some * sizeof *batch)) return false;
-        for (uint64_t k = 0; k < some && batch[k].d_tag != DT_NULL; k++)
+        for (uint64_t k = 0; k < some; k++) {
+            if (batch[k].d_tag == DT_NULL) return false;
             if (take(image, &batch[k])) return true;
+        }
     }
     return false;
 }
@@ -96,6 +114,8 @@ static bool take_tables(struct image *image, const Elf64_Dyn *entry) {
     if (entry->d_tag == DT_STRTAB) image->texts = offset_of(image, entry->d_un.d_ptr);
     if (entry->d_tag == DT_SYMTAB) image->symbols = offset_of(image, entry->d_un.d_ptr);
     if (entry->d_tag == DT_GNU_HASH) image->hashes = offset_of(image, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERNEED) image->needs = offset_of(image, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERDEF) image->offers = offset_of(image, entry->d_un.d_ptr);
     return false;
 }
 
@@ -142,12 +162,8 @@ static bool symbol_is(const struct image *image, uint64_t number, const char *na
 /* Looks a symbol up in .gnu.hash, as the dynamic linker does: the header, a filter of 64-bit words, the buckets with
  * the first symbol of each, and the hashes of all symbols, of which the last of a bucket has the lowest bit set. */
 static bool defines(const struct image *image, const char *name) {
-    struct {
-        uint32_t buckets, first_symbol, filter_words, filter_shift;
-    } table;
-    if (!image->hashes || !image->symbols || !image->texts) return false;
-    if (!read_at(image, image->hashes, &table, sizeof table) || !table.buckets || !table.filter_words)
-        return false;
+    struct hash_header table = image->hash_header;
+    if (!image->symbols || !image->texts || !table.buckets || !table.filter_words) return false;
     uint32_t hash = hash_of(name), number, found = 0;
     uint64_t at = image->hashes + sizeof table, word;
     if (!read_at(image, at + hash / 64 % table.filter_words * 8, &word, sizeof word)) return false;
@@ -170,6 +186,91 @@ static bool defines_sanitizer(const struct image *image) {
            defines(image, "__hwasan_init") || defines(image, "__lsan_init");
 }
 
+/* ---- another installation of glibc ---- */
+
+/* The y of "GLIBC_2.y", or 0. */
+static unsigned version_at(const struct image *image, uint64_t name) {
+    static const char start[] = "GLIBC_2.";
+    char text[16];
+    unsigned version = 0;
+    read_text(image, image->texts + name, text, sizeof text);
+    if (!starts_with(text, start)) return 0;
+    for (const char *digit = text + sizeof start - 1; *digit >= '0' && *digit <= '9'; digit++)
+        version = version * 10 + (unsigned)(*digit - '0');
+    return version;
+}
+
+/* The highest version of glibc that a library needs. */
+static unsigned version_needed(const struct image *image) {
+    unsigned highest = 0;
+    uint64_t at = image->needs;
+    Elf64_Verneed need = {.vn_next = 1};
+    for (int i = 0; at && need.vn_next && i < VERSIONS_MOST; i++, at += need.vn_next) {
+        if (!read_at(image, at, &need, sizeof need)) return highest;
+        Elf64_Vernaux part = {.vna_next = 1};
+        uint64_t part_at = at + need.vn_aux;
+        for (int k = 0; k < need.vn_cnt && part.vna_next && k < VERSIONS_MOST;
+             k++, part_at += part.vna_next) {
+            if (!read_at(image, part_at, &part, sizeof part)) return highest;
+            unsigned version = version_at(image, part.vna_name);
+            if (version > highest) highest = version;
+        }
+    }
+    return highest;
+}
+
+/* The highest version that a libc defines: it defines all before it, too. */
+static unsigned version_offered(const struct image *image) {
+    unsigned highest = 0;
+    uint64_t at = image->offers;
+    Elf64_Verdef definition = {.vd_next = 1};
+    for (int i = 0; at && definition.vd_next && i < VERSIONS_MOST; i++, at += definition.vd_next) {
+        Elf64_Verdaux name;
+        if (!read_at(image, at, &definition, sizeof definition) ||
+            !read_at(image, at + definition.vd_aux, &name, sizeof name))
+            return highest;
+        unsigned version = version_at(image, name.vda_name);
+        if (version > highest) highest = version;
+    }
+    return highest;
+}
+
+static bool read_image(int file, struct image *image, Elf64_Ehdr *header) {
+    memset(image, 0, sizeof *image);
+    image->file = file;
+    if (!read_at(image, 0, header, sizeof *header) || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        header->e_machine != OWN_MACHINE || header->e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    read_headers(image, header);
+    each_entry(image, take_tables);
+    return true;
+}
+
+/* What `version_of` says of the file at `path`; 0 if it cannot be read. */
+static unsigned version_in(const char *path, unsigned (*version_of)(const struct image *)) {
+    struct image image;
+    Elf64_Ehdr header;
+    int file = (int)system_call(
+        SYS_openat, (uint64_t)(int64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+    if (file < 0) return 0;
+    unsigned version = read_image(file, &image, &header) ? version_of(&image) : 0;
+    system_call(SYS_close, (uint64_t)file, 0, 0, 0, 0, 0);
+    return version;
+}
+
+/* Whether the program asks for a glibc that is older than the recorder can do with: its loader would end it. The libc
+ * lies beside the loader. The system's own is the one that the recorder was made for. */
+static bool has_older_glibc(const struct image *image) {
+    static const char libc[] = "libc.so.6";
+    char path[sizeof image->interpreter + sizeof libc];
+    if (strcmp(image->interpreter, SYSTEM_LOADER) == 0) return false;
+    size_t folder = (size_t)(strrchr(image->interpreter, '/') + 1 - image->interpreter);
+    memcpy(path, image->interpreter, folder);
+    memcpy(path + folder, libc, sizeof libc);
+    unsigned offered = version_in(path, version_offered);
+    return offered && offered < version_in(real_allocator_own_path(), version_needed);
+}
+
 /* ---- the verdict ---- */
 
 static bool is_glibc_loader(const char *name) {
@@ -185,12 +286,15 @@ static struct exec_elf judge_static(const struct image *image) {
 }
 
 static struct exec_elf judge(struct image *image) {
-    each_entry(image, take_tables);
-    each_entry(image, take_soname);
-    if (!image->has_interpreter) return judge_static(image);
+    if (!image->has_interpreter) {
+        each_entry(image, take_soname);
+        return judge_static(image);
+    }
     const char *slash = strrchr(image->interpreter, '/');
-    if (!is_glibc_loader(slash ? slash + 1 : image->interpreter))
+    if (!slash || !is_glibc_loader(slash + 1) || has_older_glibc(image))
         return (struct exec_elf){UNRECORDED_OTHER_LIBC, false};
+    if (!image->hashes || !read_at(image, image->hashes, &image->hash_header, sizeof image->hash_header))
+        image->hash_header.buckets = 0;
     if (each_entry(image, takes_sanitizer) || defines_sanitizer(image))
         return (struct exec_elf){UNRECORDED_SANITIZER, false};
     if (defines(image, "malloc")) return (struct exec_elf){UNRECORDED_OWN_MALLOC, true};
@@ -204,9 +308,6 @@ struct exec_elf exec_elf_read(int file) {
     if (!read_at(&image, 0, &header, sizeof header)) return (struct exec_elf){UNRECORDED_NONE, true};
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != OWN_MACHINE)
         return (struct exec_elf){UNRECORDED_MACHINE, false};
-    if (header.e_phentsize != sizeof(Elf64_Phdr)) return (struct exec_elf){UNRECORDED_NONE, true};
-    memset(&image, 0, sizeof image);
-    image.file = file;
-    read_headers(&image, &header);
+    if (!read_image(file, &image, &header)) return (struct exec_elf){UNRECORDED_NONE, true};
     return judge(&image);
 }

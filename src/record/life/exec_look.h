@@ -2,7 +2,7 @@
  * executes it.
  *
  * Runs in vfork children, which share the memory of their parent, and in signal handlers: it keeps everything on the
- * stack, in about 2 KiB, and makes only system calls of its own. */
+ * stack, in about 4 KiB, and makes only system calls of its own. */
 #ifndef MALLOSCOPE_RECORD_LIFE_EXEC_LOOK_H
 #define MALLOSCOPE_RECORD_LIFE_EXEC_LOOK_H
 
