@@ -1,3 +1,6 @@
+/* Evaluates DWARF expressions of .eh_frame, symbolically: without a frame at hand. The result is a term over one
+ * register or the CFA, such as "the word at rbx + 8", from which rule.c makes a rule that serves for every walk. What
+ * is no such term fails, and the function's frames are then walked by other means. */
 #include "unwind/expression.h"
 
 #include "unwind/rule.h"
@@ -9,7 +12,45 @@
 #define REGISTER_VECTORS 46 /* the length of scalable vectors (SVE), in words of 8 bytes */
 #endif
 
-#define STACK_MAX 6
+#define STACK_MAX 6 /* terms */
+
+/* Operations of DWARF expressions, as the standard numbers them. */
+enum operation {
+    OP_DEREF = 0x06,
+    OP_CONST1U = 0x08,
+    OP_CONST1S = 0x09,
+    OP_CONST2U = 0x0a,
+    OP_CONST2S = 0x0b,
+    OP_CONST4U = 0x0c,
+    OP_CONST4S = 0x0d,
+    OP_CONST8U = 0x0e,
+    OP_CONST8S = 0x0f,
+    OP_CONSTU = 0x10,
+    OP_CONSTS = 0x11,
+    OP_DUP = 0x12,
+    OP_DROP = 0x13,
+    OP_AND = 0x1a,
+    OP_MINUS = 0x1c,
+    OP_MUL = 0x1e,
+    OP_OR = 0x21,
+    OP_PLUS = 0x22,
+    OP_PLUS_UCONST = 0x23,
+    OP_SHL = 0x24,
+    OP_SHR = 0x25,
+    OP_XOR = 0x27,
+    OP_EQ = 0x29,
+    OP_GE = 0x2a,
+    OP_GT = 0x2b,
+    OP_LE = 0x2c,
+    OP_LT = 0x2d,
+    OP_NE = 0x2e,
+    OP_LIT0 = 0x30,
+    OP_LIT31 = 0x4f,
+    OP_BREG0 = 0x70,
+    OP_BREG31 = 0x8f,
+    OP_BREGX = 0x92,
+    OP_NOP = 0x96,
+};
 
 struct evaluation {
     struct cursor *cursor;
@@ -105,57 +146,57 @@ static void dereference(struct evaluation *evaluation) {
  * numbers. */
 static void binary(struct evaluation *evaluation, uint8_t operation) {
     struct term right = pop(evaluation), left = pop(evaluation);
-    if (operation == 0x22 && left.kind == TERM_NUMBER) {
+    if (operation == OP_PLUS && left.kind == TERM_NUMBER) {
         struct term swap = left;
         left = right;
         right = swap;
     }
-    bool shift_of_anchor = (operation == 0x22 || operation == 0x1c) && left.kind != TERM_WORD;
+    bool shift_of_anchor = (operation == OP_PLUS || operation == OP_MINUS) && left.kind != TERM_WORD;
     if (right.kind != TERM_NUMBER || (left.kind != TERM_NUMBER && !shift_of_anchor))
         evaluation->failed = true;
 
     uint64_t a = left.number, b = right.number;
     switch (operation) {
-    case 0x1a:
+    case OP_AND:
         left.number = a & b;
         break;
-    case 0x1c:
+    case OP_MINUS:
         left.number = a - b;
         break;
-    case 0x1e:
+    case OP_MUL:
         left.number = a * b;
         break;
-    case 0x21:
+    case OP_OR:
         left.number = a | b;
         break;
-    case 0x22:
+    case OP_PLUS:
         left.number = a + b;
         break;
-    case 0x24:
+    case OP_SHL:
         left.number = b < 64 ? a << b : 0;
         break;
-    case 0x25:
+    case OP_SHR:
         left.number = b < 64 ? a >> b : 0;
         break;
-    case 0x27:
+    case OP_XOR:
         left.number = a ^ b;
         break;
-    case 0x29:
+    case OP_EQ:
         left.number = a == b;
         break;
-    case 0x2a:
+    case OP_GE:
         left.number = (int64_t)a >= (int64_t)b;
         break;
-    case 0x2b:
+    case OP_GT:
         left.number = (int64_t)a > (int64_t)b;
         break;
-    case 0x2c:
+    case OP_LE:
         left.number = (int64_t)a <= (int64_t)b;
         break;
-    case 0x2d:
+    case OP_LT:
         left.number = (int64_t)a < (int64_t)b;
         break;
-    case 0x2e:
+    case OP_NE:
         left.number = a != b;
         break;
     default:
@@ -166,65 +207,65 @@ static void binary(struct evaluation *evaluation, uint8_t operation) {
 
 static void evaluate_operation(struct evaluation *evaluation, uint8_t operation) {
     struct cursor *cursor = evaluation->cursor;
-    if (operation >= 0x30 && operation <= 0x4f) {
-        push_number(evaluation, operation - 0x30);
+    if (operation >= OP_LIT0 && operation <= OP_LIT31) {
+        push_number(evaluation, operation - OP_LIT0);
         return;
     }
-    if (operation >= 0x70 && operation <= 0x8f) {
-        push_register(evaluation, operation - 0x70, (uint64_t)cursor_signed(cursor));
+    if (operation >= OP_BREG0 && operation <= OP_BREG31) {
+        push_register(evaluation, operation - OP_BREG0, (uint64_t)cursor_signed(cursor));
         return;
     }
     switch (operation) {
-    case 0x06:
+    case OP_DEREF:
         dereference(evaluation);
         break;
-    case 0x08:
+    case OP_CONST1U:
         push_number(evaluation, cursor_byte(cursor));
         break;
-    case 0x09:
+    case OP_CONST1S:
         push_number(evaluation, (uint64_t)(int64_t)(int8_t)cursor_byte(cursor));
         break;
-    case 0x0a:
+    case OP_CONST2U:
         push_number(evaluation, cursor_fixed(cursor, 2));
         break;
-    case 0x0b:
+    case OP_CONST2S:
         push_number(evaluation, (uint64_t)(int64_t)(int16_t)cursor_fixed(cursor, 2));
         break;
-    case 0x0c:
+    case OP_CONST4U:
         push_number(evaluation, cursor_fixed(cursor, 4));
         break;
-    case 0x0d:
+    case OP_CONST4S:
         push_number(evaluation, (uint64_t)(int64_t)(int32_t)cursor_fixed(cursor, 4));
         break;
-    case 0x0e:
-    case 0x0f:
+    case OP_CONST8U:
+    case OP_CONST8S:
         push_number(evaluation, cursor_fixed(cursor, 8));
         break;
-    case 0x10:
+    case OP_CONSTU:
         push_number(evaluation, cursor_unsigned(cursor));
         break;
-    case 0x11:
+    case OP_CONSTS:
         push_number(evaluation, (uint64_t)cursor_signed(cursor));
         break;
-    case 0x12: {
+    case OP_DUP: {
         struct term top = pop(evaluation);
         push(evaluation, top);
         push(evaluation, top);
         break;
     }
-    case 0x13:
+    case OP_DROP:
         pop(evaluation);
         break;
-    case 0x23:
+    case OP_PLUS_UCONST:
         push_number(evaluation, cursor_unsigned(cursor));
-        binary(evaluation, 0x22);
+        binary(evaluation, OP_PLUS);
         break;
-    case 0x92: {
+    case OP_BREGX: {
         uint64_t number = cursor_unsigned(cursor);
         push_register(evaluation, number, (uint64_t)cursor_signed(cursor));
         break;
     }
-    case 0x96:
+    case OP_NOP:
         break;
     default:
         binary(evaluation, operation);

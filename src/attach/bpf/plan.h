@@ -57,7 +57,7 @@ struct plan {
     struct plan_probe *probes;
     size_t probe_count;
     size_t attached;           /* probe_attach has put probes[0] to probes[attached - 1] in place */
-    struct plan_note *refused; /* functions that are not probed although they belong to an allocator */
+    struct plan_note *refused; /* functions that look like an allocator's, but are not probed */
     size_t refused_count;
     struct plan_note *warnings; /* allocations that will be missed */
     size_t warning_count;
