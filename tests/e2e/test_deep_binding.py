@@ -6,9 +6,11 @@ import json
 import pytest
 
 import harness
+from api import INCLUDE, LINKED
 from harness import PROGRAMS, assert_same_outcome, record_command, report, stats
 
 SOURCE = PROGRAMS / "deep_host.c"
+SHARED = ["-shared", "-fPIC", "-O1", "-fno-builtin"]
 LAZY, NOW = ["-Wl,-z,lazy"], ["-Wl,-z,now,-z,relro"]
 
 
@@ -16,10 +18,9 @@ LAZY, NOW = ["-Wl,-z,lazy"], ["-Wl,-z,now,-z,relro"]
 def run_host(build):
     """Runs the program, whose threads use libraries that are bound lazily and at once, and that open one another."""
     host = build("deep_host.c", "-O1", "-pthread", "-rdynamic")
-    shared = ["-shared", "-fPIC", "-O1", "-fno-builtin"]
-    inner = build("deep_library.c", *shared, *NOW, target="inner.so")
-    lazy = build("deep_library.c", *shared, *LAZY, "-DOUTER", target="lazy.so")
-    now = build("deep_library.c", *shared, *NOW, "-DOUTER", target="now.so")
+    inner = build("deep_library.c", *SHARED, *NOW, target="inner.so")
+    lazy = build("deep_library.c", *SHARED, *LAZY, "-DOUTER", target="lazy.so")
+    now = build("deep_library.c", *SHARED, *NOW, "-DOUTER", target="now.so")
 
     def run_it(threads, wrap=list, **options):
         return harness.run(
@@ -41,6 +42,16 @@ def test_libraries_bound_deeply_free_the_programs_blocks(run_host, folder, rate)
     if rate == "exact":
         assert handed["total_objects"] == handed["frees"] == 40000
         assert stats(path)["totals"]["drops"] == 0
+
+
+def test_a_library_that_was_opened_before_recording_began(build, folder):
+    """The program is linked with the recorder, which has found the allocator but marks no block before mscope_init."""
+    host = build("deep_host.c", "-O1", "-pthread", "-rdynamic", "-DLATE", INCLUDE, *LINKED)
+    library = build("deep_library.c", *SHARED, *NOW, target="opened.so")
+    path = folder / "late.mscope"
+    told = json.loads(harness.run([host, library], env={"RECORDING": str(path)}).stdout)
+    handed = harness.figures_of_site(report(path)["rows"], SOURCE, "handed")
+    assert told["freed"] == handed["total_objects"] == handed["frees"] == 10000
 
 
 @pytest.mark.parametrize("rate", ["exact", "64"])

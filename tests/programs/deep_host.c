@@ -1,5 +1,8 @@
-/* deep_host LIBRARY THREADS...: opens libraries with RTLD_DEEPBIND (deep_library.c) which free blocks of this
- * program, in several threads at once; frees blocks of the libraries. Prints how many of its blocks were freed. */
+/* deep_host LIBRARY...: opens libraries with RTLD_DEEPBIND (deep_library.c) which free blocks of this program; the
+ * further ones in a thread each. Frees blocks of the libraries. Prints how many of its blocks were freed.
+ *
+ * With LATE the program is linked with the recorder, and begins to record (into the file RECORDING) when a library is
+ * open already. */
 #include "deep_library.h"
 #include "ledger.h"
 
@@ -49,9 +52,24 @@ static void *use_library(void *path) {
     return NULL;
 }
 
+#ifdef LATE
+#include "malloscope.h"
+
+static void begin(const char *path) {
+    struct mscope_options options = {.size = sizeof options, .output = getenv("RECORDING"), .rate = 1};
+    REQUIRE(dlopen(path, RTLD_NOW | RTLD_DEEPBIND));
+    REQUIRE(mscope_init(&options) == MSCOPE_OK && mscope_start() == MSCOPE_OK);
+}
+#else
+static void begin(const char *path) {
+    (void)path;
+}
+#endif
+
 int main(int argc, char **argv) {
     pthread_t threads[16];
     int count = argc - 2 < 16 ? argc - 2 : 16;
+    begin(argv[1]);
     use_library(argv[1]);
     for (int i = 0; i < count; i++) REQUIRE(pthread_create(&threads[i], NULL, use_library, argv[2 + i]) == 0);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
