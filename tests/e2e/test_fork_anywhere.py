@@ -15,8 +15,8 @@ STORM = PROGRAMS / "fork_in_storm.c"
 ALL = "MALLOSCOPE_ALL_FORKS" in os.environ
 has_trap_flag = pytest.mark.skipif(platform.machine() != "x86_64", reason="the trap flag is one of x86-64")
 
-# How many instructions from one fork to the next. An operation whose stack is known from before takes about 700, one whose
-# stack is walked 20,000.
+# How many instructions from one fork to the next. An operation whose stack is known from before takes about 700, one
+# whose stack is walked 20,000.
 STRIDE_KNOWN, STRIDE_WALKED = 17, 197
 
 
