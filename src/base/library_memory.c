@@ -5,10 +5,10 @@
  * here, in the executable, where the dynamic linker finds them first: a call from a library that fails ends
  * the command with a message. Calls from the executable itself get NULL, as from any malloc: memory.h and
  * the parts of libiberty that are linked in deal with that. */
+#include "base/dynamic_section.h"
 #include "base/memory.h"
 #include "base/own_code.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <libiberty/libiberty.h>
 #include <stdbool.h>
@@ -25,10 +25,21 @@ static struct {
     void *(*realloc)(void *, size_t);
 } next;
 
+/* The first definition of `name` in a library. Not by dlsym: a preloaded library may have put its own in place of
+ * libc's, which allocates, and so comes back here. The list of libraries is read at the first allocation, when there
+ * is one thread. */
+static void *find_in_libraries(const char *name) {
+    for (const struct link_map *library = _r_debug.r_map->l_next; library; library = library->l_next) {
+        const ElfW(Sym) *symbol = dynamic_section_find(library, name);
+        if (symbol) return (void *)(library->l_addr + symbol->st_value);
+    }
+    return NULL;
+}
+
 static void find_next(void) {
-    *(void **)&next.malloc = dlsym(RTLD_NEXT, "malloc");
-    *(void **)&next.realloc = dlsym(RTLD_NEXT, "realloc");
-    *(void **)&next.calloc = dlsym(RTLD_NEXT, "calloc");
+    *(void **)&next.malloc = find_in_libraries("malloc");
+    *(void **)&next.realloc = find_in_libraries("realloc");
+    *(void **)&next.calloc = find_in_libraries("calloc");
 }
 
 static void *checked(void *memory, size_t size, const void *caller) {

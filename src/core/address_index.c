@@ -1,6 +1,5 @@
 #include "core/address_index.h"
 
-#include "platform/caller_state.h"
 #include "platform/pages.h"
 
 #include <assert.h>
@@ -76,7 +75,6 @@ static bool insert_into(struct segment segment, uint64_t address, uint32_t slot,
 /* Opens segment `number`, unless another thread has. False if there is no memory. */
 static bool open_segment(struct address_index *index, uint32_t number) {
     if (number >= INDEX_SEGMENTS) return false;
-    KEEP_CALLER_STATE;
     uint64_t size = (index->first << number) * sizeof(struct index_bucket);
     void *made = pages_take(size);
     if (!made) return false;

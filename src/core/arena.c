@@ -1,16 +1,10 @@
 #include "core/arena.h"
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/signals.h"
-#include "platform/system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/single_threaded.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PAGE         4096u
 #define GROW_LEAST   (UINT64_C(1) << 20)
@@ -66,31 +60,43 @@ uint64_t arena_text(struct recording *recording, const char *text, size_t length
 /* ---- growth: several threads may be here at once; reserving a range twice does no harm ---- */
 
 /* Opens the recording's file by its path. -ESTALE if another file has that path now. */
-
 static int open_again(const struct recording *recording) {
     struct stat status;
-    int file = open(recording->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
-    if (file < 0) return -errno;
-    if (fstat(file, &status) == 0 && status.st_dev == recording->device && status.st_ino == recording->inode)
+    int file = call_open(recording->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0);
+    if (file < 0) return file;
+    if (call_fstat(file, &status) == 0 && status.st_dev == recording->device &&
+        status.st_ino == recording->inode)
         return file;
-    close(file);
+    call_close(file);
     return -ESTALE;
+}
+
+/* Some file systems (NFS before version 4.2, some in user space) cannot reserve space. There the file gets it by being
+ * written to. Zeros are only ever appended: what another thread has in the file by now is not touched. */
+static int reserve_by_writing(int file, uint64_t to) {
+    static const char zeros[8 * PAGE];
+    struct stat status;
+    int r = call_append_only(file);
+    while (r == 0) {
+        if ((r = call_fstat(file, &status)) < 0 || (uint64_t)status.st_size >= to) break;
+        uint64_t lacking = to - (uint64_t)status.st_size;
+        long written = call_write(file, zeros, lacking < sizeof zeros ? lacking : sizeof zeros);
+        if (written <= 0) r = written < 0 ? (int)written : -EIO;
+    }
+    return r;
 }
 
 /* When a signal comes, some file systems undo what they have reserved so far. In a program whose timer fires again and
  * again, a large request might never end. So space is reserved in small parts. */
 static int reserve_part(int file, uint64_t from, uint64_t size) {
-    int r = EINTR;
-    for (int i = 0; r == EINTR && i < INTERRUPTIONS_MOST; i++)
-        r = posix_fallocate(file, (off_t)from, (off_t)size);
-    return -r;
+    int r = -EINTR;
+    for (int i = 0; r == -EINTR && i < INTERRUPTIONS_MOST; i++) r = call_fallocate(file, 0, from, size);
+    return r == -EOPNOTSUPP ? reserve_by_writing(file, from + size) : r;
 }
 
 /* Reserves [from, to). Refuses to go over RLIMIT_FSIZE, which would raise SIGXFSZ in the program. */
 static int reserve_space(int file, uint64_t from, uint64_t to) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && to > limit.rlim_cur)
-        return -EFBIG;
+    if (to > call_file_size_limit()) return -EFBIG;
     int r = 0;
     for (uint64_t part; r == 0 && from < to; from += part) {
         part = to - from < RESERVE_PART ? to - from : RESERVE_PART;
@@ -99,19 +105,22 @@ static int reserve_space(int file, uint64_t from, uint64_t to) {
     return r;
 }
 
-static bool map_piece(struct recording *recording, int file, uint32_t piece) {
+/* Returns 0 or a negative errno. */
+static int map_piece(struct recording *recording, int file, uint32_t piece) {
     uint64_t start = piece_start(recording, piece), size = piece_end(recording, piece) - start;
-    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t)start);
-    if (base == MAP_FAILED) return false;
+    long mapped = system_call(
+        SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)file, start);
+    if (mapped < 0) return (int)mapped;
+    void *base = (void *)mapped;
     /* At a page fault the kernel reads ahead, on some machines by megabytes. In the first piece it would clear
      * space that a small program never uses. Programs that get to the later pieces gain by reading ahead. */
-    if (piece == 0) madvise(base, size, MADV_RANDOM);
+    if (piece == 0) call_madvise(base, size, MADV_RANDOM);
     uintptr_t none = 0;
     /* Release: pairs with the acquire in is_mapped. */
     if (!atomic_compare_exchange_strong_explicit(&recording->piece[piece], &none, (uintptr_t)base - start,
             memory_order_release, memory_order_relaxed))
-        munmap(base, size); /* another thread was faster */
-    return true;
+        call_munmap(base, size); /* another thread was faster */
+    return 0;
 }
 
 static bool is_mapped(const struct recording *recording, uint32_t piece) {
@@ -121,15 +130,14 @@ static bool is_mapped(const struct recording *recording, uint32_t piece) {
 
 static int grow(struct recording *recording, uint32_t piece, uint64_t reserved, uint64_t goal) {
     if (!system_calls_allowed()) return -EPERM;
-    KEEP_CALLER_STATE;
     /* If a signal handler forks, its child does not go on with this: the file is its parent's. */
     HOLD_SIGNALS;
     if (recording->is_private) return -EROFS;
     int file = open_again(recording);
     if (file < 0) return file;
     int r = goal > reserved ? reserve_space(file, reserved, goal) : 0;
-    if (r == 0 && !is_mapped(recording, piece) && !map_piece(recording, file, piece)) r = -ENOMEM;
-    close(file);
+    if (r == 0 && !is_mapped(recording, piece)) r = map_piece(recording, file, piece);
+    call_close(file);
     return r;
 }
 
@@ -206,12 +214,13 @@ void arena_reserve(struct recording *recording, uint64_t size) {
 
 /* A new file with `reserve` bytes of space. Returns its descriptor or a negative errno. */
 static int create_file(const char *path, uint64_t reserve, struct stat *ret_status) {
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    if (file < 0) return -errno;
-    int r = fstat(file, ret_status) == 0 ? reserve_space(file, 0, reserve) : -errno;
+    int file = call_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    if (file < 0) return file;
+    int r = call_fstat(file, ret_status);
+    if (r == 0) r = reserve_space(file, 0, reserve);
     if (r == 0) return file;
-    unlink(path);
-    close(file);
+    call_unlink(path);
+    call_close(file);
     return r;
 }
 
@@ -225,16 +234,16 @@ int arena_create(
     struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max) {
     if (strlen(path) >= sizeof recording->path) return -ENAMETOOLONG;
     if (replace)
-        unlink(path); /* and not truncated: a reader of the former recording keeps what it has mapped */
+        call_unlink(path); /* and not truncated: a reader of the former recording keeps what it has mapped */
     struct stat status;
     int file = create_file(path, first, &status);
     if (file < 0) return file;
 
     memset(recording, 0, sizeof *recording);
     recording->first_shift = 63 - (uint32_t)__builtin_clzll(first);
-    int r = map_piece(recording, file, 0) ? 0 : -errno;
-    if (r < 0) unlink(path);
-    close(file);
+    int r = map_piece(recording, file, 0);
+    if (r < 0) call_unlink(path);
+    call_close(file);
     if (r < 0) return r;
 
     now_in(recording, path, &status);
@@ -250,17 +259,16 @@ void arena_unmap(struct recording *recording) {
     for (uint32_t piece = ARENA_PIECES; piece-- > 0 && system_calls_allowed();)
         if (is_mapped(recording, piece)) {
             uint64_t start = piece_start(recording, piece);
-            munmap(arena_at(recording, start), piece_end(recording, piece) - start);
+            call_munmap(arena_at(recording, start), piece_end(recording, piece) - start);
         }
 }
 
 void arena_discard(struct recording *recording) {
-    unlink(recording->path);
+    call_unlink(recording->path);
     arena_unmap(recording);
 }
 
 void arena_close(struct recording *recording) {
-    KEEP_CALLER_STATE;
     HOLD_SIGNALS; /* as in grow */
     if (recording->is_private) return;
     struct recording_header *header = recording->header;
@@ -276,10 +284,10 @@ void arena_close(struct recording *recording) {
      * otherwise its space is given back, but its length stays. Relaxed: there is no other thread. */
     if (__libc_single_threaded) {
         atomic_store_explicit(&header->arena_reserved, end, memory_order_relaxed);
-        if (ftruncate(file, (off_t)end) != 0)
+        if (call_ftruncate(file, end) != 0)
             atomic_store_explicit(&header->arena_reserved, reserved, memory_order_relaxed);
     } else {
-        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)end, (off_t)(reserved - end));
+        call_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, end, reserved - end);
     }
-    close(file);
+    call_close(file);
 }

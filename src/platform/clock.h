@@ -9,6 +9,10 @@
 #define MALLOSCOPE_PLATFORM_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
+
+/* What the kernel's clock says, in nanoseconds. Without a system call where the kernel's vDSO can tell. */
+uint64_t clock_kernel(clockid_t clock);
 
 /* The kernel's clock now is `start`: time 0. */
 void clock_start(uint64_t start);

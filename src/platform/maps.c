@@ -1,16 +1,13 @@
 #include "platform/maps.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "platform/calls.h"
+
 #include <string.h>
 
-#include "platform/system.h"
-
 bool maps_open(struct maps_reader *reader) {
-    uint64_t path = (uint64_t) "/proc/self/maps";
-    long file = system_call(SYS_openat, (uint64_t)AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    int file = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) return false;
-    reader->file_plus_one = (int)file + 1;
+    reader->file_plus_one = file + 1;
     reader->next = reader->filled = 0;
     reader->error = 0;
     reader->is_cut = false;
@@ -20,7 +17,7 @@ bool maps_open(struct maps_reader *reader) {
 void maps_close(struct maps_reader *reader) {
     int file_plus_one = reader->file_plus_one;
     reader->file_plus_one = 0;
-    if (file_plus_one) system_call(SYS_close, (uint64_t)file_plus_one - 1, 0, 0, 0, 0, 0);
+    if (file_plus_one) call_close(file_plus_one - 1);
 }
 
 /* Reads on behind what is there. False at the end. */
@@ -29,8 +26,7 @@ static bool maps_fill(struct maps_reader *reader) {
     memmove(reader->text, reader->text + reader->next, rest);
     reader->next = 0;
     reader->filled = rest;
-    long size = system_call_again(SYS_read, (uint64_t)reader->file_plus_one - 1,
-        (uint64_t)reader->text + rest, sizeof reader->text - rest, 0, 0, 0);
+    long size = call_read(reader->file_plus_one - 1, reader->text + rest, sizeof reader->text - rest);
     if (size < 0) reader->error = (int)-size;
     if (size <= 0) return false;
     reader->filled += (uint32_t)size;

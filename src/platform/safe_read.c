@@ -1,10 +1,8 @@
 #include "platform/safe_read.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/uio.h>
+#include "platform/calls.h"
 
-#include "platform/system.h"
+#include <sys/uio.h>
 
 /* rt_sigprocmask reads the new mask before it looks at what is to be done with it. With an operation that
  * does not exist it has no effect but to say EFAULT if the mask cannot be read and EINVAL if it can. Unlike
@@ -18,22 +16,21 @@ bool safe_read_possible(uint64_t address) {
 static __attribute__((noinline)) bool copy_by_pipe(void *target, uint64_t address, size_t size) {
     int ends[2];
     if (system_call(SYS_pipe2, (uint64_t)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0) return false;
-    uint64_t reader = (uint64_t)ends[0], writer = (uint64_t)ends[1];
     size_t done = 0;
     for (size_t part; done < size; done += part) {
         part = size - done < PAGE_SIZE_MIN ? size - done : PAGE_SIZE_MIN;
-        if (system_call(SYS_write, writer, address + done, part, 0, 0, 0) != (long)part) break;
-        if (system_call(SYS_read, reader, (uint64_t)target + done, part, 0, 0, 0) != (long)part) break;
+        if (call_write(ends[1], (const void *)(address + done), part) != (long)part) break;
+        if (call_read(ends[0], (char *)target + done, part) != (long)part) break;
     }
-    system_call(SYS_close, reader, 0, 0, 0, 0, 0);
-    system_call(SYS_close, writer, 0, 0, 0, 0, 0);
+    call_close(ends[0]);
+    call_close(ends[1]);
     return done == size;
 }
 
 bool safe_read(void *target, uint64_t address, size_t size) {
     struct iovec local = {.iov_base = target, .iov_len = size};
     struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
-    uint64_t process = (uint64_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    uint64_t process = (uint64_t)call_getpid();
     long copied = system_call(SYS_process_vm_readv, process, (uint64_t)&local, 1, (uint64_t)&remote, 1, 0);
     if (copied == -ENOSYS || copied == -EPERM) return copy_by_pipe(target, address, size);
     return copied == (long)size;

@@ -8,6 +8,8 @@
 #ifndef MALLOSCOPE_UNWIND_REFRESH_BUDGET_H
 #define MALLOSCOPE_UNWIND_REFRESH_BUDGET_H
 
+#include "platform/clock.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,9 +26,7 @@ struct refresh_budget {
 
 /* Spends one read. False if the budget is used up. */
 static inline bool refresh_budget_take(struct refresh_budget *budget) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    uint64_t now = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    uint64_t now = clock_kernel(CLOCK_MONOTONIC_COARSE) / 1000000;
     uint64_t since = atomic_load_explicit(&budget->since, memory_order_relaxed);
     uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
     uint64_t forgiven = now > since ? (now - since) / BUDGET_PERIOD : 0;

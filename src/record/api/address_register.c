@@ -27,7 +27,7 @@
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "record/intercept/export.h"
 
 #include <stdatomic.h>
@@ -70,17 +70,14 @@ struct mscope_register {
 /* ---- memory ---- */
 
 static void *map(struct mscope_register *reg, uint64_t size) {
-    KEEP_CALLER_STATE;
     void *memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return NULL;
-    if (reg) atomic_fetch_add_explicit(&reg->bytes, size, memory_order_relaxed);
+        call_mmap(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory && reg) atomic_fetch_add_explicit(&reg->bytes, size, memory_order_relaxed);
     return memory;
 }
 
 static void unmap(struct mscope_register *reg, void *memory, uint64_t size) {
-    KEEP_CALLER_STATE;
-    munmap(memory, size);
+    call_munmap(memory, size);
     atomic_fetch_sub_explicit(&reg->bytes, size, memory_order_relaxed);
 }
 
@@ -343,8 +340,7 @@ EXPORT void mscope_register_free(struct mscope_register *reg) {
         if (reg->nodes[piece]) unmap(reg, reg->nodes[piece], node_piece_size(piece));
         if (reg->buckets[piece]) unmap(reg, reg->buckets[piece], bucket_piece_size(piece));
     }
-    KEEP_CALLER_STATE;
-    munmap(reg, sizeof *reg);
+    call_munmap(reg, sizeof *reg);
 }
 
 /* Counts one more address. False: the register is full. */

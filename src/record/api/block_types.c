@@ -6,7 +6,6 @@
 #include "core/name_table.h"
 #include "core/stack_table.h"
 #include "malloscope.h"
-#include "platform/caller_state.h"
 #include "record/api/malloc_blocks.h"
 #include "record/intercept/export.h"
 #include "record/sample/mark.h"
@@ -63,7 +62,6 @@ EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
      * for it. */
     uint32_t number = __atomic_load_n(&type->number, __ATOMIC_RELAXED);
     if (number == NAME_NONE) {
-        KEEP_CALLER_STATE;
         number = name_table_note(&recorder.recording, type->name);
         __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
     }

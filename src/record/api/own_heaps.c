@@ -7,7 +7,6 @@
 #include "core/name_table.h"
 #include "core/sampler.h"
 #include "malloscope.h"
-#include "platform/caller_state.h"
 #include "platform/counter.h"
 #include "record/api/block_types.h"
 #include "record/api/enumerated_heaps.h"
@@ -116,7 +115,6 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     do
         if (used + 1 >= HEAPS_MOST) return 0;
     while (!atomic_compare_exchange_weak(&heaps_used, &used, used + 1));
-    KEEP_CALLER_STATE;
     RECORDER_WORKS;
     struct own_heap *own = &heaps[used + 1];
     own->rate = HAS(options, rate) ? options->rate : 0;

@@ -8,7 +8,6 @@
 #define MSCOPE_LINKED
 #include "core/heap_table.h"
 #include "malloscope.h"
-#include "platform/caller_state.h"
 #include "platform/counter.h"
 #include "record/intercept/export.h"
 #include "record/sample/recorder.h"
@@ -30,7 +29,6 @@ static uint32_t heap_of(uint64_t rate) {
 }
 
 EXPORT mscope_result mscope_set_rate(uint64_t rate) {
-    KEEP_CALLER_STATE;
     RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
     if (recorder.exact) return rate == 1 ? MSCOPE_OK : MSCOPE_BAD_STATE;

@@ -4,9 +4,8 @@
 #include "base/limits.h"
 #include "core/name_table.h"
 #include "malloscope.h"
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/pages.h"
-#include "platform/system.h"
 #include "record/intercept/export.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -48,7 +47,6 @@ void scopes_choose(bool threads, bool scopes) {
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     RECORDER_WORKS;
     if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
-    KEEP_CALLER_STATE;
     void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler that came meanwhile may have made some, too. Its scopes are closed again: its memory is lost,
      * and nothing else. */
@@ -76,7 +74,6 @@ static inline mscope_scope push(struct mscope_scopes *scopes, uint32_t name, uin
 static __attribute__((noinline, cold)) uint32_t note(const char *name) {
     RECORDER_WORKS;
     if (!name || !recorder_is_recording()) return NAME_NONE;
-    KEEP_CALLER_STATE;
     return name_table_note(&recorder.recording, name);
 }
 
@@ -147,7 +144,7 @@ void scopes_prepare(void) {
     struct mscope_scopes *scopes = scopes_of_thread;
     if (scopes->asked++ >= ASKED_ALWAYS && scopes->asked % ASKED_EACH) return;
     char name[THREAD_NAME_SIZE];
-    if (system_calls_allowed() && prctl(PR_GET_NAME, name) == 0) scopes->thread = note(name);
+    if (call_prctl(PR_GET_NAME, (uintptr_t)name) == 0) scopes->thread = note(name);
 }
 
 uint64_t scopes_make_fingerprint(const struct mscope_scopes *scopes) {

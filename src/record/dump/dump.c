@@ -1,8 +1,8 @@
 #define MSCOPE_LINKED
 #include "malloscope.h"
 
+#include "platform/calls.h"
 #include "platform/signals.h"
-#include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/dump/dump.h"
 #include "record/intercept/export.h"
@@ -32,7 +32,7 @@ static bool may_dump(int pid) {
 
 int dump_write(const char *pattern, enum dump_format format, _Atomic unsigned *counted) {
     static _Atomic unsigned called;
-    int pid = (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    int pid = call_getpid();
     if (!may_dump(pid)) return -ECANCELED;
     struct dump_file *file = dump_file_new();
     if (!file) return -ENOMEM;

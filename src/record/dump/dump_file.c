@@ -1,7 +1,7 @@
 #include "record/dump/dump_file.h"
 
+#include "platform/calls.h"
 #include "platform/pages.h"
-#include "platform/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void name_temporary(struct dump_file *file) {
     size_t length = strlen(file->path);
     memcpy(file->temporary, file->path, length + 1);
     strcpy(file->temporary + length, ".");
-    append_number(file->temporary, (uint64_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    append_number(file->temporary, (uint64_t)call_getpid());
     strcat(file->temporary, ".");
     append_number(file->temporary, atomic_fetch_add_explicit(&made, 1, memory_order_relaxed));
     strcat(file->temporary, ".part");
@@ -51,16 +51,14 @@ int dump_file_start(struct dump_file *file) {
     /* Asked first so that no work is done in vain; the rename at the end is what decides. */
     long there = system_call(SYS_faccessat2, HERE, (uint64_t)file->path, F_OK, AT_SYMLINK_NOFOLLOW, 0, 0);
     if (there == 0) return -EEXIST;
-    struct rlimit limit;
-    long r = system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (uint64_t)&limit, 0, 0);
-    file->size_limit = r == 0 ? limit.rlim_cur : UINT64_MAX;
+    file->size_limit = call_file_size_limit();
     file->written = file->filled = 0;
     file->error = 0;
     name_temporary(file);
-    uint64_t flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
-    r = system_call(SYS_openat, HERE, (uint64_t)file->temporary, flags, PRIVATE_FILE, 0, 0);
-    if (r < 0) return (int)r;
-    file->descriptor = (int)r;
+    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+    int opened = call_open(file->temporary, flags, PRIVATE_FILE);
+    if (opened < 0) return opened;
+    file->descriptor = opened;
     return 0;
 }
 
@@ -71,15 +69,15 @@ static int publish(const struct dump_file *file) {
     if (r != -EINVAL && r != -ENOSYS) return (int)r;
     /* The file system has no RENAME_NOREPLACE. A link fails likewise where the name is taken. */
     r = system_call(SYS_linkat, HERE, from, HERE, to, 0, 0);
-    if (r == 0) system_call(SYS_unlinkat, HERE, from, 0, 0, 0, 0);
+    if (r == 0) call_unlink(file->temporary);
     return (int)r;
 }
 
 int dump_file_end(struct dump_file *file, int error) {
-    long r = system_call(SYS_close, (uint64_t)file->descriptor, 0, 0, 0, 0, 0);
-    if (error == 0 && r != -EINTR) error = (int)r; /* -EINTR: Linux has closed it nevertheless */
+    int r = call_close(file->descriptor);
+    if (error == 0 && r != -EINTR) error = r; /* -EINTR: Linux has closed it nevertheless */
     if (error == 0) error = publish(file);
-    if (error < 0) system_call(SYS_unlinkat, HERE, (uint64_t)file->temporary, 0, 0, 0, 0);
+    if (error < 0) call_unlink(file->temporary);
     return error;
 }
 
@@ -96,5 +94,5 @@ int dump_file_put(struct dump_file *file, uint64_t offset, const void *bytes, si
 
 int dump_file_set_size(struct dump_file *file, uint64_t size) {
     if (size > file->size_limit) return -EFBIG;
-    return (int)system_call(SYS_ftruncate, (uint64_t)file->descriptor, size, 0, 0, 0, 0);
+    return call_ftruncate(file->descriptor, size);
 }

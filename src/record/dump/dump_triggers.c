@@ -6,8 +6,8 @@
 #include "core/heap_size.h"
 #include "core/heap_table.h"
 #include "core/sampler.h"
+#include "platform/calls.h"
 #include "platform/counter.h"
-#include "platform/system.h"
 #include "record/dump/dump.h"
 #include "record/life/options.h"
 #include "record/sample/recorder_state.h"
@@ -34,10 +34,6 @@ static struct {
     _Atomic int writer, ended;
     _Atomic bool complained; /* about a dump that could not be written */
 } state;
-
-static int process_number(void) {
-    return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
 
 static struct iovec part(const char *text) {
     return (struct iovec){(void *)text, strlen(text)};
@@ -74,7 +70,7 @@ static void write_dump(void) {
 
 /* Writes a dump, unless this process is writing one. */
 static void write_unless_busy(void) {
-    int self = process_number(), writer = atomic_load_explicit(&state.writer, memory_order_relaxed);
+    int self = call_getpid(), writer = atomic_load_explicit(&state.writer, memory_order_relaxed);
     /* Acquire, and release at the end: a dump sees `state` as the dump before it left it. If `writer` is
      * another process, this is a forked child, and the thread that was writing is not in it. */
     if (writer == self || !atomic_compare_exchange_strong_explicit(
@@ -128,7 +124,7 @@ uint64_t dump_triggers_peak(void) {
 
 /* Also while another thread is writing a dump: there is no later moment for this one. */
 void dump_triggers_at_exit(void) {
-    int self = process_number();
+    int self = call_getpid();
     /* Relaxed: as in complain. */
     if (!state.when.at_exit || atomic_exchange_explicit(&state.ended, self, memory_order_relaxed) == self)
         return;
@@ -142,25 +138,48 @@ static void on_signal(int signal) {
     write_unless_busy();
 }
 
-static bool is_of_program(const struct sigaction *action) {
-    if (action->sa_flags & SA_SIGINFO) return true;
-    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN && action->sa_handler != on_signal;
+/* What the kernel knows of a handler. */
+struct handling {
+    void (*handler)(int);
+    uint64_t flags;
+    void (*restorer)(void); /* where the handler returns to */
+    uint64_t mask;
+};
+
+#if defined(__x86_64__)
+void entry_signal_return(void);
+#define RESTORER_FLAG UINT64_C(0x04000000)
+#define RESTORER      entry_signal_return
+#else
+#define RESTORER_FLAG 0 /* handlers return to the kernel's vDSO */
+#define RESTORER      NULL
+#endif
+
+static bool is_of_program(const struct handling *action) {
+    if (action->flags & SA_SIGINFO) return true;
+    return action->handler != SIG_DFL && action->handler != SIG_IGN && action->handler != on_signal;
+}
+
+static int handle(int number, const struct handling *action, struct handling *ret_former) {
+    return (int)system_call(SYS_rt_sigaction, (uint64_t)number, (uint64_t)action, (uint64_t)ret_former,
+        sizeof action->mask, 0, 0);
 }
 
 static void take_signal(const char *name) {
     int number = dump_schedule_read_signal(name);
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK}, former;
+    uint64_t flags = SA_RESTART | SA_ONSTACK | RESTORER_FLAG;
+    struct handling action = {.handler = on_signal, .flags = flags, .restorer = RESTORER}, former;
     if (number <= 0) {
         say_of("malloscope: MALLOSCOPE_SIGNAL=", name, strlen(name),
             number ? " cannot be taken for dumps: no program can go on after it. Use USR1 or USR2."
                    : " is no signal. Use a name such as USR2, or a number.");
         return;
     }
-    if (sigaction(number, NULL, &former) == 0 && is_of_program(&former))
+    if (handle(number, NULL, &former) == 0 && is_of_program(&former))
         say_of("malloscope: the program has a handler for MALLOSCOPE_SIGNAL=", name, strlen(name),
             ", which stays. Choose another signal for dumps.");
     else
-        sigaction(number, &action, NULL);
+        handle(number, &action, NULL);
 }
 
 /* ---- the start ---- */
@@ -171,7 +190,7 @@ static bool keep_pattern(const char *pattern) {
     char *at = state.pattern, *end = at + sizeof state.pattern;
     if (*pattern != '/') {
         char folder[RECORDING_PATH_MAX];
-        if (!getcwd(folder, sizeof folder)) return false;
+        if (call_getcwd(folder, sizeof folder) <= 0) return false;
         for (const char *from = folder; *from; from++) {
             if (end - at < 3) return false;
             if (*from == '%') *at++ = '%'; /* %% in a pattern is a percent sign */

@@ -1,10 +1,10 @@
 #include "record/intercept/bootstrap_heap.h"
 
+#include "platform/calls.h"
 #include "record/sample/mark.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 static _Atomic size_t used_bytes;
 static char room[16384] __attribute__((aligned(16))); /* the look-up takes some hundred bytes at most */
@@ -22,8 +22,8 @@ void *bootstrap_heap_allocate(size_t alignment, size_t size) {
     if (used + needed <= sizeof room) {
         base += used;
     } else {
-        base = mmap(NULL, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (base == MAP_FAILED) goto no_memory;
+        base = call_mmap(needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (!base) goto no_memory;
     }
     char *block =
         mark_place((char *)(((uintptr_t)base + alignment - 1) & ~(uintptr_t)(alignment - 1)), alignment);

@@ -1,16 +1,16 @@
 #include "record/intercept/cxx_operators.h"
 
+#include "platform/calls.h"
+#include "record/intercept/export.h"
 #include "record/intercept/hooks.h"
 #include "record/intercept/real_allocator.h"
 #include "record/intercept/search_order.h"
 #include "record/sample/work.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 
 void *entry_new_by_malloc(size_t size);
 void *entry_new_by_program(size_t size);
@@ -30,6 +30,9 @@ void (*cxx_operators_next_delete[DELETE_FORMS])(void *) = {OPERATORS_DELETE(BY_F
 
 typedef void *(*new_function)(size_t, size_t, size_t); /* the forms take one to three of these */
 
+/* The operators behind ours. */
+static new_function next_new[NEW_FORMS];
+
 /* BY_PROGRAM: the program's own. */
 new_function cxx_operators_program_new[NEW_FORMS];
 static enum operators whose_they_are;
@@ -39,15 +42,6 @@ static const char *const new_name[] = {OPERATORS_NEW(NAME)};
 static const char *const delete_name[] = {OPERATORS_DELETE(NAME)};
 #undef NAME
 
-#define DECLARE(form, name) extern char entry_##name[]; /* entry_*.S */
-OPERATORS_NEW(DECLARE)
-OPERATORS_DELETE(DECLARE)
-#undef DECLARE
-#define ADDRESS(form, name) entry_##name,
-static char *const our_new[] = {OPERATORS_NEW(ADDRESS)};
-static char *const our_delete[] = {OPERATORS_DELETE(ADDRESS)};
-#undef ADDRESS
-
 bool cxx_operators_are_replaced(void) {
     for (unsigned form = 0; form < NEW_FORMS; form++)
         if (search_order_is_before(new_name[form])) return true;
@@ -56,32 +50,29 @@ bool cxx_operators_are_replaced(void) {
     return false;
 }
 
-static ElfW(Sym) * symbol_of(const char *address) {
-    Dl_info info;
-    ElfW(Sym) * symbol;
-    return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) ? symbol : NULL;
-}
-
 /* Sets the values of our operators' symbols to 0: the dynamic linker passes over such symbols. No call can have
  * been bound to them yet, because no C++ library is loaded. */
 static void withdraw(void) {
     ElfW(Sym) * symbol[NEW_FORMS + DELETE_FORMS];
     uintptr_t low = UINTPTR_MAX, high = 0;
     for (unsigned i = 0; i < NEW_FORMS + DELETE_FORMS; i++) {
-        symbol[i] = symbol_of(i < NEW_FORMS ? our_new[i] : our_delete[i - NEW_FORMS]);
+        symbol[i] =
+            (ElfW(Sym) *)search_order_own_symbol(i < NEW_FORMS ? new_name[i] : delete_name[i - NEW_FORMS]);
         if (!symbol[i]) continue;
         if ((uintptr_t)symbol[i] < low) low = (uintptr_t)symbol[i];
         if ((uintptr_t)(symbol[i] + 1) > high) high = (uintptr_t)(symbol[i] + 1);
     }
     low &= -getauxval(AT_PAGESZ);
-    if (high == 0 || mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) != 0) return;
+    if (high == 0 || call_mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) != 0) return;
     for (unsigned i = 0; i < NEW_FORMS + DELETE_FORMS; i++)
         if (symbol[i]) symbol[i]->st_value = 0;
-    mprotect((void *)low, high - low, PROT_READ);
+    call_mprotect((void *)low, high - low, PROT_READ);
 }
 
 void cxx_operators_set(enum operators whose) {
     whose_they_are = whose;
+    for (unsigned form = 0; form < NEW_FORMS && whose != WITHDRAWN; form++)
+        *(void **)&next_new[form] = search_order_behind(new_name[form]);
     switch (whose) {
     case BY_MALLOC:
         break;
@@ -89,10 +80,9 @@ void cxx_operators_set(enum operators whose) {
         withdraw();
         break;
     case BY_PROGRAM:
-        for (unsigned form = 0; form < NEW_FORMS; form++)
-            *(void **)&cxx_operators_program_new[form] = real_allocator_next(new_name[form]);
+        for (unsigned form = 0; form < NEW_FORMS; form++) cxx_operators_program_new[form] = next_new[form];
         for (unsigned form = 0; form < DELETE_FORMS; form++)
-            *(void **)&cxx_operators_next_delete[form] = real_allocator_next(delete_name[form]);
+            *(void **)&cxx_operators_next_delete[form] = search_order_behind(delete_name[form]);
         cxx_operators_next_new[0] = entry_new_by_program;
         cxx_operators_next_new[1] = entry_new_array_by_program;
         break;
@@ -101,9 +91,7 @@ void cxx_operators_set(enum operators whose) {
 
 /* There is no memory. The operator behind ours calls the new-handler, and throws or returns NULL. */
 static void *fail(unsigned form, size_t size, size_t second, size_t third) {
-    new_function next;
-    *(void **)&next = dlsym(RTLD_NEXT, new_name[form]);
-    if (next) return next(size, second, third);
+    if (next_new[form]) return next_new[form](size, second, third);
     if (form & 2) return NULL; /* the nothrow forms */
     abort(); /* an older C++ library does not have this form: no code is there that could throw */
 }

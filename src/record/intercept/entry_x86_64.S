@@ -446,4 +446,16 @@ OPERATORS_DELETE(OPERATOR_DELETE)
 	end_function syscall
 #endif
 
+/* Where the recorder's own signal handler returns to. Debuggers and unwinders know a signal's frame by these very
+ * bytes. There is no unwind information for them, so that the bytes are looked at. */
+	.globl	entry_signal_return
+	.hidden	entry_signal_return
+	.type	entry_signal_return, @function
+	.p2align 4
+	nop				/* unwinders look at the byte in front of an address, too */
+entry_signal_return:
+	mov	$SYS_rt_sigreturn, %rax
+	syscall
+	.size	entry_signal_return, . - entry_signal_return
+
 	.section .note.GNU-stack,"",@progbits

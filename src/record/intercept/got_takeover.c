@@ -1,13 +1,13 @@
 #include "record/intercept/got_takeover.h"
 
-#include "platform/caller_state.h"
+#include "base/dynamic_section.h"
+#include "platform/calls.h"
 #include "record/intercept/dl_hooks.h"
-#include "record/intercept/dynamic_section.h"
+#include "record/intercept/export.h"
 #include "record/intercept/real_allocator.h"
 #include "record/intercept/search_order.h"
 #include "record/life/exit.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -16,9 +16,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #define JUMP_SLOT R_X86_64_JUMP_SLOT
@@ -87,8 +84,8 @@ static bool set_pair(struct page **newest, uintptr_t key, uintptr_t value) {
         return true;
     }
     if (!page || page->count == PAIRS_PER_PAGE) {
-        page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED) return false;
+        page = call_mmap(sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (!page) return false;
         page->older = *newest;
         *newest = page;
     }
@@ -99,7 +96,7 @@ static bool set_pair(struct page **newest, uintptr_t key, uintptr_t value) {
 static void drop_pairs(struct page **newest) {
     for (struct page *page = *newest, *older; page; page = older) {
         older = page->older;
-        munmap(page, sizeof *page);
+        call_munmap(page, sizeof *page);
     }
     *newest = NULL;
 }
@@ -184,9 +181,9 @@ static void set_slot(const struct module *module, _Atomic(void *) *slot, void *v
     uintptr_t page_size = getauxval(AT_PAGESZ);
     void *page = (void *)((uintptr_t)slot & -page_size);
     bool is_protected = (uintptr_t)slot - module->relro < module->relro_end - module->relro;
-    if (is_protected && mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
+    if (is_protected && call_mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
     atomic_store(slot, value); /* atomic: another thread may be making this call */
-    if (is_protected) mprotect(page, page_size, PROT_READ);
+    if (is_protected) call_mprotect(page, page_size, PROT_READ);
 }
 
 /* ---- taking over ---- */
@@ -210,7 +207,7 @@ static void take_slot(
  * cannot. */
 static bool is_writable(uintptr_t address) {
     static uint32_t nobody_waits;
-    return syscall(SYS_futex, &nobody_waits, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, NULL, address,
+    return system_call(SYS_futex, (uint64_t)&nobody_waits, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, address,
                FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0xfff)) >= 0;
 }
 
@@ -258,13 +255,12 @@ static int note_beginning(struct dl_phdr_info *info, size_t size, void *wanted) 
  * finds every module taken over. */
 static void take_all(void) {
     bool is_first = true;
-    dl_iterate_phdr(take_module, &is_first);
+    dl_hooks_iterate(take_module, &is_first);
 }
 
 void got_takeover_begin(void) {
-    KEEP_CALLER_STATE;
     if (!real_allocator_is_late()) return;
-    dl_iterate_phdr(note_beginning, &state);
+    dl_hooks_iterate(note_beginning, &state);
     take_all();
 }
 
@@ -275,8 +271,7 @@ static int is_news(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 void got_takeover_before_dlsym(void) {
-    KEEP_CALLER_STATE;
-    if (dl_iterate_phdr(is_news, NULL) == 2) take_all();
+    if (dl_hooks_iterate(is_news, NULL) == 2) take_all();
 }
 
 /* ---- giving back ---- */
@@ -304,9 +299,8 @@ static int forget_all(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 void got_takeover_end(void) {
-    KEEP_CALLER_STATE;
     if (!real_allocator_is_late()) return;
-    dl_iterate_phdr(note_beginning, NULL);
-    dl_iterate_phdr(give_module, NULL);
-    dl_iterate_phdr(forget_all, NULL);
+    dl_hooks_iterate(note_beginning, NULL);
+    dl_hooks_iterate(give_module, NULL);
+    dl_hooks_iterate(forget_all, NULL);
 }

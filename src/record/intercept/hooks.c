@@ -4,8 +4,7 @@
  * asked for a larger block, and the program gets the part behind the mark. Otherwise a sampled block stays as the
  * allocator returned it.
  *
- * errno stays as the allocator leaves it: the recorder restores it after its own system calls
- * (platform/caller_state.h). */
+ * errno stays as the allocator leaves it: the recorder's own system calls do not touch it (platform/calls.h). */
 #include "record/intercept/hooks.h"
 
 #include "record/intercept/bootstrap_heap.h"

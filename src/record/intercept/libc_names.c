@@ -1,6 +1,6 @@
 #include "record/intercept/libc_names.h"
 
-#include "record/intercept/real_allocator.h"
+#include "record/intercept/search_order.h"
 
 #define LIBC_NAMES(X) X(malloc) X(free) X(calloc) X(realloc) X(memalign) X(valloc) X(pvalloc)
 
@@ -13,7 +13,7 @@ LIBC_NAMES(POINTER)
 void libc_names_set_apart(void) {
     const void *found;
 #define SET_APART(name)                                                                                      \
-    found = real_allocator_next("__libc_" #name);                                                            \
+    found = search_order_behind("__libc_" #name);                                                            \
     if (found) libc_names_##name = found;
     LIBC_NAMES(SET_APART)
 #undef SET_APART

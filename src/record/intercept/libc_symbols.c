@@ -1,14 +1,13 @@
 #include "record/intercept/libc_symbols.h"
 
-#include "platform/system.h"
+#include "base/dynamic_section.h"
+#include "platform/calls.h"
 #include "record/intercept/dl_hooks.h"
-#include "record/intercept/dynamic_section.h"
 #include "record/intercept/real_allocator.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 
 #define DECLARE(type, name, parameters) extern char entry_##name[]; /* entry_*.S */
 REAL_FUNCTIONS(DECLARE)
@@ -70,7 +69,7 @@ static uintptr_t find_ours(const struct exchanges *all, const ElfW(Sym) * symbol
 }
 
 static bool protect(uintptr_t low, uintptr_t high, int protection) {
-    return system_call(SYS_mprotect, low, high - low, (uint64_t)protection, 0, 0, 0) == 0;
+    return call_mprotect((void *)low, high - low, protection) == 0;
 }
 
 /* The pages from the first to the last of these symbols are made writable for a moment. They hold symbols and

@@ -1,7 +1,7 @@
 #include "record/intercept/nested_calls.h"
 
+#include "base/dynamic_section.h"
 #include "platform/counter.h"
-#include "record/intercept/dynamic_section.h"
 #include "record/intercept/real_allocator.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"

@@ -1,18 +1,19 @@
 #include "record/intercept/real_allocator.h"
 
 #include "platform/maps.h"
+#include "platform/system.h"
 #include "record/intercept/cxx_operators.h"
 #include "record/intercept/libc_names.h"
 #include "record/intercept/libc_symbols.h"
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/search_order.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct real_allocator real_allocator;
@@ -26,19 +27,18 @@ static struct {
     struct maps_reader maps;
     struct code_range allocator, ours;
     bool is_libc, is_whole, is_shadowed, is_late, bears_marks;
-    bool is_versioned; /* see next_is_versioned */
 } state;
 
 /* Not through stdio, which may allocate. */
-static void die(const char *name) {
+static _Noreturn void die(const char *name) {
     static const char
         before[] = "malloscope: no allocator found: the symbol '",
         after[] =
             "' is defined nowhere behind the recorder. Run the program without malloscope and report this.\n";
-    if (write(STDERR_FILENO, before, sizeof before - 1) < 0 || write(STDERR_FILENO, name, strlen(name)) < 0 ||
-        write(STDERR_FILENO, after, sizeof after - 1) < 0)
-        _exit(1);
-    _exit(1);
+    struct iovec parts[] = {
+        {(void *)before, sizeof before - 1}, {(void *)name, strlen(name)}, {(void *)after, sizeof after - 1}};
+    system_call(SYS_writev, STDERR_FILENO, (uint64_t)parts, 3, 0, 0, 0);
+    for (;;) system_call_always(SYS_exit_group, 1, 0, 0, 0, 0, 0);
 }
 
 static bool inside(const struct maps_line *line, const void *function) {
@@ -58,14 +58,14 @@ static bool is_cpp_library(const char *path) {
     return strstr(path, "/libstdc++.") || strstr(path, "/libc++.");
 }
 
-/* Finds the mapped file that serves malloc. It is the C library if getpid lies in it, too. dladdr would find it
- * as well, but searches symbol tables, which takes a hundred thousand instructions each time.
+/* Finds the mapped file that serves malloc. It is the C library if a function lies in it that no other library has.
+ * dladdr would find it as well, but searches symbol tables, which takes a hundred thousand instructions each time.
  *
  * Returns how many of `next_new` and `next_delete`, the plain operators behind ours, lie in a C++ library or in
  * the allocator. Blocks of such operators may be given to free. */
 static int find_module(const void *next_new, const void *next_delete) {
     struct maps_line line;
-    void *getpid_here = dlsym(RTLD_NEXT, "getpid");
+    void *libc_here = search_order_next(SEARCH_ORDER_LIBC);
     int by_library = 0, by_allocator = 0;
     if (!maps_open(&state.maps)) return 0;
     while (maps_next(&state.maps, &line)) {
@@ -79,7 +79,7 @@ static int find_module(const void *next_new, const void *next_delete) {
         if (!inside(&line, (void *)real_allocator.malloc)) continue;
         strncpy(state.module, line.path, sizeof state.module - 1);
         state.is_whole = family_is_whole(&line);
-        state.is_libc = state.is_whole && inside(&line, getpid_here);
+        state.is_libc = state.is_whole && inside(&line, libc_here);
         state.allocator = (struct code_range){line.start, line.end};
         by_allocator = operators;
     }
@@ -93,37 +93,10 @@ static bool is_shadowed(void) {
            search_order_is_before("calloc") || search_order_is_before("realloc");
 }
 
-/* Whether the next malloc is defined under old symbol versions only. The program's calls name a version and reach
- * such an allocator; dlsym names none and passes it by. It is glibc's libc_malloc_debug.so, for mcheck, mtrace
- * and MALLOC_CHECK_. */
-static bool next_is_versioned(void) {
-    void *first = search_order_behind("malloc");
-    return first && first != dlsym(RTLD_NEXT, "malloc");
-}
-
-/* RTLD_NEXT finds what is behind us. A library that was opened late has a search order of its own, in which an
- * allocator that the program was linked with, or that was preloaded, does not occur: it is before us. */
-static void *find_real(const char *name) {
-    if (state.is_late) return search_order_before(name);
-    void *versioned = state.is_versioned ? search_order_behind(name) : NULL;
-    return versioned ? versioned : dlsym(RTLD_NEXT, name);
-}
-
-void *real_allocator_next(const char *name) {
-    return search_order_behind(name) ? dlsym(RTLD_NEXT, name) : NULL;
-}
-
-void real_allocator_forget_error(void) {
-    dlerror(); /* returns the text of the error */
-    dlerror(); /* frees it */
-}
-
 static void resolve(void) {
-    /* Opened late: the C library is before us. No other library defines this function. */
-    state.is_late = search_order_is_before("gnu_get_libc_version");
-    state.is_versioned = !state.is_late && next_is_versioned();
+    state.is_late = search_order_is_late();
     struct real_allocator found = {0};
-#define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = find_real(#name);
+#define REAL_RESOLVE(type, name, parameters) *(void **)&found.name = search_order_next(#name);
     REAL_FUNCTIONS(REAL_RESOLVE)
 #undef REAL_RESOLVE
     const char *missing = !found.malloc    ? "malloc"
@@ -134,8 +107,8 @@ static void resolve(void) {
     if (missing) die(missing);
 
     real_allocator = found;
-    void *next_new = state.is_late ? NULL : real_allocator_next("_Znwm");
-    void *next_delete = next_new ? real_allocator_next("_ZdlPv") : NULL;
+    void *next_new = state.is_late ? NULL : search_order_behind("_Znwm");
+    void *next_delete = next_new ? search_order_behind("_ZdlPv") : NULL;
     int freeable = find_module(next_new, next_delete);
     if (!state.is_libc && !state.is_late) libc_names_set_apart();
     if (!state.is_libc) nested_calls_expect(&state.allocator, &state.ours);

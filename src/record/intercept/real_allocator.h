@@ -67,16 +67,5 @@ bool real_allocator_is_late(void);
  * recorded. */
 bool real_allocator_is_shadowed(void);
 
-/* The definition of `name` that follows ours in the search order, or NULL. Asks dlsym only if there is one. A
- * dlsym that finds nothing leaves an error text behind, and dlerror, which would clear it, looks for a
- * translation under a lock that the program may hold: bindtextdomain allocates, and its allocation may be the one
- * that brought us here. */
-void *real_allocator_next(const char *name);
-
-/* Clears the error of a dlsym that found nothing. Otherwise the program's dlerror would show it. And the text of
- * the error, which was allocated before recording began, would be freed by a later dlsym as a block that the
- * recording does not know. */
-void real_allocator_forget_error(void);
-
 #endif
 #endif

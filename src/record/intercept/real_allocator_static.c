@@ -1,13 +1,13 @@
 /* The real allocator of a program that is linked statically. The linker's options --wrap=malloc and so on put the
  * hooks in front of it: it binds calls of malloc to __wrap_malloc, and calls of __real_malloc to malloc. Without
  * these options the program does not link, which its author notices. */
+#include "platform/calls.h"
 #include "record/intercept/nested_calls.h"
 #include "record/intercept/real_allocator.h"
 
 #include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define DECLARE(type, name, parameters) extern type __real_##name parameters;
 REAL_FUNCTIONS(DECLARE)
@@ -31,7 +31,7 @@ bool real_allocator_ready(void) {
 
 const char *real_allocator_module(void) {
     static char path[PATH_MAX];
-    ssize_t length = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
+    long length = path[0] ? 0 : call_readlink("/proc/self/exe", path, sizeof path - 1);
     return length < 0 ? "" : path;
 }
 

@@ -4,10 +4,10 @@
  * nothing (fork.c). */
 #include "platform/system.h"
 #include "record/intercept/export.h"
+#include "record/intercept/search_order.h"
 #include "record/life/fork.h"
 #include "record/life/syscall_result.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/types.h>
@@ -21,10 +21,10 @@ static struct {
     int (*clone)(int (*)(void *), void *, int, void *, ...);
 } next;
 
-/* At the start, because _Fork may be called in a signal handler, where dlsym may not. */
+/* At the start, while there is one thread (search_order.h). */
 __attribute__((constructor)) static void find_next(void) {
-    *(void **)&next.fork = dlsym(RTLD_NEXT, "_Fork");
-    *(void **)&next.clone = dlsym(RTLD_NEXT, "clone");
+    *(void **)&next.fork = search_order_next("_Fork");
+    *(void **)&next.clone = search_order_next("clone");
 }
 
 pid_t _Fork(void) {

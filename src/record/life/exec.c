@@ -13,17 +13,15 @@
 #include "record/life/exec.h"
 
 #include "core/unrecorded.h"
-#include "platform/caller_state.h"
-#include "platform/system.h"
+#include "platform/calls.h"
 #include "record/intercept/export.h"
+#include "record/intercept/search_order.h"
 #include "record/life/exec_environment.h"
 #include "record/life/exec_look.h"
 #include "record/life/options.h"
 #include "record/life/syscall_result.h"
 #include "record/sample/recorder_state.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <paths.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -72,14 +70,14 @@ static struct {
     pid_t root; /* with --no-follow, the process that is recorded */
 } began = {.follow = true};
 
-/* At the start, because these functions are called in signal handlers and vfork children, where dlsym may not be. */
+/* At the start, while there is one thread (search_order.h). */
 __attribute__((constructor)) static void find_next(void) {
-    *(void **)&next.execve = dlsym(RTLD_NEXT, "execve");
-    *(void **)&next.execvpe = dlsym(RTLD_NEXT, "execvpe");
-    *(void **)&next.fexecve = dlsym(RTLD_NEXT, "fexecve");
-    *(void **)&next.execveat = dlsym(RTLD_NEXT, "execveat");
-    *(void **)&next.spawn = dlsym(RTLD_NEXT, "posix_spawn");
-    *(void **)&next.spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
+    *(void **)&next.execve = search_order_next("execve");
+    *(void **)&next.execvpe = search_order_next("execvpe");
+    *(void **)&next.fexecve = search_order_next("fexecve");
+    *(void **)&next.execveat = search_order_next("execveat");
+    *(void **)&next.spawn = search_order_next("posix_spawn");
+    *(void **)&next.spawnp = search_order_next("posix_spawnp");
 }
 
 /* ---- the request ---- */
@@ -132,7 +130,7 @@ static int go(const struct request *request, char *const *environment) {
 /* Looks at what execvp finds: the first file in the folders of PATH that may be executed. What the kernel does not know
  * how to execute is given to the shell. */
 static void look_in_path(const char *file, struct exec_finding *ret_finding) {
-    const char *at = getenv("PATH");
+    const char *at = options_variable("PATH");
     char path[FOLDER_MAX];
     size_t length = strlen(file);
     bool has_folder = strchr(file, '/') || !length, found = false;
@@ -182,12 +180,12 @@ static enum unrecorded_reason reason_without_us(const struct request *request) {
     if (!began.was_preloaded || !has_recording()) return UNRECORDED_NONE;
     if (began.follow) return UNRECORDED_ENVIRONMENT;
     bool is_spawn = request->way == BY_SPAWN || request->way == BY_SPAWNP;
-    return is_spawn || recorder.recording.header->pid != getpid() ? UNRECORDED_NONE : UNRECORDED_NO_FOLLOW;
+    return is_spawn || recorder.recording.header->pid != call_getpid() ? UNRECORDED_NONE
+                                                                       : UNRECORDED_NO_FOLLOW;
 }
 
 /* Looks at the program, and counts it if it will not be recorded. Returns the count or NULL. */
 static _Atomic uint64_t *examine(const struct request *request, bool has_us, bool *ret_bears) {
-    KEEP_CALLER_STATE;
     enum unrecorded_reason otherwise = has_us ? UNRECORDED_NONE : reason_without_us(request);
     if (!has_us && otherwise == UNRECORDED_NONE) return NULL;
     struct exec_finding finding;
@@ -206,7 +204,8 @@ static int go_without_us(const struct request *request, struct exec_environment_
 
 /* Whether another process than the recorded one is about to get the recorder, against --no-follow. */
 static bool goes_too_far(const struct request *request) {
-    return !began.follow && (request->way == BY_SPAWN || request->way == BY_SPAWNP || getpid() != began.root);
+    return !began.follow &&
+           (request->way == BY_SPAWN || request->way == BY_SPAWNP || call_getpid() != began.root);
 }
 
 static int start(const struct request *request) {
@@ -230,20 +229,29 @@ static int start(const struct request *request) {
 
 /* ---- the functions ---- */
 
-int execve(const char *path, char *const arguments[], char *const environment[]) {
+/* Under these names the functions below call one another: by the others they might reach another library's. */
+static int start_by_path(const char *path, char *const arguments[], char *const environment[]) {
     return start(&(struct request){BY_EXECVE, AT_FDCWD, 0, path, arguments, environment, NULL, NULL, NULL});
 }
 
-int execv(const char *path, char *const arguments[]) {
-    return execve(path, arguments, environ);
-}
-
-int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+static int start_by_search(const char *file, char *const arguments[], char *const environment[]) {
     return start(&(struct request){BY_EXECVPE, AT_FDCWD, 0, file, arguments, environment, NULL, NULL, NULL});
 }
 
+int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return start_by_path(path, arguments, environment);
+}
+
+int execv(const char *path, char *const arguments[]) {
+    return start_by_path(path, arguments, environ);
+}
+
+int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    return start_by_search(file, arguments, environment);
+}
+
 int execvp(const char *file, char *const arguments[]) {
-    return execvpe(file, arguments, environ);
+    return start_by_search(file, arguments, environ);
 }
 
 int fexecve(int file, char *const arguments[], char *const environment[]) {
@@ -288,20 +296,20 @@ static size_t count_list(va_list list) {
 int execl(const char *path, const char *argument, ...) {
     LIST_TO_ARRAY(argument);
     va_end(list);
-    return execve(path, arguments, environ);
+    return start_by_path(path, arguments, environ);
 }
 
 int execlp(const char *file, const char *argument, ...) {
     LIST_TO_ARRAY(argument);
     va_end(list);
-    return execvpe(file, arguments, environ);
+    return start_by_search(file, arguments, environ);
 }
 
 int execle(const char *path, const char *argument, ...) {
     LIST_TO_ARRAY(argument);
     char *const *environment = va_arg(list, char *const *);
     va_end(list);
-    return execve(path, arguments, environment);
+    return start_by_path(path, arguments, environment);
 }
 
 /* The entry code's syscall() jumps here for SYS_execve and SYS_execveat. */
@@ -325,6 +333,6 @@ void exec_begin(const struct options *options) {
     char **environment = options_environment();
     began.was_preloaded = exec_environment_has_us(environment);
     began.follow = options->follow;
-    began.root = options->is_root ? getpid() : 0;
+    began.root = options->is_root ? call_getpid() : 0;
     if (!options->follow && !options_program_is_wrapper()) exec_environment_leave(environment);
 }

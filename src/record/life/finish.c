@@ -1,6 +1,5 @@
 #include "record/life/finish.h"
 
-#include "platform/caller_state.h"
 #include "platform/safe_read.h"
 #include "record/dump/dump_triggers.h"
 #include "record/life/fork.h"
@@ -26,7 +25,6 @@ void finish_recording(void) {
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
     if (fork_shares_memory()) return;
-    KEEP_CALLER_STATE;
     uint64_t now = clock_now();
     for (uint64_t i = 0; i < atomic_load(&header->threads.count) && !recorder.exact; i++) {
         struct thread_record *record = thread_table_get(recording, (uint32_t)i);

@@ -8,12 +8,12 @@
 #include "core/module_table.h"
 #include "core/name_table.h"
 #include "core/stack_table.h"
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/pages.h"
 #include "platform/signals.h"
-#include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
+#include "record/intercept/export.h"
 #include "record/life/start.h"
 #include "record/sample/capture_buffers.h"
 #include "record/sample/recorder.h"
@@ -25,8 +25,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* The forking thread's copy of the live table. */
 struct inheritance {
@@ -73,7 +71,6 @@ static struct inheritance *copy_live_table(struct recording *recording) {
  * that is in such work is given a copy also if it is not to be recorded. */
 void fork_before(bool child_returns) {
     if (!recorder_is_recording()) return;
-    KEEP_CALLER_STATE;
     HOLD_SIGNALS;
     drop_inheritance(); /* copies are left here if a signal handler has jumped out of another fork */
     if (child_returns && work_is_interrupted())
@@ -164,11 +161,10 @@ static struct recording_header *shared_header;
 
 static void go_on_in_copy(void) {
     if (recorder.recording.is_private) return; /* the parent's was a private copy already */
-    KEEP_CALLER_STATE;
     HOLD_SIGNALS;
     struct arena_copy *copy = __atomic_exchange_n(&copy_to_go_on_in, NULL, __ATOMIC_RELAXED);
     shared_header = arena_copy_adopt(&recorder.recording, copy);
-    recorder.recording.header->pid = getpid();
+    recorder.recording.header->pid = call_getpid();
     recorder_countdown = 0;
 }
 
@@ -178,7 +174,6 @@ static void note_lost_child(struct recording *parent) {
 }
 
 void fork_begin_child(void) {
-    KEEP_CALLER_STATE;
     HOLD_SIGNALS;
     int stage = RECORDING;
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
@@ -186,7 +181,7 @@ void fork_begin_child(void) {
      * the one whose id is the process's. Its thread-local pointers into the parent's recording can be reset by
      * itself alone: if another thread gets here first, the child is not recorded. Nor is a child that may not
      * open a file. */
-    if (!system_calls_allowed() || gettid() != getpid()) {
+    if (!system_calls_allowed() || call_gettid() != call_getpid()) {
         if (recorder.follow) note_lost_child(&recorder.recording);
         atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
         return;
@@ -239,7 +234,8 @@ static bool is_new_child(void) {
     /* Relaxed: a new child has one thread. */
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != RECORDING) return false;
     /* An emulated kernel (QEMU's user mode) may accept MADV_WIPEONFORK and not do it. */
-    if (system_calls_allowed() && recorder.recording.header->pid != getpid()) atomic_store(recorder.owner, 0);
+    if (system_calls_allowed() && recorder.recording.header->pid != call_getpid())
+        atomic_store(recorder.owner, 0);
     return !recorder_is_recording();
 }
 
@@ -275,12 +271,13 @@ void fork_child_elsewhere(void) {
  * asked about; a child that is noticed only then inherits nothing. Children that share the memory (vfork,
  * posix_spawn) run no handlers and see the owner word of their parent: they change nothing. */
 bool fork_watch(void) {
-    void *page = mmap(NULL, PAGE_SIZE_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || madvise(page, PAGE_SIZE_MIN, MADV_WIPEONFORK) != 0) return false;
+    void *page = call_mmap(PAGE_SIZE_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!page || call_madvise(page, PAGE_SIZE_MIN, MADV_WIPEONFORK) != 0) return false;
     recorder.owner = page;
     return pthread_atfork(before_fork, drop_inheritance, after_fork_in_child) == 0;
 }
 
 bool fork_shares_memory(void) {
-    return recorder_is_recording() && system_calls_allowed() && recorder.recording.header->pid != getpid();
+    return recorder_is_recording() && system_calls_allowed() &&
+           recorder.recording.header->pid != call_getpid();
 }

@@ -1,11 +1,12 @@
 #include "record/life/options.h"
 
+#include "platform/calls.h"
+#include "platform/clock.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 extern char **environ;
 /* The stack pointer with which the process began, as glibc's dynamic linker has noted it. */
@@ -29,7 +30,7 @@ bool options_program_is_wrapper(void) {
     return false;
 }
 
-static char *variable(const char *name) {
+char *options_variable(const char *name) {
     size_t length = strlen(name);
     for (char **entry = options_environment(); entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
@@ -38,13 +39,13 @@ static char *variable(const char *name) {
 
 /* The variable's value; NULL also if it is empty. */
 static const char *text_of(const char *name) {
-    const char *text = variable(name);
+    const char *text = options_variable(name);
     return text && *text ? text : NULL;
 }
 
 /* The variable's value as a number: "4096", "64K", "1M", "2G". `fallback` if it is not set, or no number. */
 static uint64_t number(const char *name, uint64_t fallback) {
-    const char *text = variable(name);
+    const char *text = options_variable(name);
     if (!text || *text < '0' || *text > '9') return fallback;
     uint64_t value = 0;
     for (; *text >= '0' && *text <= '9'; text++) value = value * 10 + (uint64_t)(*text - '0');
@@ -69,7 +70,7 @@ static bool is_wanted(void) {
     static const char ours[] = "MALLOSCOPE_";
     for (char **entry = options_environment(); *entry; entry++)
         if (strncmp(*entry, ours, sizeof ours - 1) == 0) return true;
-    const char *preloaded = variable("LD_PRELOAD");
+    const char *preloaded = options_variable("LD_PRELOAD");
     return preloaded && strstr(preloaded, "malloscope");
 }
 
@@ -83,7 +84,7 @@ static char executable[256] = "program";
 
 void options_find_program(void) {
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    long length = call_readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t end = strcspn(name, " ");
@@ -94,16 +95,17 @@ void options_find_program(void) {
 
 bool options_read(struct options *ret_options) {
     if (!options_environment()) return false;
+    uint64_t self = (uint64_t)call_getpid();
     struct options options = {
-        .output = variable("MALLOSCOPE_OUTPUT"),
+        .output = options_variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
         .depth = number("MALLOSCOPE_DEPTH", DEFAULT_DEPTH),
         .size_max = number("MALLOSCOPE_MAX_SIZE", DEFAULT_SIZE_MAX),
         .seed = number("MALLOSCOPE_SEED", 0),
         .follow = number("MALLOSCOPE_FOLLOW", 1) != 0,
-        .is_root = number("MALLOSCOPE_ROOT", (uint64_t)getpid()) == (uint64_t)getpid(),
+        .is_root = number("MALLOSCOPE_ROOT", self) == self,
         .is_wanted = is_wanted(),
-        .stacks = stacks_of(variable("MALLOSCOPE_STACKS")),
+        .stacks = stacks_of(options_variable("MALLOSCOPE_STACKS")),
         .dump = text_of("MALLOSCOPE_DUMP"),
         .dump_format = text_of("MALLOSCOPE_DUMP_FORMAT"),
         .dump_at = text_of("MALLOSCOPE_DUMP_AT"),
@@ -117,7 +119,7 @@ bool options_read(struct options *ret_options) {
     if (options.depth > DEPTH_MOST) options.depth = DEPTH_MOST;
 
     /* Reset once it was read: the program that this process becomes by exec must not replace this recording. */
-    char *force = variable("MALLOSCOPE_FORCE");
+    char *force = options_variable("MALLOSCOPE_FORCE");
     options.replace = options.is_root && force && *force == '1';
     if (options.replace) *force = '0';
     *ret_options = options;
@@ -164,10 +166,10 @@ static void put_expanded(struct text *text, const char *pattern, size_t length, 
             put(text, executable, strlen(executable));
             break;
         case 'h':
-            put(text, host.nodename, uname(&host) == 0 ? strlen(host.nodename) : 0);
+            put(text, host.nodename, call_uname(&host) == 0 ? strlen(host.nodename) : 0);
             break;
         case 't':
-            put_number(text, (uint64_t)time(NULL));
+            put_number(text, clock_kernel(CLOCK_REALTIME) / 1000000000u);
             break;
         case '%':
             put(text, "%", 1);
@@ -199,7 +201,7 @@ const char *options_counter(const char *pattern) {
 bool options_path(const char *pattern, int pid, unsigned attempt, char *path, size_t size) {
     struct text text = {path, path + size, false};
     if (*pattern != '/') {
-        if (!getcwd(path, size)) return false;
+        if (call_getcwd(path, size) <= 0) return false;
         text.at += strlen(path);
         put(&text, "/", 1);
     }

@@ -40,6 +40,9 @@ bool options_read(struct options *ret_options);
 /* The environment, also where libc has not set `environ` yet; NULL if it cannot be found. */
 char **options_environment(void);
 
+/* The value of a variable of the environment, or NULL. Not by getenv: a program may have its own (shells do). */
+char *options_variable(const char *name);
+
 /* Whether the program was started under the name of `env` or a shell: by these, scripts lead to the program that is
  * meant. */
 bool options_program_is_wrapper(void);

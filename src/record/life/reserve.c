@@ -1,6 +1,5 @@
 #include "record/life/reserve.h"
 
-#include "platform/caller_state.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 #include "record/sample/work.h"
@@ -25,7 +24,6 @@ static void prove_stack(void) {
 void reserve_space(void) {
     RECORDER_WORKS;
     if (!recorder_is_recording() && !recorder_begin(false)) return;
-    KEEP_CALLER_STATE;
     uint64_t space = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
     arena_reserve(&recorder.recording, space);
     address_index_reserve(&recorder.index, space / RESERVE_BLOCK);

@@ -1,11 +1,9 @@
 #include "record/life/start.h"
 
-#include "base/nanoseconds.h"
 #include "core/module_table.h"
 #include "core/recording_begin.h"
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/signals.h"
-#include "platform/system.h"
 #include "record/api/own_heaps.h"
 #include "record/api/scopes.h"
 #include "record/dump/dump_triggers.h"
@@ -22,11 +20,8 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,13 +41,12 @@ static char pattern[RECORDING_PATH_MAX];
 
 /* Whether pointers to blocks have tags (mark_is_tagged in mark.h). */
 static bool heap_is_tagged(void) {
-    int control = prctl(PR_GET_TAGGED_ADDR_CTRL, 0, 0, 0, 0);
+    int control = call_prctl(PR_GET_TAGGED_ADDR_CTRL, 0);
     return control > 0 && control & PR_MTE_TCF_MASK;
 }
 
 /* One line on standard error, without stdio, which may allocate. */
 static void say_why_not(const char *path, int error) {
-    KEEP_CALLER_STATE;
     char line[RECORDING_PATH_MAX + 256];
     size_t length = 0;
     const char *parts[] = {"malloscope: cannot record into '", path, "': ", strerrordesc_np(error),
@@ -60,23 +54,23 @@ static void say_why_not(const char *path, int error) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (const char *at = parts[i] ? parts[i] : "?"; *at && length < sizeof line; at++)
             line[length++] = *at;
-    if (write(STDERR_FILENO, line, length) < 0) return;
+    call_write(STDERR_FILENO, line, length);
 }
 
 static uint64_t note_executable(struct recording *recording) {
     char path[RECORDING_PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    long length = call_readlink("/proc/self/exe", path, sizeof path);
     return length > 0 ? arena_text(recording, path, (size_t)length) : 0;
 }
 
 static uint64_t note_command_line(struct recording *recording) {
     char text[RECORDING_PATH_MAX];
-    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text);
-    if (file >= 0) close(file);
+    int file = call_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
+    long length = file < 0 ? -1 : call_read(file, text, sizeof text);
+    if (file >= 0) call_close(file);
     if (length <= 0) return 0;
     if (text[length - 1] == '\0') length--;
-    for (ssize_t i = 0; i < length; i++)
+    for (long i = 0; i < length; i++)
         if (text[i] == '\0') text[i] = ARGUMENT_END;
     return arena_text(recording, text, (size_t)length);
 }
@@ -86,21 +80,22 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     uint64_t first = recorder.exact ? FIRST_EXACT : FIRST_SAMPLED;
     int r = -EEXIST;
     for (unsigned attempt = 0; r == -EEXIST && attempt < ATTEMPTS; attempt++) {
-        if (!options_path(options->output, getpid(), attempt, path, RECORDING_PATH_MAX)) return -ENAMETOOLONG;
+        if (!options_path(options->output, call_getpid(), attempt, path, RECORDING_PATH_MAX))
+            return -ENAMETOOLONG;
         r = arena_create(recording, path, options->replace, first, options->size_max);
     }
     if (r < 0) return r;
 
     struct recording_setup setup = {
-        .pid = getpid(),
-        .parent_pid = getppid(),
+        .pid = call_getpid(),
+        .parent_pid = call_getppid(),
         .machine = MACHINE,
         .filter = recorder.marks ? FILTER_MARK : FILTER_LOOKUP,
         .depth = recorder.depth,
         .rate = recorder.rate,
         .seed = recorder.seed,
         .start_monotonic = start,
-        .start_realtime = nanoseconds_now(CLOCK_REALTIME),
+        .start_realtime = clock_kernel(CLOCK_REALTIME),
     };
     if (!recording_begin(recording, &setup)) {
         arena_discard(recording);
@@ -157,7 +152,7 @@ static int open_recording(const struct options *options, uint64_t start, char *p
 /* From STARTING to RECORDING; or to the stage `otherwise`, and returns a negative errno. `at_once`: recording is
  * active from the beginning. */
 static int start_with(const struct options *options, bool at_once, enum stage otherwise, char *path) {
-    KEEP_CALLER_STATE;
+    int error = errno; /* what the program's allocator and libc's lists need may change it */
     bool early = otherwise == OFF;
     recorder.rate = options->rate;
     recorder.exact = options->rate == 1;
@@ -168,7 +163,7 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
     recorder.marks = real_allocator_bears_marks() && !heap_is_tagged();
     recorder.index.first = recorder.exact ? INDEX_EXACT : INDEX_SAMPLED;
     recorder.heap_index.first = INDEX_SAMPLED;
-    uint64_t start = nanoseconds_now(CLOCK_MONOTONIC);
+    uint64_t start = clock_kernel(CLOCK_MONOTONIC);
     clock_start(start);
     path[0] = '\0';
     int r = open_recording(options, start, path);
@@ -200,6 +195,7 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
     atomic_store_explicit(&recorder.stage, r == 0 ? RECORDING : otherwise, memory_order_release);
     if (r == 0) scopes_switch(at_once);
     if (r == 0) dump_triggers_start(options);
+    errno = error;
     return r;
 }
 
@@ -207,10 +203,13 @@ void start_by_environment(void) {
     struct options options;
     int stage = NOT_STARTED;
     if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) != NOT_STARTED) return;
-    if (!real_allocator_ready() || !options_read(&options))
-        return;   /* too early: the next allocation tries again */
+    if (!real_allocator_ready()) return; /* too early: the next allocation tries again */
     HOLD_SIGNALS; /* a child that a handler forked would go on with the file that is being made */
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+    if (!options_read(&options)) {
+        atomic_store_explicit(&recorder.stage, NOT_STARTED, memory_order_release); /* likewise */
+        return;
+    }
 #ifndef MALLOSCOPE_STATIC /* no library is preloaded into such a program */
     exec_begin(&options);
 #endif

@@ -3,9 +3,8 @@
 #include "core/live_table.h"
 #include "core/sampler.h"
 #include "core/timeline.h"
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/counter.h"
-#include "platform/system.h"
 #include "record/api/scopes.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
@@ -13,9 +12,7 @@
 #include "record/walkcache/walk_cache.h"
 
 #include <pthread.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #define KEYS_WITHOUT_HEAP 32u /* pthread_setspecific allocates nothing for the first 32 keys */
 
@@ -26,13 +23,12 @@ static struct {
 } state;
 
 void thread_note_name(struct thread_record *record) {
-    if (system_calls_allowed()) prctl(PR_GET_NAME, record->name);
+    call_prctl(PR_GET_NAME, (uintptr_t)record->name);
 }
 
 static bool register_thread(void) {
-    KEEP_CALLER_STATE;
     struct recording *recording = &recorder.recording;
-    int32_t tid = system_calls_allowed() ? (int32_t)gettid() : 0;
+    int32_t tid = system_calls_allowed() ? (int32_t)call_gettid() : 0;
     uint32_t number = thread_table_register(recording, tid, clock_now());
     if (number == UINT32_MAX) {
         recorder_drop(DROP_THREAD);
@@ -47,8 +43,7 @@ static bool register_thread(void) {
      * threads get one number. */
     uint64_t order = atomic_fetch_add_explicit(&state.seeds_given, 1, memory_order_relaxed);
     uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
-    if (!recorder.seed &&
-        !(system_calls_allowed() && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed))
+    if (!recorder.seed && call_getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
         seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
     sampler_random_seed(record->random, seed);
     thread_note_name(record);

@@ -1,5 +1,6 @@
 #include "core/module_table.h"
 #include "core/recording.h"
+#include "platform/calls.h"
 #include "platform/maps.h"
 #include "record/python/python_internals.h"
 #include "record/python/python_objects.h"
@@ -8,7 +9,6 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 struct python python;
 
@@ -85,7 +85,7 @@ void python_after_closing(void) {
  * executable that is called python… initializes the interpreter once; of other programs nothing is known. */
 static bool begins_once(int minor) {
     char path[PATH_MAX];
-    ssize_t length = minor < 12 ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
+    long length = minor < 12 ? 0 : call_readlink("/proc/self/exe", path, sizeof path - 1);
     if (length <= 0) return minor < 12;
     path[length] = '\0';
     const char *name = strrchr(path, '/');

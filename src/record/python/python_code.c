@@ -1,6 +1,5 @@
 #include "core/code_table.h"
 #include "core/name_table.h"
-#include "platform/caller_state.h"
 #include "record/python/python_internals.h"
 #include "record/python/python_lines.h"
 #include "record/sample/recorder_state.h"
@@ -84,7 +83,6 @@ static void copy_text(const void *object, char *text, size_t size) {
 }
 
 static __attribute__((noinline)) uint32_t note_code(const void *object, uint64_t key) {
-    KEEP_CALLER_STATE;
     char name[NAME_MOST], file[NAME_LENGTH];
     copy_text(name_of(object), name, sizeof name);
     copy_text(pointer_at(object, python.layout.code.file), file, sizeof file);

@@ -1,25 +1,39 @@
 #include "record/python/python_find.h"
 
-#include "record/intercept/dynamic_section.h"
-#include "record/intercept/real_allocator.h"
+#include "base/dynamic_section.h"
+#include "record/intercept/dl_hooks.h"
 #include "record/intercept/search_order.h"
 
-#include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Finds a symbol: returns its address, or NULL. `ret_size` gets its size, and may be NULL. */
 typedef const void *look_up(const struct link_map *module, const char *name, uint64_t *ret_size);
 
+struct sized {
+    const char *name;
+    const void *address;
+    uint64_t size;
+};
+
+/* A visitor of dl_hooks_iterate, called once: it is there for the lock that it is called with. */
+static int find_size(struct dl_phdr_info *first, size_t size, void *sized) {
+    struct sized *wanted = sized;
+    (void)first, (void)size;
+    wanted->size = search_order_size(wanted->name, wanted->address);
+    return 1;
+}
+
+static uint64_t size_of(const char *name, const void *address) {
+    struct sized sized = {name, address, 0};
+    dl_hooks_iterate(find_size, &sized);
+    return sized.size;
+}
+
 static const void *by_linker(const struct link_map *module, const char *name, uint64_t *ret_size) {
     (void)module;
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    const void *address = dlsym(RTLD_DEFAULT, name);
-    if (!address) real_allocator_forget_error();
-    if (address && ret_size && dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol)
-        *ret_size = symbol->st_size;
+    const void *address = dl_hooks_find(name);
+    if (address && ret_size) *ret_size = size_of(name, address);
     return address;
 }
 
@@ -36,7 +50,10 @@ static int minor_version(look_up *find, const struct link_map *module) {
     *(const void **)&describe = find(module, "Py_GetVersion", NULL);
     if (!describe) return -1;
     const char *text = describe();
-    return strncmp(text, "3.", 2) == 0 ? atoi(text + 2) : -1;
+    if (strncmp(text, "3.", 2) != 0) return -1;
+    int minor = 0;
+    for (text += 2; *text >= '0' && *text <= '9' && minor < 1000; text++) minor = minor * 10 + *text - '0';
+    return minor;
 }
 
 static bool find_all(look_up *find, const struct link_map *module, struct interpreter *found) {
@@ -55,7 +72,7 @@ static bool find_all(look_up *find, const struct link_map *module, struct interp
            (!is_old || found->own_thread_state) && found->evaluate_size;
 }
 
-/* A visitor of dl_iterate_phdr, called once: it is there for the lock that it is called with. */
+/* Such a visitor, too. */
 static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_found) {
     static const char name[] = "_PyEval_EvalFrameDefault";
     (void)first, (void)size;
@@ -64,11 +81,11 @@ static int look_anywhere(struct dl_phdr_info *first, size_t size, void *ret_foun
 }
 
 /* Whether there is an interpreter at all. Asked before dlsym is used: a dlsym that finds nothing allocates its error
- * message in the program's heap, which would show in the program's own figures. Within dl_iterate_phdr no module
+ * message in the program's heap, which would show in the program's own figures. Within dl_hooks_iterate no module
  * goes away; if recording begins late, other threads may be closing some. */
 static bool is_anywhere(void) {
     bool found = false;
-    dl_iterate_phdr(look_anywhere, &found);
+    dl_hooks_iterate(look_anywhere, &found);
     return found;
 }
 
@@ -77,10 +94,6 @@ bool python_find(struct interpreter *ret_interpreter) {
 }
 
 bool python_find_in(uint64_t base, struct interpreter *ret_interpreter) {
-    const ElfW(Ehdr) *header = (const void *)base;
-    const ElfW(Phdr) *part = (const void *)(base + header->e_phoff);
-    struct link_map module = {.l_addr = base}; /* libraries are linked for address 0 */
-    for (int i = 0; i < header->e_phnum; i++)
-        if (part[i].p_type == PT_DYNAMIC) module.l_ld = (void *)(base + part[i].p_vaddr);
-    return module.l_ld && find_all(by_table, &module, ret_interpreter);
+    struct link_map module;
+    return dynamic_section_at(base, &module) && find_all(by_table, &module, ret_interpreter);
 }

@@ -13,7 +13,6 @@
  * A frame that is as it was says nothing about its callers: another call may have got the memory of an earlier one.
  * So all remembered frames have to be compared. But their addresses are known beforehand, so that the processor can
  * compare many at once, where following the frames from one to the next would wait for memory at each step. */
-#include "platform/caller_state.h"
 #include "platform/pages.h"
 #include "record/python/python_internals.h"
 
@@ -171,7 +170,6 @@ static uint64_t hash_and_remember(struct remembered_frames *frames, const void *
 }
 
 static __attribute__((noinline, cold)) struct remembered_frames *make_frames(void) {
-    KEEP_CALLER_STATE;
     own_frames = pages_take(sizeof(struct remembered_frames));
     return own_frames;
 }

@@ -5,13 +5,13 @@
 #include "core/sampler.h"
 #include "malloscope.h"
 #include "record/api/own_heaps.h"
+#include "record/intercept/dl_hooks.h"
 #include "record/intercept/real_allocator.h"
 #include "record/sample/mark.h"
 #include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 #include "record/sample/work.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -247,12 +247,9 @@ void *python_objects_realloc(const struct allocator *next, void *block, size_t s
 
 void python_objects_start(void) {
     void (*get)(int domain, struct allocator *), (*set)(int domain, struct allocator *);
-    *(void **)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
-    *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
-    if (!get || !set) {
-        real_allocator_forget_error();
-        return;
-    }
+    *(const void **)&get = dl_hooks_find("PyMem_GetAllocator");
+    *(const void **)&set = dl_hooks_find("PyMem_SetAllocator");
+    if (!get || !set) return;
     heap = mscope_heap_register(PYTHON_HEAP, NULL);
     for (int domain = DOMAIN_MEMORY; heap && domain <= DOMAIN_OBJECTS; domain++) {
         struct allocator ours = {&below[domain], object_malloc, object_calloc, object_realloc, object_free};

@@ -1,8 +1,7 @@
 #include "record/walkcache/growing_sets.h"
 
-#include "platform/caller_state.h"
+#include "platform/calls.h"
 #include "platform/pages.h"
-#include "platform/system.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -40,14 +39,13 @@ bool growing_sets_make_larger(
     const struct growing_sets *sets, uint64_t count, struct growing_sets *ret_larger) {
     while (count > growing_sets_count(sets) && !take_room(count * SET_SIZE)) count /= 2;
     if (count <= growing_sets_count(sets)) return false;
-    KEEP_CALLER_STATE;
     void *first = pages_take(count * SET_SIZE);
     if (!first) {
         give_room(count * SET_SIZE);
         return false;
     }
     /* Nearly every look-up touches another page. With small pages most of them would miss the TLB, too. */
-    madvise(first, count * SET_SIZE, MADV_HUGEPAGE);
+    call_madvise(first, count * SET_SIZE, MADV_HUGEPAGE);
     *ret_larger = table_of(first, count);
     return true;
 }
@@ -67,7 +65,6 @@ void growing_sets_replace(struct growing_sets *sets, const struct growing_sets *
 void growing_sets_free(const struct growing_sets *sets) {
     uint64_t count = growing_sets_count(sets);
     if (count == SETS_AT_START) return;
-    KEEP_CALLER_STATE;
     pages_give(sets->first, count * SET_SIZE);
     give_room(count * SET_SIZE);
 }

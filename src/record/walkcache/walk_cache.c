@@ -1,7 +1,6 @@
 #include "record/walkcache/walk_cache.h"
 
 #include "core/sampler.h"
-#include "platform/caller_state.h"
 #include "platform/pages.h"
 #include "platform/system.h"
 #include "record/python/python.h"
@@ -55,7 +54,6 @@ struct walk_cache {
 static __thread struct walk_cache *own_cache;
 
 static __attribute__((noinline, cold)) bool make_cache(void) {
-    KEEP_CALLER_STATE;
     struct walk_cache *made = pages_take(sizeof *made);
     if (!made) return false;
     uint64_t random[4];

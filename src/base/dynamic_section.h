@@ -1,11 +1,16 @@
 /* The dynamic section of a loaded object: its symbols and its relocations.
  *
  * Of the struct link_map only `l_addr` (the object's base) and `l_ld` (its dynamic section) are read. */
-#ifndef MALLOSCOPE_RECORD_INTERCEPT_DYNAMIC_SECTION_H
-#define MALLOSCOPE_RECORD_INTERCEPT_DYNAMIC_SECTION_H
+#ifndef MALLOSCOPE_BASE_DYNAMIC_SECTION_H
+#define MALLOSCOPE_BASE_DYNAMIC_SECTION_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Finds the dynamic section of the object whose ELF header is mapped at `header`. False: it has none. */
+bool dynamic_section_at(uint64_t header, struct link_map *ret_object);
 
 /* The symbol by which the object defines `name`, or NULL. */
 const ElfW(Sym) * dynamic_section_find(const struct link_map *object, const char *name);

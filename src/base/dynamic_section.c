@@ -1,8 +1,4 @@
-#include "record/intercept/dynamic_section.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include "base/dynamic_section.h"
 
 /* The parts of an object's dynamic section that are needed to look up a name. */
 struct symbols {
@@ -29,10 +25,31 @@ static struct symbols symbols_of(const struct link_map *object) {
     return symbols;
 }
 
+bool dynamic_section_at(uint64_t header, struct link_map *ret_object) {
+    const ElfW(Ehdr) *file = (const void *)header;
+    const ElfW(Phdr) *part = (const void *)(header + file->e_phoff), *end = part + file->e_phnum,
+                     *first = NULL;
+    const ElfW(Phdr) *dynamic = NULL;
+    for (; part < end; part++) {
+        if (part->p_type == PT_LOAD && !first) first = part;
+        if (part->p_type == PT_DYNAMIC) dynamic = part;
+    }
+    if (!first || !dynamic) return false;
+    uint64_t base = header + first->p_offset - first->p_vaddr;
+    *ret_object = (struct link_map){.l_addr = base, .l_ld = (void *)(base + dynamic->p_vaddr)};
+    return true;
+}
+
+/* Not libc's strcmp: some libraries that are preloaded have their own, which allocates when it is first called. */
+static bool is_equal(const char *a, const char *b) {
+    while (*a && *a == *b) a++, b++;
+    return *a == *b;
+}
+
 static bool is_definition(const struct symbols *symbols, uint32_t number, const char *name) {
     const ElfW(Sym) *symbol = &symbols->entry[number];
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
-           strcmp(symbols->text + symbol->st_name, name) == 0;
+           is_equal(symbols->text + symbol->st_name, name);
 }
 
 /* DT_GNU_HASH: a header of four words, a Bloom filter, the first symbol of each bucket, and for each symbol its
