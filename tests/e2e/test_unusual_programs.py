@@ -1,5 +1,7 @@
 """Programs that do what few do, and must run as they do without the recorder."""
 
+import platform
+
 import pytest
 
 import harness
@@ -48,6 +50,17 @@ def test_own_malloc_in_a_followed_child(build, folder, rate):
 def test_malloc_is_no_cancellation_point(build, folder, rate):
     result = same_as_plain([build("cancelled.c", "-O1", "-pthread")], folder, rate)
     assert result.stdout == b"20 finished\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors insist on the alignment themselves")
+@pytest.mark.parametrize("rate", RATES)
+def test_calls_with_a_stack_that_is_not_aligned(build, folder, rate):
+    program = build("misaligned.c", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-lstdc++")
+    assert same_as_plain([program], folder, rate).returncode == 3
+    totals = [stats(path)["totals"] for path in folder.glob("*.mscope")]
+    assert len(totals) == 2, "the program and its child"
+    if rate == "exact":
+        assert max(figures["total_objects"] for figures in totals) >= 3000 * (8 + 7 + 5)
 
 
 def test_child_inherits_what_was_live_at_the_fork(build, folder):

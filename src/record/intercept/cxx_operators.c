@@ -16,7 +16,7 @@ void *entry_new_by_malloc(size_t size);
 void *entry_new_by_program(size_t size);
 void *entry_new_array_by_program(size_t size);
 void entry_delete_by_free(void *block);
-void *cxx_operators_new_failed(size_t size);
+ANY_STACK void *cxx_operators_new_failed(size_t size);
 void *cxx_operators_new(
     size_t size, size_t second, size_t third, const struct unwind_registers *at, unsigned form);
 

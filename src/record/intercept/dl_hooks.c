@@ -11,8 +11,8 @@
 #include <link.h>
 #include <stdint.h>
 
-EXPORT int dlclose(void *handle);
-void dl_hooks_before_dlmopen(Lmid_t namespace, const char *path, int mode);
+EXPORT ANY_STACK int dlclose(void *handle);
+ANY_STACK void dl_hooks_before_dlmopen(Lmid_t namespace, const char *path, int mode);
 
 /* Where the entry code's dlmopen goes on. */
 void *(*dl_hooks_next_dlmopen)(Lmid_t, const char *, int);

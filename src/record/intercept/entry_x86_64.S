@@ -76,7 +76,8 @@ entry_\name:
 .endm
 
 /* The cold path: calls \target, with a pointer to the caller's registers (struct unwind_registers, unwind.h) in
- * register \argument, and returns what it returns. */
+ * register \argument, and returns what it returns. The stack is aligned for it: a caller written in assembly may have
+ * left that out, and the C code stores registers of 16 bytes. */
 .macro cold_call target argument
 	push	%r15
 	.cfi_adjust_cfa_offset 8
@@ -100,11 +101,19 @@ entry_\name:
 	push	%fs:(%rax)		/* struct work (work.h): says that the thread is in the recorder's work */
 	.cfi_adjust_cfa_offset 8
 	mov	%rsp, %fs:(%rax)
+	mov	%rsp, %rbx
+	.cfi_rel_offset %rbx, 32
+	.cfi_def_cfa_register %rbx
+	and	$-16, %rsp
 	call	\target
+	mov	%rbx, %rsp
+	.cfi_def_cfa_register %rsp
+	mov	32(%rsp), %rbx		/* the callee has preserved the other registers that were pushed */
+	.cfi_restore %rbx
 	mov	recorder_work@gottpoff(%rip), %rcx
 	pop	%fs:(%rcx)
 	.cfi_adjust_cfa_offset -8
-	add	$64, %rsp		/* the callee has preserved the registers that were pushed */
+	add	$64, %rsp
 	.cfi_adjust_cfa_offset -64
 	ret
 .endm

@@ -51,7 +51,7 @@ static struct hooked hooked[] = {
 
 /* Where the entry code's dlsym goes on. */
 void *(*got_takeover_next_dlsym)(void *, const char *);
-void got_takeover_before_dlsym(void);
+ANY_STACK void got_takeover_before_dlsym(void);
 
 /* ---- pairs: a small map from addresses to words, in pages of its own ---- */
 

@@ -45,10 +45,10 @@ void *hooks_aligned_alloc(size_t alignment, size_t size, caller *at);
 void *hooks_memalign(size_t alignment, size_t size, caller *at);
 void *hooks_valloc(size_t size, caller *at);
 void *hooks_pvalloc(size_t size, caller *at);
-void hooks_free(void *block);
+ANY_STACK void hooks_free(void *block);
 void entry_free_filtered(void *block);
 void *entry_realloc_filtered(void *block, size_t size);
-size_t hooks_malloc_usable_size(void *block);
+ANY_STACK size_t hooks_malloc_usable_size(void *block);
 size_t entry_usable_size_marked(void *block);
 
 /* Where the entry code goes on: with free of a block without a mark, with free of a block that begins a page,
@@ -273,8 +273,8 @@ __attribute__((flatten)) void hooks_free(void *block) {
 }
 
 /* C23's forms of free. Size and alignment are not needed: they follow from the block. */
-EXPORT void free_sized(void *block, size_t size);
-EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
+EXPORT ANY_STACK void free_sized(void *block, size_t size);
+EXPORT ANY_STACK void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 void free_sized(void *block, size_t size) {
     (void)size;

@@ -12,9 +12,10 @@
 #include <stdarg.h>
 #include <sys/types.h>
 
-EXPORT pid_t _Fork(void);
-EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
-long bare_forks_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+EXPORT ANY_STACK pid_t _Fork(void);
+EXPORT ANY_STACK int clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+ANY_STACK long bare_forks_system_call(
+    long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 
 static struct {
     pid_t (*fork)(void);

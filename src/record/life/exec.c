@@ -37,21 +37,21 @@ extern char **environ;
 #define BYTES_MOST    8192
 #define FOLDER_MAX    1024 /* bytes of a folder of PATH with the program */
 
-EXPORT int execve(const char *path, char *const arguments[], char *const environment[]);
-EXPORT int execv(const char *path, char *const arguments[]);
-EXPORT int execvp(const char *file, char *const arguments[]);
-EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[]);
-EXPORT int execl(const char *path, const char *argument, ...);
-EXPORT int execlp(const char *file, const char *argument, ...);
-EXPORT int execle(const char *path, const char *argument, ...);
-EXPORT int fexecve(int file, char *const arguments[], char *const environment[]);
-EXPORT int execveat(
+EXPORT ANY_STACK int execve(const char *path, char *const arguments[], char *const environment[]);
+EXPORT ANY_STACK int execv(const char *path, char *const arguments[]);
+EXPORT ANY_STACK int execvp(const char *file, char *const arguments[]);
+EXPORT ANY_STACK int execvpe(const char *file, char *const arguments[], char *const environment[]);
+EXPORT ANY_STACK int execl(const char *path, const char *argument, ...);
+EXPORT ANY_STACK int execlp(const char *file, const char *argument, ...);
+EXPORT ANY_STACK int execle(const char *path, const char *argument, ...);
+EXPORT ANY_STACK int fexecve(int file, char *const arguments[], char *const environment[]);
+EXPORT ANY_STACK int execveat(
     int folder, const char *path, char *const arguments[], char *const environment[], int flags);
-EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+EXPORT ANY_STACK int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
     const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
-EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+EXPORT ANY_STACK int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
     const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
-long exec_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+ANY_STACK long exec_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 
 static struct {
     int (*execve)(const char *, char *const[], char *const[]);

@@ -21,8 +21,8 @@ __attribute__((destructor)) static void end_process(void) {
 #endif
 
 /* exit() runs the destructor above. _exit and _Exit do not. */
-EXPORT _Noreturn void _exit(int status);
-EXPORT _Noreturn void _Exit(int status);
+EXPORT ANY_STACK _Noreturn void _exit(int status);
+EXPORT ANY_STACK _Noreturn void _Exit(int status);
 
 void exit_hook(int status) {
     /* A vfork child that has forbidden itself system calls must not finish its parent's recording, and may not

@@ -43,7 +43,7 @@ static __thread struct arena_copy *copy_to_go_on_in;
 
 /* A signal handler that forks may interrupt this function and call it, too. The exchange hands the copy to one of
  * the two. Relaxed: the pointer is the thread's own, and its handlers are part of the thread. */
-static void drop_inheritance(void) {
+static ANY_STACK void drop_inheritance(void) {
     struct inheritance *former = __atomic_exchange_n(&inheritance, NULL, __ATOMIC_RELAXED);
     if (former) pages_give(former, former->size);
     struct arena_copy *former_copy = __atomic_exchange_n(&copy_to_go_on_in, NULL, __ATOMIC_RELAXED);
@@ -239,7 +239,7 @@ static bool is_new_child(void) {
     return !recorder_is_recording();
 }
 
-static void after_fork_in_child(void) {
+static ANY_STACK void after_fork_in_child(void) {
     if (!is_new_child()) return;
     if (work_is_interrupted())
         go_on_in_copy();
@@ -247,7 +247,7 @@ static void after_fork_in_child(void) {
         fork_begin_child();
 }
 
-static void before_fork(void) {
+static ANY_STACK void before_fork(void) {
     fork_before(true);
 }
 

@@ -9,7 +9,7 @@
 /* A function that reserves space and then calls libc's function of that name, `next_NAME`. It is looked up at the
  * start, while there is one thread (search_order.h). */
 #define PASS(type, name, parameters, arguments)                                                              \
-    EXPORT type name parameters;                                                                             \
+    EXPORT ANY_STACK type name parameters;                                                                   \
     static type(*next_##name) parameters;                                                                    \
     __attribute__((constructor)) static void find_##name(void) {                                             \
         next_##name = (type(*) parameters)search_order_next(#name);                                          \

@@ -23,10 +23,10 @@
 
 #include "malloscope.h"
 
-long sandbox_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
-EXPORT int prctl(int option, ...);
-EXPORT int unshare(int flags);
-EXPORT int setns(int namespace, int type);
+ANY_STACK long sandbox_system_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+EXPORT ANY_STACK int prctl(int option, ...);
+EXPORT ANY_STACK int unshare(int flags);
+EXPORT ANY_STACK int setns(int namespace, int type);
 
 enum sandbox { NO_SANDBOX, FILE_SANDBOX, FILTER_SANDBOX, STRICT_SANDBOX };
 
