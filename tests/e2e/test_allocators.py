@@ -31,7 +31,8 @@ def test_c_program(build, record, allocator, rate):
         plain = harness.run([program, threads, operations, 1])
         recording = record(program, threads, operations, 1, rate=rate)
         assert recording.stdout == plain.stdout
-        assert stats(recording)["totals"]["exact_total_bytes"] > 1_000_000
+        totals = stats(recording)["totals"]
+        assert totals["exact_total_bytes"] > 1_000_000 and totals["unknown_frees"] == 0
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -44,12 +45,14 @@ def test_cpp_program(build, record, allocator, rate):
     assert recording.stdout == plain.stdout
     with_libc = record(build("containers.cpp", "-std=c++17", "-O1"), 20000, rate="exact")
     expected = stats(with_libc)["totals"]["total_bytes"]
-    assert stats(recording)["totals"]["exact_total_bytes"] == pytest.approx(expected, rel=0.02)
+    totals = stats(recording)["totals"]
+    assert totals["exact_total_bytes"] == pytest.approx(expected, rel=0.02) and totals["unknown_frees"] == 0
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 def test_ground_truth_of_cpp(build, record, allocator):
     recording = record(build("truth_cpp.cpp", "-std=c++17", "-O1", *linked_with(allocator)))
+    assert stats(recording)["totals"]["unknown_frees"] == 0
     rows = report(recording)["rows"]
     for name in ("new_object", "new_array", "new_aligned", "new_nothrow", "vector_growth", "map_nodes"):
         truth = recording.ledger["sites"][name]
@@ -84,7 +87,7 @@ def test_tcmalloc_functions_on_blocks_from_malloc(build, record, rate):
 
 
 @pytest.mark.parametrize("rate", ["4K", "exact"])
-@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4"])
 def test_allocator_that_is_preloaded(build, record, library, rate):
     """An LD_PRELOAD of the user's is kept, and the allocator in it is the one that is used."""
     found = list(Path("/usr/lib").glob(f"*/{library}"))
@@ -95,6 +98,7 @@ def test_allocator_that_is_preloaded(build, record, library, rate):
     recording = record(program, 4, 3000, 1, rate=rate, env={"LD_PRELOAD": str(found[0])})
     assert recording.stdout == plain.stdout
     assert library.split(".")[0] in harness.malloscope("info", recording).stdout.decode()
+    assert stats(recording)["totals"]["unknown_frees"] == 0
 
 
 @pytest.mark.parametrize("rate", ["4K", "exact"])

@@ -74,7 +74,18 @@ def test_blocks_older_than_the_attach_are_counted(build, start):
     assert totals["counters"]["frees_unknown"] == 10
 
 
-@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"])
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O2", "-static"]], ids=" ".join)
+def test_a_malloc_whose_functions_call_each_other(build, start, method, flags):
+    """Its realloc releases by an inner function, its aligned_alloc gives out part of a block of malloc."""
+    _, _, totals, log = assert_told(start, [build("attach_own_malloc.c", "-fno-builtin", *flags)], *method)
+    assert totals["live_blocks"] == 0 and totals["counters"]["frees_unknown"] == 0
+    assert sum(thread["bytes"] for thread in totals["threads"]) == sum(size for *_, size in log)
+
+
+OTHER_ALLOCATORS = ["libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]
+
+
+@pytest.mark.parametrize("library", OTHER_ALLOCATORS)
 def test_cplusplus_with_other_allocators(build, start, method, library):
     if not (LIBRARIES / library).exists():
         pytest.skip(f"{library} is not installed")
@@ -100,6 +111,7 @@ def check_cplusplus(start, program, method, throws=True, env=None):
     assert probes.story()[: len(log)] == log
     assert_nothing_lost(totals)
     assert totals["live_blocks"] <= 1  # a static program's unwinder keeps a table
+    assert totals["counters"]["frees_unknown"] == 0
 
 
 @pytest.mark.parametrize("flags", [["-O1"], ["-O2", "-static"]], ids=" ".join)

@@ -50,6 +50,12 @@ int main(int argc, char **) {
         note('f', 0, text.data(), 0);
         note('f', 0, numbers.data(), 0);
     }
+    /* A size of the page heap of tcmalloc, whose sized delete hands such a block on to free. */
+    for (int i = 0; i < 20; i++) {
+        char *pages = logged((char *)operator new(65536), 65536);
+        note('f', 0, pages, 0);
+        operator delete(pages, size_t(65536));
+    }
     /* What the exceptions themselves take is not in the log. */
     for (int i = 0; argc > 1 && i < 20; i++) {
         try {

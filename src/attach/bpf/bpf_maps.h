@@ -22,6 +22,9 @@ struct thread {
     __u64 stack_end;  /* no frame lies at or above this address */
     __u64 next_block; /* the number of the next tracked block of this thread */
     __u32 pid, tid, exec_count, unused;
+    /* The last free, if its function may call another one that frees: the block, and the address of the return
+     * address. Forgotten when the thread allocates. 0: none. */
+    __u64 freed, freed_sp;
     struct call call;
 };
 

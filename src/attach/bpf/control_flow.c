@@ -76,7 +76,19 @@ static bool never_returns(const char *name) {
     return false;
 }
 
+/* Whether a function does nothing but say where `errno` is. */
+static bool is_harmless(const char *name) {
+    return strcmp(name, "__errno_location") == 0 || strcmp(name, "___errno_location") == 0;
+}
+
 static bool follow_function(struct search *search, uint64_t start, int depth);
+
+/* Whether a call of an imported function returns without having reached the goal. */
+static bool name_returns(struct search *search, const char *name) {
+    if (reach_name(search, name) || never_returns(name)) return false;
+    if (!is_harmless(name)) search->paths.calls_others = true;
+    return true;
+}
 
 /* The slot that the linkage stub at `address` jumps through, or NULL if there is no stub. A stub is `jmp
  * *slot(%rip)`, with or without an `endbr64` in front. */
@@ -97,16 +109,21 @@ static const struct elf_slot *slot_of_stub(const struct elf_code *elf, uint64_t 
 static bool call_returns(struct search *search, uint64_t address, int depth) {
     if (reach_address(search, address)) return false;
     const struct elf_slot *slot = slot_of_stub(search->elf, address);
-    if (slot && slot->name) return !reach_name(search, slot->name) && !never_returns(slot->name);
+    if (slot && slot->name) return name_returns(search, slot->name);
     const struct elf_function *function = elf_code_function_at(search->elf, address);
-    if (function && function->address == address && never_returns(function->name)) return false;
+    bool is_named = function && function->address == address;
+    if (is_named && never_returns(function->name)) return false;
+    if (!is_named || !is_harmless(function->name)) search->paths.calls_others = true;
     return depth == 0 || follow_function(search, address, depth - 1);
 }
 
 static bool slot_returns(struct search *search, uint64_t slot_address, int depth) {
     const struct elf_slot *slot = elf_code_slot_at(search->elf, slot_address);
-    if (!slot) return true;
-    if (slot->name) return !reach_name(search, slot->name) && !never_returns(slot->name);
+    if (!slot) {
+        search->paths.calls_others = true;
+        return true;
+    }
+    if (slot->name) return name_returns(search, slot->name);
     return call_returns(search, slot->target, depth);
 }
 
@@ -117,14 +134,19 @@ static bool follow_run(struct search *search, struct function_trail *trail, uint
             return false; /* the last call of the function does not return */
         size_t size;
         const uint8_t *code = elf_code_bytes(search->elf, address, &size);
-        if (!code || search->budget == 0) return true;
+        if (!code || search->budget == 0) {
+            search->paths.calls_others = true;
+            return true;
+        }
         search->budget--;
         struct instruction instruction = instruction_decode(code, size, address);
         uint64_t next = address + instruction.length;
         switch (instruction.kind) {
         case INSTRUCTION_UNKNOWN:
-        case INSTRUCTION_RETURN:
         case INSTRUCTION_JUMP_ANYWHERE:
+            search->paths.calls_others = true;
+            return true;
+        case INSTRUCTION_RETURN:
             return true;
         case INSTRUCTION_STOP:
             return false;
@@ -145,6 +167,9 @@ static bool follow_run(struct search *search, struct function_trail *trail, uint
         case INSTRUCTION_CALL_SLOT:
             if (!slot_returns(search, instruction.target, depth)) return false;
             break;
+        case INSTRUCTION_CALL_ANYWHERE:
+            search->paths.calls_others = true;
+            break;
         default:
             break;
         }
@@ -159,7 +184,9 @@ static bool follow_function(struct search *search, uint64_t start, int depth) {
     if (function) trail.end = function->address + function->size;
     bool returns = false;
     open_address(&trail, start);
-    while (trail.open_count > 0 && !(returns && (search->paths.reaches || search->goal->stops_at_return))) {
+    const struct control_flow_goal *goal = search->goal;
+    while (trail.open_count > 0 &&
+           !(returns && !goal->visits_all && (search->paths.reaches || goal->stops_at_return))) {
         uint64_t address = trail.open[--trail.open_count];
         if (follow_run(search, &trail, address, depth)) returns = true;
     }

@@ -26,11 +26,13 @@ struct control_flow_goal {
     bool (*is_name)(const void *context, const char *name);
     const void *context;
     bool stops_at_return; /* the caller asks about every path: one that returns first settles the answer */
+    bool visits_all;      /* the caller asks for `calls_others`: no path is left out */
 };
 
 struct control_flow_paths {
     bool reaches;             /* some path calls a function of the goal */
     bool returns;             /* some path returns without such a call */
+    bool calls_others;        /* a function is called that is not of the goal, returns, and may do anything */
     uint64_t reached_address; /* the address of a function that is reached, if it is one of the same file */
     const char *reached_name; /* its name, if it is imported; else NULL */
 };

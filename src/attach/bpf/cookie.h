@@ -5,7 +5,8 @@
  *           5–9   register that holds a factor of the size                          calloc, reallocarray
  *          10–14  register that holds the old block                                 realloc, free
  *          15–19  register that holds the address where the result will be stored   posix_memalign
- *          20     the function may call another probed function: its return is caught also if it is not sampled
+ *          20     the function may call another probed function: its return is caught also if it is not sampled.
+ *                 Of a function that frees: it may call another one that frees
  *          21     a C++ exception may leave the function
  *          22–23  the last two bits of the process's exec_count (event.h) when the probe was made. The kernel may
  *                 still be removing the probes of the former program while the next program runs: hits of these

@@ -365,6 +365,7 @@ static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *th
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
     count(COUNT_ENTRIES);
     if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return false;
+    thread->freed = 0;
 
     struct call call = {.sp = ctx->sp, .size = register_of(ctx, cookie, COOKIE_SIZE)};
     if (cookie_register(cookie, COOKIE_COUNT) != COOKIE_NONE) {
@@ -476,6 +477,14 @@ static __always_inline bool is_allocators_own(const struct pt_regs *ctx, __u64 c
            caller < ip + cookie_reach(cookie, COOKIE_BEHIND);
 }
 
+/* Whether a free of a block that is not tracked is a part of the free before it: tcmalloc's sized operator delete
+ * jumps on to its free. Returns of frees are not caught, since that would double what they cost. So it is known by
+ * this: the thread frees the same block again from the same place on its stack or deeper, and has allocated nothing
+ * in between. */
+static __always_inline bool is_same_free(const struct thread *thread, __u64 address, __u64 sp) {
+    return thread->freed == address && sp <= thread->freed_sp;
+}
+
 SEC("uprobe")
 int heap_free(struct pt_regs *ctx) {
     __u64 cookie = bpf_get_attach_cookie(ctx);
@@ -485,6 +494,12 @@ int heap_free(struct pt_regs *ctx) {
     struct thread *thread = current_thread();
     if (!thread || is_stale(cookie, thread) || is_nested(thread, ctx->sp)) return 0;
     __u64 block = withdraw(thread, address);
+    if (!block && is_same_free(thread, address, ctx->sp)) {
+        count(COUNT_NESTED);
+        return 0;
+    }
+    thread->freed = cookie & COOKIE_NESTS ? address : 0;
+    thread->freed_sp = ctx->sp;
     if (!block && is_allocators_own(ctx, cookie)) return 0;
     thread->figures.frees++;
     count(COUNT_FREES);

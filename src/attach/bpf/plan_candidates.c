@@ -103,11 +103,17 @@ struct goal {
     const struct plan_draft *draft;
     const struct candidate *self;
     unsigned roles; /* bit n: role n */
+    bool aligned;   /* only functions that return a block with an alignment of the caller's choice */
 };
+
+static bool is_aligning(const struct function_kind *kind) {
+    return kind->role == ROLE_ALLOCATE && (strstr(kind->name, "align") || strstr(kind->name, "valloc"));
+}
 
 static bool is_goal(const struct goal *goal, const struct candidate *candidate) {
     return candidate->state != STATE_REFUSED && candidate->state != STATE_UNCLEAR &&
-           (goal->roles >> candidate->kind->role & 1) && !is_same_code(candidate, goal->self);
+           (goal->roles >> candidate->kind->role & 1) && !is_same_code(candidate, goal->self) &&
+           (!goal->aligned || is_aligning(candidate->kind));
 }
 
 static bool is_goal_address(const void *context, uint64_t address) {
@@ -130,13 +136,21 @@ static bool is_goal_name(const void *context, const char *name) {
     return false;
 }
 
-/* `reaches` of the result: whether every path through the function calls a candidate with one of the roles. */
-static struct control_flow_paths always_leads(
-    const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
-    struct goal context = {draft, candidate, roles};
-    struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = true};
-    struct control_flow_paths paths = control_flow_follow(
-        draft->modules[candidate->module].elf, candidate->function->address, depth, &goal);
+/* Follows a function to the candidates that `context` describes. */
+static struct control_flow_paths follow(
+    const struct goal *context, struct control_flow_goal goal, int depth) {
+    goal.is_address = is_goal_address;
+    goal.is_name = is_goal_name;
+    goal.context = context;
+    const struct candidate *self = context->self;
+    return control_flow_follow(
+        context->draft->modules[self->module].elf, self->function->address, depth, &goal);
+}
+
+/* `reaches` of the result: whether every path through the function calls such a candidate. */
+static struct control_flow_paths always_leads(const struct goal *context, int depth) {
+    struct control_flow_paths paths =
+        follow(context, (struct control_flow_goal){.stops_at_return = true}, depth);
     if (paths.returns) paths.reaches = false;
     return paths;
 }
@@ -144,10 +158,15 @@ static struct control_flow_paths always_leads(
 /* `reaches` of the result: whether some path does. */
 static struct control_flow_paths may_lead(
     const struct plan_draft *draft, const struct candidate *candidate, unsigned roles, int depth) {
-    struct goal context = {draft, candidate, roles};
-    struct control_flow_goal goal = {is_goal_address, is_goal_name, &context, .stops_at_return = false};
-    return control_flow_follow(
-        draft->modules[candidate->module].elf, candidate->function->address, depth, &goal);
+    struct goal context = {draft, candidate, roles, false};
+    return follow(&context, (struct control_flow_goal){.stops_at_return = false}, depth);
+}
+
+/* `reaches` of the result: whether some path does, and every other path returns without calling anything. */
+static struct control_flow_paths leads_or_gives_up(const struct goal *context) {
+    struct control_flow_paths paths = follow(context, (struct control_flow_goal){.visits_all = true}, 0);
+    if (paths.calls_others) paths.reaches = false;
+    return paths;
 }
 
 /* "<shop::Shelf as GlobalAlloc>::alloc" */
@@ -220,21 +239,28 @@ static char *name_of_reached(
     return memory_copy_text("?");
 }
 
-/* `reaches` of the result: whether the candidate always calls another one that can be probed in its place. */
+/* `reaches` of the result: whether the candidate always calls another one that can be probed in its place. That one
+ * must be told of the same blocks:
+ *
+ *   - memalign may call malloc for more than it was asked for, and return an address inside that block, which is
+ *     what the program frees. So it is left to another function that aligns, and to no other.
+ *   - realloc may allocate by malloc and release the old block by a function that is not known, or keep it. So it
+ *     is left to another realloc, and to no other. */
 static struct control_flow_paths find_forward(
     const struct plan_draft *draft, const struct candidate *candidate) {
-    static const unsigned accepted[] = {
-        [ROLE_ALLOCATE] = 1 << ROLE_ALLOCATE,
-        [ROLE_RESIZE] = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE,
-        [ROLE_FREE] = 1 << ROLE_FREE,
-    };
     const struct function_kind *kind = candidate->kind;
-    struct control_flow_paths paths = always_leads(draft, candidate, accepted[kind->role], FORWARD_DEPTH);
-    /* reallocarray and its like return early only when the product overflows: then they allocate nothing. */
-    if (!paths.reaches && kind->role == ROLE_RESIZE && kind->factor >= 0)
-        paths = may_lead(draft, candidate, 1 << ROLE_RESIZE, 0);
-    /* A realloc of Rust that is made of alloc and dealloc may be left to these two only if both are probed. */
-    if (paths.reaches && kind->role == ROLE_RESIZE && kind->family == FAMILY_RUST)
+    struct goal context = {draft, candidate, 1u << kind->role, is_aligning(kind)};
+    struct control_flow_paths paths = always_leads(&context, FORWARD_DEPTH);
+    if (paths.reaches || kind->role != ROLE_RESIZE) return paths;
+    /* reallocarray and its like return early when the product overflows: then they allocate nothing. */
+    if (kind->factor >= 0) return leads_or_gives_up(&context);
+    if (kind->family != FAMILY_RUST) return paths;
+    /* Rust's own realloc, which an allocator has if it defines none, is made of alloc and dealloc. It may be left
+     * to these two if both are probed. A realloc of the C library cannot be recognised like this: it is called
+     * with NULL, too, and so it need not release anything. */
+    context.roles = 1 << ROLE_RESIZE | 1 << ROLE_ALLOCATE;
+    paths = always_leads(&context, FORWARD_DEPTH);
+    if (paths.reaches)
         paths.reaches = may_lead(draft, candidate, 1 << ROLE_RESIZE | 1 << ROLE_FREE, FORWARD_DEPTH).reaches;
     return paths;
 }
@@ -322,13 +348,16 @@ static void follow_frees(struct plan_draft *draft) {
     }
 }
 
-/* Marks the candidates inside whose calls another candidate may be called: realloc may call malloc. */
+/* Marks the candidates inside whose calls another candidate may be called: realloc may call malloc. Inside a free,
+ * only another free counts. */
 static void find_nesting(struct plan_draft *draft) {
-    unsigned all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | 1 << ROLE_FREE;
+    unsigned frees = 1 << ROLE_FREE, all = 1 << ROLE_ALLOCATE | 1 << ROLE_RESIZE | frees;
     for (size_t i = 0; i < draft->candidate_count; i++) {
         struct candidate *candidate = &draft->candidates[i];
-        if (candidate->state == STATE_KEPT && candidate->kind->role <= ROLE_RESIZE)
-            candidate->nests = may_lead(draft, candidate, all, NEST_DEPTH).reaches;
+        if (candidate->state != STATE_KEPT || candidate->kind->family == FAMILY_SYSTEM) continue;
+        struct goal inside = {draft, candidate, candidate->kind->role == ROLE_FREE ? frees : all, false};
+        candidate->nests = may_lead(draft, candidate, inside.roles, NEST_DEPTH).reaches ||
+                           always_leads(&inside, FORWARD_DEPTH).reaches;
     }
 }
 
