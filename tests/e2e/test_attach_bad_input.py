@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -128,6 +130,60 @@ def test_with_the_rights_for_probes_another_user_s_program_is_not_looked_into(kn
     result = harness.run([*command, known.pid], expect=PERMISSION)
     assert_explained(result, f"process {known.pid}", "Permission denied", "root")
     assert not (folder / "of.mscope").exists()
+
+
+CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 1, 19, 21, 38, 39
+
+
+@pytest.fixture
+def tool_with(folder):
+    """tool_with(rights): the tool in a copy whose file has capabilities, as setcap gives them; run as nobody."""
+
+    def copied(*rights):
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            pytest.skip("the file system of the tests ignores capabilities of files")
+        folder.chmod(0o777)
+        for name in ("malloscope", "malloscope-commands"):
+            shutil.copy(harness.BUILD / name, folder / name)
+            (folder / name).chmod(0o755)
+        permitted, effective = sum(1 << right for right in rights), 0x02000001  # revision 2, effective at once
+        words = struct.pack("<5I", effective, permitted & 0xFFFFFFFF, 0, permitted >> 32, 0)
+        os.setxattr(folder / "malloscope-commands", "security.capability", words)
+        return [*AS_NOBODY, folder / "malloscope", "attach", "-d", "2s", "-f", "-o", folder / "of.mscope"]
+
+    return copied
+
+
+@pytest.mark.parametrize("way", [["--via", "bpf"], ["--via", "smaps"], ["--plan"], ["--follow"]], ids=" ".join)
+@pytest.mark.parametrize("rights", [[CAP_BPF, CAP_PERFMON],
+                                    [CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_DAC_OVERRIDE]],
+                         ids=["as advised", "too many"])
+def test_rights_of_the_tools_file_open_no_other_users_process(known, tool_with, folder, rights, way):
+    """Whoever may execute the file would get at everybody's memory."""
+    result = harness.run([*tool_with(*rights), *way, known.pid], expect=PERMISSION)
+    assert_explained(result, f"process {known.pid}", "Permission denied", "root")
+    assert not (folder / "of.mscope").exists() and not result.stdout
+
+
+def test_rights_of_the_tools_file_are_enough_for_ones_own_process(of_nobody, tool_with, start, folder):
+    """The rights that the tool advises, and no others."""
+    process, _ = of_nobody
+    command = tool_with(CAP_BPF, CAP_PERFMON)
+    if b"perf events" in harness.run([harness.BUILD / "tests" / "attach_events", "--check"]).stdout:
+        pytest.skip("perf events need more rights")
+    tool = start([*command, "--exact", process.pid], stderr=subprocess.PIPE)
+    assert b"attached to process" in tool.stderr.readline()
+    (folder / "go").touch()
+    assert tool.wait(harness.PATIENCE) == 0
+    assert stats(folder / "of.mscope")["totals"]["total_objects"] == 700
+
+
+def test_the_advice_gives_no_more_rights_than_needed(start, folder):
+    """To a group, and only for the kernel's programs: not for other users' processes or files."""
+    own = start([*AS_NOBODY, "sleep", "60"])
+    result = harness.run([*AS_NOBODY, MALLOSCOPE, "attach", "--via", "bpf", own.pid], expect=PERMISSION)
+    advice = result.stderr.decode()
+    assert "setcap cap_bpf,cap_perfmon+ep" in advice and "chgrp" in advice and "chmod 750" in advice
 
 
 def test_a_kernel_that_does_not_describe_its_types(known, folder):

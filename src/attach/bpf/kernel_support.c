@@ -117,12 +117,18 @@ static int explain(enum probe_trouble trouble, enum probe_trouble *ret_trouble, 
     switch (trouble) {
     case PROBE_NO_PERMISSION:
         snprintf(remedy, sizeof remedy,
-            "run it as root, or give it the rights: setcap "
-            "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep %s; in a container, start that with "
-            "--privileged%s",
+            "run it as root; or let the members of a group attach to their own processes, on Linux 6.6 or "
+            "later: "
+            "f=%s; chgrp GROUP $f && chmod 750 $f && setcap cap_bpf,cap_perfmon+ep $f; in a container, start "
+            "that "
+            "with --privileged%s",
             own_path(), instead);
         return problem_set(
             problem, PROBLEM_PERMISSION, remedy, "no permission to load programs into the kernel (eBPF)");
+    case PROBE_NOT_ROOT:
+        snprintf(remedy, sizeof remedy, "run it as root, or use Linux 6.6 or later%s", instead);
+        return problem_set(problem, PROBLEM_PERMISSION, remedy,
+            "on kernel %s probes take all rights (CAP_SYS_ADMIN)", kernel_release());
     case PROBE_LOCKDOWN:
         snprintf(remedy, sizeof remedy, "boot with lockdown=integrity or without Secure Boot%s", instead);
         return problem_set(problem, PROBLEM_PERMISSION, remedy,
@@ -178,7 +184,7 @@ int kernel_support_find(
     else if (!has_perf_uprobes())
         return explain(PROBE_NO_UPROBES, ret_trouble, problem);
     else if (!all)
-        return explain(PROBE_NO_PERMISSION, ret_trouble, problem);
+        return explain(PROBE_NOT_ROOT, ret_trouble, problem);
     else
         *ret_method = METHOD_PERF;
     *ret_trouble = PROBE_FINE;

@@ -20,6 +20,7 @@ enum probe_method {
 enum probe_trouble {
     PROBE_FINE,
     PROBE_NO_PERMISSION, /* capabilities are missing */
+    PROBE_NOT_ROOT,      /* the kernel only has a method that takes CAP_SYS_ADMIN */
     PROBE_LOCKDOWN,      /* the kernel is locked down */
     PROBE_NO_BPF,        /* eBPF is not built into this kernel, or a sandbox hides it */
     PROBE_NO_BTF,        /* the kernel was built without a description of its types (BTF) */

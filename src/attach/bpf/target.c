@@ -1,5 +1,6 @@
 #include "attach/bpf/target.h"
 
+#include "attach/bpf/target_access.h"
 #include "base/memory.h"
 #include "platform/maps.h"
 
@@ -181,6 +182,7 @@ static char *read_name(pid_t pid) {
 
 int target_open(pid_t pid, struct target *ret_target, struct problem *problem) {
     int r = check_process(pid, problem);
+    if (r == 0) r = target_access_check(pid, problem);
     if (r < 0) return r;
     struct target target = {.pid = pid};
     r = read_files(&target, problem);

@@ -1,5 +1,6 @@
 #include "attach/session/session.h"
 
+#include "attach/bpf/target_access.h"
 #include "attach/remote/remote.h"
 #include "base/memory.h"
 #include "base/nanoseconds.h"
@@ -227,8 +228,10 @@ static int add_process(
         note_modules(process);
         r = attach_plan(session, process, problem);
     }
+    if (r == 0) r = target_access_check(pid, problem);
     if (r < 0) {
         if (process->collector) unlink(collector_path(process->collector));
+        probe_detach_process(session->probes, pid);
         free_process(process);
         return r;
     }
