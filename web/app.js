@@ -229,7 +229,7 @@ class App {
       byId("footer").textContent = raw.tool;
       return;
     }
-    const exactly = totals.drops ? "exact, but incomplete" : "every allocation was recorded";
+    const exactly = totals.drops || totals.partial ? "exact, but incomplete" : "every allocation was recorded";
     const sampled = `${Units.plural(totals.samples, "sample")}, one every ${Units.bytes(totals.rate)}`;
     const drops = totals.drops ? Units.plural(totals.drops, "drop") : "no drops";
     byId("footer").textContent = `${raw.tool} · ${totals.exact ? exactly : sampled} · ${drops}`

@@ -83,6 +83,7 @@ enum recording_flag {
     RECORDING_LEVELS = 1 << 5,    /* only the size of the memory over time is known, not single blocks */
     RECORDING_PAUSED = 1 << 7,    /* the program has switched recording off for a time */
     RECORDING_PARTIAL = 1 << 6, /* attach: some allocators of the program, or parts of one, have no probes */
+    RECORDING_LATE = 1 << 8,    /* attach --follow: the program ran for a while before it had probes */
 };
 
 #define HEADER_SPAN 4096u /* bytes kept for the header: the arena begins behind them */
@@ -146,9 +147,11 @@ struct recording_header {
     _Atomic uint64_t orphan_bytes;  /* exact bytes of threads that have no record, or no longer have one */
     _Atomic uint64_t private_bytes; /* memory that the recorder takes besides this file */
 
-    /* Offset of struct unrecorded_programs; 0 = there is none. Recordings that were made without this field have zeros
-     * here, since HEADER_SPAN bytes are kept for the header. */
+    /* Recordings that were made without the fields from here on have zeros there, since HEADER_SPAN bytes are kept for
+     * the header. */
+    /* Offset of struct unrecorded_programs; 0 = there is none. */
     uint64_t unrecorded;
+    _Atomic uint64_t frees; /* attach: all frees, of sampled blocks or not; 0 = they were not counted */
 };
 
 /* The fields up to this one are in every recording of this version. */

@@ -1,4 +1,6 @@
 #include "format/machine_output.h"
+
+#include "base/confidence_interval.h"
 #include "format/utf8.h"
 #include "model/heap_totals.h"
 
@@ -115,6 +117,9 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "recorder_bytes", (double)totals->recorder_bytes);
 
     json_key_boolean(json, "exact", model->exact);
+    json_key_number(json, "call_sites", (double)totals->call_sites);
+    json_key_number(json, "active_call_sites", (double)totals->active_call_sites);
+    json_key_boolean(json, "partial", model->is_partial || model->is_late);
     json_key_number(json, "live_objects_error", estimate_error(sum->live_objects));
     json_key_number(json, "live_samples", (double)sum->live_samples);
     json_key_number(json, "peak_objects", totals->peak_objects);
@@ -126,6 +131,12 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "temporary_bytes", sum->temporary_bytes);
     json_key_boolean(json, "exact_total_is_complete", totals->exact_is_complete);
     json_key_number(json, "unknown_frees", (double)totals->unknown_frees);
+    if (totals->frees) {
+        json_key_number(json, "frees", (double)totals->frees);
+        json_key_number(json, "older_frees", totals->older_frees.value);
+        json_key_number(json, "older_frees_error",
+            CONFIDENCE_INTERVAL_DEVIATIONS * confidence_interval_root(totals->older_frees.variance));
+    }
     json_key(json, "drops_by_kind");
     json_object(json);
     for (int i = 0; i < DROP_KINDS; i++) json_key_number(json, drop_names[i], (double)totals->drops[i]);

@@ -394,6 +394,7 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
     model->totals.recorder_bytes += snapshot->recorder_bytes;
     model->totals.unknown_frees += header->unknown_frees;
+    model->totals.frees += header->frees;
     for (int i = 0; i < DROP_KINDS; i++) {
         model->totals.drops[i] += header->drops[i];
         if (i != DROP_CHILD) model->totals.drops_total += header->drops[i];
@@ -404,6 +405,7 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     }
     if (header->flags & RECORDING_LEVELS) model->levels_only = true;
     if (header->flags & RECORDING_PARTIAL) model->is_partial = true;
+    if (header->flags & RECORDING_LATE) model->is_late = true;
     if (header->flags & RECORDING_PAUSED) model->was_paused = true;
     return 0;
 }

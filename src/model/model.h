@@ -149,10 +149,14 @@ struct totals {
     uint64_t drops[DROP_KINDS];
     uint64_t drops_total; /* of all kinds but DROP_CHILD, which are whole processes */
     uint64_t unknown_frees;
+    uint64_t frees;              /* attach: all that were seen, exactly; 0: they were not counted */
+    struct estimate older_frees; /* attach: those of them whose blocks were allocated before, or were lost */
     uint64_t recorder_bytes;
     size_t
         processes_at_once; /* the most processes that ran at the same time: sums of live bytes may be larger than
                                  what there ever was */
+    uint64_t call_sites; /* places in the code that have called an allocation function, by their addresses */
+    uint64_t active_call_sites; /* those of them whose blocks are live */
 };
 
 /* How good the stacks are. */
@@ -207,6 +211,7 @@ struct model {
     bool levels_only; /* only the size of the memory over time was recorded, and nothing of single blocks */
     bool was_paused;  /* recording was off for a time, in which the threads' own counters went on */
     bool is_partial;  /* what some allocators of the program hand out was not seen */
+    bool is_late;     /* a followed program ran for a while before it was attached to */
     uint64_t rate;    /* the largest sampling interval of any heap */
     uint64_t *frame_store; /* memory that stacks[].frames point into */
     char *warning;         /* what could not be read or is uncertain, one sentence a line; NULL: nothing */

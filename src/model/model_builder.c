@@ -78,6 +78,55 @@ static size_t count_at_once(const struct model *model) {
     return most;
 }
 
+/* In exact recordings each free of a block that is not known is counted. In sampled ones all frees are counted, and
+ * those of blocks that were allocated meanwhile are estimated, as their allocations are: the rest were of older blocks.
+ * The samples of live and of freed blocks are different ones, so their variances add up to that of all. */
+static void estimate_older_frees(struct model *model) {
+    struct totals *totals = &model->totals;
+    const struct figures *sum = &totals->sum;
+    for (size_t i = 0; i < model->process_count; i++)
+        if (!model->processes[i].attached) totals->frees = 0;
+    if (!totals->frees) return;
+    totals->older_frees.value = (double)totals->unknown_frees;
+    if (model->exact) return;
+    totals->older_frees.value = fmax(0, (double)totals->frees - sum->freed_objects);
+    totals->older_frees.variance = fmax(0, sum->total_objects.variance - sum->live_objects.variance);
+}
+
+/* Where the program has called an allocation function: the leaf of a stack. */
+struct leaf {
+    uint64_t frame;
+    uint32_t process;
+    bool is_live;
+};
+
+/* Of equal leaves, a live one comes first. */
+static int by_leaf(const void *left, const void *right) {
+    const struct leaf *a = left, *b = right;
+    if (a->process != b->process) return a->process < b->process ? -1 : 1;
+    if (a->frame != b->frame) return a->frame < b->frame ? -1 : 1;
+    return (int)b->is_live - (int)a->is_live;
+}
+
+static void count_call_sites(struct model *model) {
+    struct leaf *leaves = memory_allocate_array(model->stack_count + 1, sizeof *leaves);
+    size_t count = 0;
+    for (size_t i = 0; i < model->stack_count; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        if (stack->frame_count == 0 || !(stack->figures.total_objects.value > 0)) continue;
+        leaves[count++] =
+            (struct leaf){stack->frames[0], stack->process, stack->figures.live_objects.value > 0};
+    }
+    qsort(leaves, count, sizeof *leaves, by_leaf);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && leaves[i].process == leaves[i - 1].process && leaves[i].frame == leaves[i - 1].frame)
+            continue;
+        model->totals.call_sites++;
+        if (leaves[i].is_live) model->totals.active_call_sites++;
+    }
+    free(leaves);
+}
+
 static void sum_up(struct model_builder *builder) {
     struct model *model = builder->model;
     struct figures *sum = &model->totals.sum;
@@ -90,6 +139,8 @@ static void sum_up(struct model_builder *builder) {
     /* The header of a running program is copied before its stacks, which may have grown past the peak in it. */
     model->totals.peak_bytes = fmax(model->totals.peak_bytes, sum->live_bytes.value);
     model->totals.peak_objects = sum->at_peak_objects.value;
+    estimate_older_frees(model);
+    count_call_sites(model);
     struct health *health = &model->health;
     double samples = (double)sum->samples;
     double truncated = samples > 0 ? (double)health->truncated / samples : 0;

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import attach
 import attaching
 import harness
 from attaching import GATE, Attached, Gated
@@ -153,10 +154,32 @@ def test_frees_of_older_blocks_are_counted_the_same_everywhere(busy, start, fold
         attached = Attached(start, folder, process.pid, "--exact")
         assert_at_work(process, counters)
         recording = attached.stop()
-        said = re.search(r"([\d,]+) frees? of blocks that were allocated before", attached.said)
-        shown = re.search(r"unknown frees +([\d,]+), of", harness.malloscope("info", recording).stdout.decode())
-        assert said.group(1) == shown.group(1)
+        pattern = r"([\d.<>]+%), ([\d,]+), of the frees were of blocks that were allocated before"
+        told = harness.malloscope("info", recording).stdout.decode()
+        said, shown = re.search(pattern, attached.said), re.search(pattern, told)
+        assert said.groups() == shown.groups()
+        totals = stats(recording)["totals"]
+        assert int(said.group(2).replace(",", "")) == totals["older_frees"] == totals["unknown_frees"] < totals["frees"]
     assert_ends_well(process)
+
+
+@pytest.mark.parametrize("older", [0, 20000, 60000])
+def test_a_sampled_recording_estimates_the_share_of_frees_of_older_blocks(build, start, folder, older):
+    target = attach.Target(start, [build("attach_older.c", "-O1"), older, 40000])
+    attached = Attached(start, folder, target.pid, "--rate", "4K")
+    target.work()
+    recording = attached.stop()
+    assert target.end() == 0
+    totals = stats(recording)["totals"]
+    assert totals["frees"] == pytest.approx(older + 40000, abs=10)
+    # Twice the 95 % interval: hardly one of ten thousand runs lies outside.
+    assert abs(totals["older_frees"] - older) <= 2 * totals["older_frees_error"] + 10
+    assert 0 < totals["older_frees_error"] < 4000
+    assert (totals["call_sites"], totals["active_call_sites"]) == (1, 0)
+    words = "about" if older else "at most"
+    pattern = rf"{words} [\d.]+%.* of the frees were of blocks that were allocated before"
+    for text in (attached.said, harness.malloscope("report", recording).stdout.decode()):
+        assert re.search(pattern, text.replace("\n", " ")), text
 
 
 def test_two_at_the_same_time_see_the_same(build, start, folder):
@@ -214,6 +237,7 @@ def test_stops_by_itself_after_its_time(known, start, folder):
     (folder / "go").touch()
     totals = report(attached.wait())["totals"]
     assert (totals["total_bytes"], totals["live_bytes"]) == (allocated, live)
+    assert (totals["call_sites"], totals["active_call_sites"]) == (4, 4)
     assert process.poll() is None
 
 
@@ -269,6 +293,23 @@ def figures_of_family(output, pid, site):
     [path] = [path for path in output.iterdir() if path.name.split(".")[-2] == str(pid)]
     found = figures_of_site(report(path)["rows"], PROGRAMS / "attach_family.c", site)
     return found["total_objects"], found["total_bytes"]
+
+
+def test_of_short_lived_children_nothing_is_missed_silently(family):
+    """A child runs without probes until the tool has attached to it: what is missed is counted and told."""
+    attached, output, target = family("short", 40)
+    target.wait()
+    parent = output / f"malloscope.attach_family.{target.pid}.mscope"
+    attached.wait()
+    children = [path for path in output.iterdir() if path != parent]
+    missed = stats(parent)["totals"]["drops_by_kind"]["child"]
+    everything = harness.malloscope("report", *output.iterdir()).stdout.decode()
+    assert len(children) + missed == 40, attached.said
+    assert "what they allocated then is missing" in attached.said and "every allocation" not in everything
+    for path in children:
+        assert stats(path)["totals"]["partial"] and "INCOMPLETE" in harness.malloscope("report", path).stdout.decode()
+    if missed:
+        assert f"dropped {missed} child processes" in everything and ", exact" not in attached.said
 
 
 def test_a_child_of_a_child_that_was_not_attached_to_yet_is_followed(family):

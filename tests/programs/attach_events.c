@@ -209,8 +209,8 @@ static void print_thread(void *context, uint32_t pid, uint32_t tid, const struct
 static void print_totals(void) {
     static const char *const names[COUNTERS] = {"entries", "returns", "sampled", "frees", "frees_unknown",
         "failed", "nested", "lost_ring", "lost_ring_bytes", "lost_live", "lost_live_bytes", "lost_calls",
-        "lost_threads", "lost_notices", "late_frees", "forgotten_frees", "replaced", "stacks_cut",
-        "stack_holes", "foreign"};
+        "lost_threads", "lost_notices", "lost_children", "late_frees", "forgotten_frees", "replaced",
+        "stacks_cut", "stack_holes", "foreign"};
     printf(
         "{\"kind\": \"totals\", \"allocations\": %lu, \"bytes\": %lu, \"frees\": %lu, \"live_blocks\": %lu, "
         "\"live_bytes\": %lu, \"strange_frees\": %lu, \"ended\": %lu, \"replaced\": %lu, "

@@ -2,7 +2,8 @@
  *
  *     grandchild   a child that starts another one at once; that one allocates
  *     vfork        a child that shares the program's memory, which goes on allocating, and then calls exec
- *     many N       N children at the same time, which allocate when the file $ALLOCATE appears */
+ *     many N       N children at the same time, which allocate when the file $ALLOCATE appears
+ *     short N      N children one after the other, which allocate at once and end */
 #include "ledger.h"
 
 #include <pthread.h>
@@ -71,9 +72,21 @@ static void start_many(int count) {
     while (wait(NULL) > 0) continue;
 }
 
+static void start_short(int count) {
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int k = 0; k < 20; k++) allocate(1004);
+            _exit(0);
+        }
+        REQUIRE(child > 0 && waitpid(child, NULL, 0) == child);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "grandchild") == 0) start_grandchild();
     if (argc == 2 && strcmp(argv[1], "vfork") == 0) start_sharing();
     if (argc == 3 && strcmp(argv[1], "many") == 0) start_many(atoi(argv[2]));
+    if (argc == 3 && strcmp(argv[1], "short") == 0) start_short(atoi(argv[2]));
     return 0;
 }

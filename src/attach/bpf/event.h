@@ -78,7 +78,9 @@ struct event_free {
 
 /* What a thread has allocated and freed, sampled or not. */
 struct thread_figures {
-    __u64 bytes, allocations, frees;
+    __u64 bytes, allocations;
+    __u64 frees;         /* of anything but NULL, and blocks that realloc has replaced */
+    __u64 frees_unknown; /* those of them whose block is not tracked: older than the attach, or not sampled */
 };
 
 struct event_thread {
@@ -109,6 +111,7 @@ enum probe_counter {
     COUNT_LOST_CALLS,      /* calls whose return was to be caught and was not */
     COUNT_LOST_THREADS,    /* calls of threads for which the thread table had no room */
     COUNT_LOST_NOTICES,    /* events other than allocations and frees that found the ring buffer full */
+    COUNT_LOST_CHILDREN,   /* child processes whose fork event was one of these: they are not followed */
     COUNT_LATE_FREES,      /* frees that were delayed because the ring buffer was full: nothing is lost */
     COUNT_FORGOTTEN_FREES, /* frees that could not even be delayed: their blocks look live for ever */
     COUNT_REPLACED, /* tracked blocks whose free was missed; noticed when their address was allocated again */

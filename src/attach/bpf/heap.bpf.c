@@ -360,6 +360,12 @@ static __always_inline bool is_stale(__u64 cookie, const struct thread *thread) 
     return ((cookie >> COOKIE_EXECS) & COOKIE_EXECS_MAX) != (thread->exec_count & COOKIE_EXECS_MAX);
 }
 
+/* Counts that a block has ended. `block` is its number, 0: it is not tracked. */
+static __always_inline void count_end(struct thread *thread, __u64 block) {
+    thread->figures.frees++;
+    if (!block) thread->figures.frees_unknown++;
+}
+
 /* The call of an allocation function. True if its return is to be caught; it is the thread's pending call then. */
 static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *thread) {
     __u64 cookie = bpf_get_attach_cookie((void *)ctx);
@@ -379,7 +385,10 @@ static __always_inline bool on_call(const struct pt_regs *ctx, struct thread *th
     thread->figures.bytes += call.size;
     thread->figures.allocations++;
     call.old_address = register_of(ctx, cookie, COOKIE_OLD);
-    if (call.old_address) call.old_block = withdraw(thread, call.old_address);
+    if (call.old_address) {
+        call.old_block = withdraw(thread, call.old_address);
+        count_end(thread, call.old_block);
+    }
     if (!call.sampled && !call.old_block && !(cookie & COOKIE_NESTS)) return false;
 
     call.out = register_of(ctx, cookie, COOKIE_OUT);
@@ -407,6 +416,10 @@ static __always_inline bool is_return_of(const struct pt_regs *ctx, const struct
 static __always_inline void call_failed(struct thread *thread, const struct call *call) {
     thread->figures.bytes -= call->size;
     thread->figures.allocations--;
+    if (call->old_address) {
+        thread->figures.frees--;
+        if (!call->old_block) thread->figures.frees_unknown--;
+    }
     count(COUNT_FAILED);
     restore(thread, call);
 }
@@ -423,7 +436,6 @@ static __noinline void on_return(const struct pt_regs *ctx, struct thread *threa
     }
     if (call.old_address && call.size == 0) { /* realloc(p, 0) that returned NULL has freed p */
         thread->figures.allocations--;
-        thread->figures.frees++;
         count(COUNT_FREES);
         if (call.old_block)
             tell_free(thread, call.old_block);
@@ -501,7 +513,7 @@ int heap_free(struct pt_regs *ctx) {
     thread->freed = cookie & COOKIE_NESTS ? address : 0;
     thread->freed_sp = ctx->sp;
     if (!block && is_allocators_own(ctx, cookie)) return 0;
-    thread->figures.frees++;
+    count_end(thread, block);
     count(COUNT_FREES);
     if (block)
         tell_free(thread, block);
@@ -543,7 +555,9 @@ int process_forked(struct bpf_raw_tracepoint_args *ctx) {
     told.shares_memory = BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm);
     if (follows_children && bpf_map_update_elem(&expected, &told.child, &zero, BPF_ANY))
         count(COUNT_LOST_NOTICES);
-    tell_notice(&told, sizeof told);
+    if (bpf_ringbuf_output(&ring, &told, sizeof told, BPF_RB_FORCE_WAKEUP) == 0) return 0;
+    count(COUNT_LOST_NOTICES);
+    if (follows_children) count(COUNT_LOST_CHILDREN);
     return 0;
 }
 

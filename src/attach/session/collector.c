@@ -27,8 +27,9 @@
 /* A running thread of the process. */
 struct member {
     int32_t tid;
-    uint32_t record;    /* its number in the thread table */
-    uint64_t forgotten; /* bytes that it had allocated when collector_forget_all was called */
+    uint32_t record;                 /* its number in the thread table */
+    uint64_t forgotten;              /* bytes that it had allocated when collector_forget_all was called */
+    struct collected_thread figures; /* as told last */
 };
 
 struct collector {
@@ -203,17 +204,31 @@ static struct thread_record *thread_of(struct collector *collector, int32_t tid,
     return thread_table_get(recording, collector->last.record);
 }
 
-void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes) {
-    struct thread_record *record = thread_of(collector, thread, now_since_start(collector));
-    if (record) counter_store(&record->bytes, bytes - collector->last.forgotten);
+/* Stores the exact figures of a thread: its bytes in its record, what its frees have grown by in the header. */
+static void store_figures(
+    struct collector *collector, struct member *member, const struct collected_thread *figures) {
+    struct recording_header *header = collector->recording.header;
+    struct thread_record *record = thread_table_get(&collector->recording, member->record);
+    counter_store(&record->bytes, figures->bytes - member->forgotten);
+    counter_add(false, &header->frees, figures->frees - member->figures.frees);
+    if (header->rate == 1)
+        counter_add(false, &header->unknown_frees, figures->frees_unknown - member->figures.frees_unknown);
+    member->figures = *figures;
 }
 
-void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time) {
-    size_t place = place_of(collector, thread);
-    if (place == collector->member_count || collector->members[place].tid != thread) return;
+void collector_thread_figures(
+    struct collector *collector, int32_t thread, const struct collected_thread *figures) {
+    if (!thread_of(collector, thread, now_since_start(collector))) return;
+    store_figures(collector, &collector->members[place_of(collector, thread)], figures);
+}
+
+void collector_thread_ended(
+    struct collector *collector, int32_t thread, const struct collected_thread *figures, uint64_t time) {
     struct recording *recording = &collector->recording;
-    struct thread_record *record = thread_table_get(recording, collector->members[place].record);
-    counter_store(&record->bytes, bytes - collector->members[place].forgotten);
+    struct thread_record *record = thread_of(collector, thread, since_start(collector, time));
+    if (!record) return;
+    size_t place = place_of(collector, thread);
+    store_figures(collector, &collector->members[place], figures);
     timeline_flush(recording, record);
     live_table_give_all(recording, record);
     thread_table_end(recording, record, since_start(collector, time));
@@ -294,6 +309,8 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     counter_store(&header->live_bytes, 0);
     counter_store(&header->peak_bytes, 0);
     counter_store(&header->peak_time, now);
+    counter_store(&header->frees, 0);
+    counter_store(&header->unknown_frees, 0);
     collector->samples = collector->frees = 0;
 }
 
@@ -333,14 +350,16 @@ void collector_mark_partial(struct collector *collector) {
     collector->recording.header->flags |= RECORDING_PARTIAL;
 }
 
-void collector_note_losses(
-    struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees) {
+void collector_mark_late(struct collector *collector) {
+    collector->recording.header->flags |= RECORDING_LATE;
+}
+
+void collector_note_losses(struct collector *collector, const uint64_t lost[DROP_KINDS]) {
     struct recording_header *header = collector->recording.header;
     for (int kind = 0; kind < DROP_KINDS; kind++) {
         header->drops[kind] += lost[kind] - collector->lost[kind];
         collector->lost[kind] = lost[kind];
     }
-    counter_store(&header->unknown_frees, unknown_frees);
 }
 
 struct collector_figures collector_figures(struct collector *collector) {

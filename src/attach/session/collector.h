@@ -51,16 +51,25 @@ void collector_note_level(struct collector *collector, uint64_t bytes, uint64_t 
 /* Records a file that frames may lie in. */
 void collector_note_module(struct collector *collector, const struct module_record *module, const char *path);
 
-/* `bytes` are the exact bytes that the thread has allocated so far. */
-void collector_thread_bytes(struct collector *collector, int32_t thread, uint64_t bytes);
-void collector_thread_ended(struct collector *collector, int32_t thread, uint64_t bytes, uint64_t time);
+/* What a thread has allocated and freed so far, exactly. */
+struct collected_thread {
+    uint64_t bytes;
+    uint64_t frees;         /* of anything but NULL */
+    uint64_t frees_unknown; /* those of blocks that are not tracked: older, or not sampled */
+};
+void collector_thread_figures(
+    struct collector *collector, int32_t thread, const struct collected_thread *figures);
+void collector_thread_ended(
+    struct collector *collector, int32_t thread, const struct collected_thread *figures, uint64_t time);
 
 /* Marks the recording as partial: some of the program's allocators are not seen. */
 void collector_mark_partial(struct collector *collector);
 
+/* Marks the recording as late: the program ran for a while before its probes were in place. */
+void collector_mark_late(struct collector *collector);
+
 /* What was lost before it came to the collector. The figures replace those of the former call. */
-void collector_note_losses(
-    struct collector *collector, const uint64_t lost[DROP_KINDS], uint64_t unknown_frees);
+void collector_note_losses(struct collector *collector, const uint64_t lost[DROP_KINDS]);
 
 /* Lets all figures begin now: blocks that were told before do not count any more, nor do their frees. */
 void collector_forget_all(struct collector *collector, uint64_t time);

@@ -28,6 +28,7 @@ struct process {
     struct collector *collector;
     uint64_t modules_noted; /* modules up to this number are in the recording */
     uint64_t *frames;       /* room for the stack that is being walked */
+    bool is_late;           /* it ran before it had probes */
     struct process *next;
 };
 
@@ -57,8 +58,8 @@ struct session {
     struct collector_figures ended; /* of processes that are gone */
     struct newcomer *newcomers;
     size_t newcomer_count;
-    uint64_t not_followed; /* see struct session_status */
-    uint64_t until;        /* the session detached at this time; later events are ignored. 0: not yet */
+    uint64_t not_followed, late, missed; /* see struct session_status */
+    uint64_t until; /* the session detached at this time; later events are ignored. 0: not yet */
     uint64_t last_counters[COUNTERS];  /* the kernel side's counters at that time */
     struct known_end ends[KNOWN_ENDS]; /* at index thread % KNOWN_ENDS: of the thread that was seen last */
 };
@@ -257,16 +258,21 @@ static void end_process(struct session *session, struct process *process, bool h
     if (process->pid != session->options.pid && figures.samples == 0) {
         unlink(collector_path(process->collector));
         session->recordings--;
+        /* What it allocated before it had probes is not known. */
+        if (process->is_late) session->late--;
+        if (process->is_late && has_ended) session->missed++;
     }
     probe_detach_process(session->probes, process->pid);
     free_process(process);
 }
 
-static void forget_newcomer(struct session *session, int pid) {
-    size_t kept = 0;
-    for (size_t i = 0; i < session->newcomer_count; i++)
+/* Whether the process was one. */
+static bool forget_newcomer(struct session *session, int pid) {
+    size_t kept = 0, before = session->newcomer_count;
+    for (size_t i = 0; i < before; i++)
         if (session->newcomers[i].pid != pid) session->newcomers[kept++] = session->newcomers[i];
     session->newcomer_count = kept;
+    return kept < before;
 }
 
 static void expect_newcomer(struct session *session, int pid, int parent) {
@@ -291,8 +297,16 @@ static void add_newcomers(struct session *session) {
     for (size_t i = 0; i < session->newcomer_count; i++) {
         struct newcomer *one = &session->newcomers[i];
         const struct process *parent = one->parent ? process_of(session, (uint32_t)one->parent) : NULL;
-        bool is_done = kill(one->pid, 0) != 0 || add_process(session, one->pid, parent, NULL) == 0;
-        if (is_done) continue;
+        if (kill(one->pid, 0) != 0) {
+            session->missed++;
+            continue;
+        }
+        if (add_process(session, one->pid, parent, NULL) == 0) {
+            session->processes->is_late = true;
+            collector_mark_late(session->processes->collector);
+            session->late++;
+            continue;
+        }
         if (++one->tries < NEWCOMER_TRIES)
             session->newcomers[kept++] = *one;
         else
@@ -319,9 +333,14 @@ static void handle_process(struct session *session, struct process *process, con
     } else if (event->kind == EVENT_EXEC) {
         handle_exec(session, process, (int)event->pid);
     } else {
-        forget_newcomer(session, (int)event->pid);
+        if (forget_newcomer(session, (int)event->pid)) session->missed++;
         if (process) end_process(session, process, true);
     }
+}
+
+static struct collected_thread figures_of(const struct thread_figures *figures) {
+    return (struct collected_thread){
+        .bytes = figures->bytes, .frees = figures->frees, .frees_unknown = figures->frees_unknown};
 }
 
 static void handle_event(void *context, const struct event *event) {
@@ -348,7 +367,8 @@ static void handle_event(void *context, const struct event *event) {
         break;
     case EVENT_THREAD_END: {
         const struct event_thread *thread = (const struct event_thread *)event;
-        collector_thread_ended(process->collector, (int32_t)event->tid, thread->figures.bytes, event->time);
+        struct collected_thread figures = figures_of(&thread->figures);
+        collector_thread_ended(process->collector, (int32_t)event->tid, &figures, event->time);
         break;
     }
     case EVENT_FORK:
@@ -382,13 +402,14 @@ static void note_losses(struct session *session, struct process *process) {
     lost[DROP_TRACKED] = counters[COUNT_LOST_LIVE];
     lost[DROP_CALL] = counters[COUNT_LOST_CALLS];
     lost[DROP_THREAD] = counters[COUNT_LOST_THREADS];
-    collector_note_losses(
-        process->collector, lost, session->options.probes.rate == 1 ? counters[COUNT_FREES_UNKNOWN] : 0);
+    lost[DROP_CHILD] = session->missed + session->not_followed + counters[COUNT_LOST_CHILDREN];
+    collector_note_losses(process->collector, lost);
 }
 
 static void note_thread(void *context, uint32_t pid, uint32_t tid, const struct thread_figures *figures) {
     struct process *process = process_of(context, pid);
-    if (process) collector_thread_bytes(process->collector, (int32_t)tid, figures->bytes);
+    struct collected_thread collected = figures_of(figures);
+    if (process) collector_thread_figures(process->collector, (int32_t)tid, &collected);
 }
 
 /* ---- the session ---- */
@@ -437,8 +458,9 @@ struct session_status session_status(struct session *session) {
         .target_changed = session->target_changed,
         .lost = counters[COUNT_LOST_RING] + counters[COUNT_LOST_LIVE] + counters[COUNT_LOST_CALLS] +
                 counters[COUNT_LOST_THREADS],
-        .older_frees = counters[COUNT_FREES_UNKNOWN],
         .not_followed = session->not_followed,
+        .late = session->late,
+        .missed = session->missed + counters[COUNT_LOST_CHILDREN],
         .probe_seconds = (double)counters[COUNT_ENTRIES] * SECONDS_OF_ENTRY +
                          (double)counters[COUNT_RETURNS] * SECONDS_OF_RETURN,
     };

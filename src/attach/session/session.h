@@ -43,8 +43,9 @@ struct session_status {
     bool target_ended;     /* the program that was attached to has ended */
     bool target_changed;   /* it has become another program by exec */
     uint64_t not_followed; /* children without a recording: no allocator was found in them in time */
+    uint64_t missed;       /* children without a recording: they ended before they had probes */
+    uint64_t late;         /* children that ran for a while before they had probes */
     uint64_t lost;         /* allocations that should have been recorded and were not */
-    uint64_t older_frees;  /* frees of blocks that are not tracked: allocated before, or not sampled */
     double probe_seconds;  /* processor time that the probes took in the programs, estimated */
 };
 struct session_status session_status(struct session *session);

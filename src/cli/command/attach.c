@@ -168,18 +168,19 @@ static void say_end(const struct attach *attach, const struct session_status *st
         message_note("process %d has ended", attach->pid);
 }
 
-static char *rest_text(const struct session_status *status, const struct attach *attach) {
-    cleanup_text char *others = NULL, *frees = NULL;
+static char *rest_text(const struct session_status *status) {
+    cleanup_text char *others = NULL, *missed = NULL;
     if (status->recordings > 1)
         others = memory_format_text("and %s of processes it started",
             units_counted((double)status->recordings - 1, "more recording").text);
-    if (attach->sampling.exact && status->older_frees)
-        frees = memory_format_text("%s of blocks that were allocated before%s %s not in it",
-            units_counted((double)status->older_frees, "free").text, status->lost ? " or were lost" : "",
-            status->older_frees == 1 ? "is" : "are");
-    if (!others && !frees) return NULL;
+    if (status->late || status->missed)
+        missed =
+            memory_format_text("of the processes it started, %s ended before probes were in them, and %s ran "
+                               "for some milliseconds before: what they allocated then is missing",
+                units_count((double)status->missed).text, units_count((double)status->late).text);
+    if (!others && !missed) return NULL;
     return memory_format_text(
-        "%s%s%s", others ? others : "", others && frees ? "\n  " : "", frees ? frees : "");
+        "%s%s%s", others ? others : "", others && missed ? "\n  " : "", missed ? missed : "");
 }
 
 static void say_what_is_not_seen(const struct session *session) {
@@ -223,7 +224,7 @@ static int follow(const struct attach *attach, struct session *session) {
             "%llu of its children could not be followed: no allocator was found in them within 2 seconds; "
             "attach to such a process by its own number",
             (unsigned long long)status.not_followed);
-    cleanup_text char *more = rest_text(&status, attach);
+    cleanup_text char *more = rest_text(&status);
     if (!attach->quiet) outcome_print(path, seconds, (struct outcome_more){.recordings = more});
     return 0;
 }

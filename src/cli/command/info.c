@@ -166,7 +166,10 @@ static void print_tables(const struct model *model) {
     print_field("threads", "%s", units_count((double)model->thread_count).text);
     print_field("mapped files", "%s", units_count((double)model->module_count).text);
     print_names(model);
-    if (totals->unknown_frees)
+    cleanup_text char *older = notes_older_frees(model);
+    if (older)
+        print_field("older frees", "%s", older);
+    else if (totals->unknown_frees)
         print_field("unknown frees",
             "%s, of blocks that were allocated before the recording began, or never reported",
             units_count((double)totals->unknown_frees).text);

@@ -47,15 +47,17 @@ static void print_for_people(const struct model *model) {
         model_has_heaps(model) ? " of malloc's heap" : "",
         totals->exact_is_complete ? "" : " at least: up to one sampling interval a thread is missing");
     printf("%-20s %s\n", "frees", units_count(totals->sum.freed_objects).text);
+    printf("%-20s %s, %s with live blocks\n", "call sites", units_count((double)totals->call_sites).text,
+        units_count((double)totals->active_call_sites).text);
     double all = totals->sum.total_objects.value;
     printf("%-20s %s of the allocations\n", "temporary",
         units_percent(all > 0 ? totals->sum.temporary_objects / all : 0).text);
     printf("%-20s %s, %s live\n", "samples", units_count((double)totals->sum.samples).text,
         units_count((double)totals->sum.live_samples).text);
     printf("%-20s %s\n", "rate",
-        notes_incomplete(model) && model->exact ? "exact, but incomplete"
-        : model->exact                          ? "exact, every allocation"
-                                                : units_bytes((double)model->rate).text);
+        !notes_is_whole(model) && model->exact ? "exact, but incomplete"
+        : model->exact                         ? "exact, every allocation"
+                                               : units_bytes((double)model->rate).text);
     printf("%-20s %s\n", "drops", units_count((double)totals->drops_total).text);
     printf("%-20s %s\n", "recorder", units_bytes((double)totals->recorder_bytes).text);
     printf("%-20s %s complete, %.1f frames, confidence %s\n", "stacks",

@@ -1,5 +1,7 @@
 #include "cli/words/notes.h"
+#include "base/confidence_interval.h"
 #include "base/memory.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 
@@ -71,7 +73,11 @@ static bool has_losses(const struct model *model) {
 }
 
 bool notes_incomplete(const struct model *model) {
-    return model->is_partial || has_losses(model);
+    return model->is_partial || model->is_late || has_losses(model);
+}
+
+bool notes_is_whole(const struct model *model) {
+    return !notes_incomplete(model) && !model->totals.drops[DROP_CHILD];
 }
 
 /* How much is missing: in exact recordings the share of the bytes, since each thread also counts the bytes of
@@ -81,6 +87,10 @@ static void note_incomplete(FILE *out, const struct model *model) {
         text_print_titled(out, "INCOMPLETE:",
             "allocations may be missing (not every allocation function could be probed): 'malloscope attach "
             "--plan' says which");
+    if (model->is_late)
+        text_print_titled(out, "INCOMPLETE:",
+            "what a program allocated right after its start is missing (it was started by a process that was "
+            "attached to, and had run before probes were in it): 'malloscope run' sees it all");
     if (!has_losses(model)) return;
     const struct totals *totals = &model->totals;
     size_t largest = 0;
@@ -152,11 +162,29 @@ static void note_processes(FILE *out, const struct model *model) {
     text_print_titled(out, "note:", text);
 }
 
+char *notes_older_frees(const struct model *model) {
+    static const char what[] = "of the frees were of blocks that were allocated before it was attached to";
+    const struct totals *totals = &model->totals;
+    double all = (double)totals->frees, older = totals->older_frees.value;
+    if (!totals->frees) return NULL;
+    if (model->exact)
+        return older > 0 ? memory_format_text("%s, %s, %s%s", units_percent(older / all).text,
+                               units_count(older).text, what, notes_incomplete(model) ? ", or were lost" : "")
+                         : NULL;
+    double error = CONFIDENCE_INTERVAL_DEVIATIONS * confidence_interval_root(totals->older_frees.variance);
+    if (older > error)
+        return memory_format_text("about %s %s %s %s", units_percent(fmin(1, older / all)).text,
+            terminal_glyphs()->plus_minus, units_percent(error / all).text, what);
+    return memory_format_text("at most %s %s", units_percent(fmin(1, (older + error) / all)).text, what);
+}
+
 void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
     if (model->levels_only) return;
     note_processes(out, model);
     note_incomplete(out, model);
     note_samples(out, model, sort);
+    cleanup_text char *older = notes_older_frees(model);
+    if (older) text_print_titled(out, "note:", older);
     for (int i = 0; i < DROP_KINDS; i++) {
         if (!model->totals.drops[i]) continue;
         cleanup_text char *text = memory_format_text(

@@ -14,8 +14,15 @@ void notes_print(FILE *out, const struct model *model, enum view_sort sort);
 /* Whether allocations were lost that should have been recorded. */
 bool notes_incomplete(const struct model *model);
 
+/* Whether nothing was lost and no child process is without a recording: "every allocation" may be said. */
+bool notes_is_whole(const struct model *model);
+
 /* Prints that the report shows `what` in place of what is live (see summary_default_sort). */
 void notes_print_order(FILE *out, const char *what);
+
+/* Which share of the frees were of blocks from before the attach, in words; NULL if there were none, or if frees were
+ * not counted. The caller frees it. */
+char *notes_older_frees(const struct model *model);
 
 /* What was dropped, in words: "threads without a record: their allocations are missing". */
 const char *notes_drop_text(enum drop drop);

@@ -33,7 +33,7 @@ void outcome_print(const char *recording, double seconds, struct outcome_more mo
     summary_add_total(&pieces, model);
     if (model->exact)
         pieces_add(&pieces, "%s%s", units_counted(totals->sum.total_objects.value, "allocation").text,
-            notes_incomplete(model) ? "" : ", exact");
+            notes_is_whole(model) ? ", exact" : "");
     else
         pieces_add(&pieces, "%s", units_counted((double)totals->sum.samples, "sample").text);
     pieces_end(&pieces);

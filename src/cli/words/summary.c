@@ -119,7 +119,7 @@ void summary_print(FILE *out, const struct model *model) {
     if (!model->exact)
         pieces_add(&pieces, "rate %s, %s", units_bytes((double)model->rate).text,
             units_counted((double)totals->sum.samples, "sample").text);
-    else if (!notes_incomplete(model))
+    else if (notes_is_whole(model))
         pieces_add(&pieces, "exact, every allocation %s",
             model->was_paused    ? "while recording was on"
             : is_attached(model) ? "since attached to"
