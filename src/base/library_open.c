@@ -9,16 +9,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Names that the compiler does not know, for the symbols that libraries ask for. */
-int library_open(const char *path, int flags, ...) __asm__("open") __attribute__((visibility("default")));
-int library_open64(const char *path, int flags, ...) __asm__("open64") __attribute__((visibility("default")));
+/* Names that the compiler does not know, for the symbols that libraries ask for. A caller passes `mode` in the same
+ * register, whether it takes the function for one of three arguments or for one of any number. If it passes none, the
+ * kernel does not look at it. */
+int library_open(const char *path, int flags, mode_t mode) __asm__("open")
+    __attribute__((visibility("default")));
+int library_open64(const char *path, int flags, mode_t mode) __asm__("open64")
+    __attribute__((visibility("default")));
 
 /* Devices that libraries need, and that do nothing when they are opened. */
 static bool is_harmless_device(const struct stat *status) {
@@ -50,22 +53,10 @@ static int open_for(const void *caller, const char *path, int flags, mode_t mode
     return reads && !own_code_has(caller) ? open_checked(path, flags) : openat(AT_FDCWD, path, flags, mode);
 }
 
-static bool takes_mode(int flags) {
-    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
-}
-
-int library_open(const char *path, int flags, ...) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode_t mode = takes_mode(flags) ? va_arg(arguments, mode_t) : 0;
-    va_end(arguments);
+int library_open(const char *path, int flags, mode_t mode) {
     return open_for(__builtin_return_address(0), path, flags, mode);
 }
 
-int library_open64(const char *path, int flags, ...) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode_t mode = takes_mode(flags) ? va_arg(arguments, mode_t) : 0;
-    va_end(arguments);
+int library_open64(const char *path, int flags, mode_t mode) {
     return open_for(__builtin_return_address(0), path, flags, mode);
 }
