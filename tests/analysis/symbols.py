@@ -23,6 +23,7 @@ ALLOWED = {
     # libc's functions that every program calls all the time, and that ask the system for nothing
     "__errno_location": "the place of errno, in thread-local memory; the allocator that is called sets it, too",
     "getauxval": "looks into an array that the kernel has filled",
+    "__getauxval": "the same, for the compiler's choice of atomic instructions on aarch64",
     "pthread_self": "reads the thread pointer",
     "sigabbrev_np": "looks into an array; at the start, if there is a signal for dumps",
     "strerrordesc_np": "looks into an array; when recording cannot start",
@@ -46,7 +47,7 @@ ALLOWED = {
 }
 
 # On some machines only.
-SOMETIMES = {"__environ", "__memcpy_chk", "__strcat_chk", "__cxa_finalize", "__gmon_start__",
+SOMETIMES = {"__environ", "__getauxval", "__memcpy_chk", "__strcat_chk", "__cxa_finalize", "__gmon_start__",
              "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "pthread_self"}
 
 OWN = re.compile(r"mscope_\w+")  # our own functions that we call by names that others could define; nobody does
