@@ -178,6 +178,12 @@ def test_a_program_with_a_glibc_of_its_own(folder):
         {"path": str(program), "reason": "other_libc", "count": 1}]
 
 
+def test_bad_pointers(build, folder):
+    """The kernel's answer is the same: EFAULT, three times."""
+    program, starter = build("started.c", "-O1"), build("starts.c", "-O1")
+    malloscope("run", "-q", "-o", folder / "r.mscope", "--", starter, "bad-pointers", program, expect=3)
+
+
 def test_a_program_that_gains_rights(build, folder):
     if os.getuid() != 0:
         pytest.skip("only root can make a set-uid program of another user")

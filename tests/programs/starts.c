@@ -2,6 +2,7 @@
  * variable GIVEN where the way takes an environment. Where the program runs as a child, its exit status is passed
  * on. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -99,6 +100,13 @@ int main(int argc, char **argv) {
     if (strcmp(way, "syscall") == 0) syscall(SYS_execve, path, arguments, given);
     if (strcmp(way, "syscall-at") == 0) syscall(SYS_execveat, AT_FDCWD, path, arguments, given, 0);
     if (strcmp(way, "handler") == 0) in_handler();
+    if (strcmp(way, "bad-pointers") == 0) {
+        char *bad[] = {"A=1", (char *)8, NULL};
+        int faults = (execve(path, arguments, (char **)8) < 0) & (errno == EFAULT);
+        faults += (execve(path, arguments, bad) < 0) & (errno == EFAULT);
+        faults += (execve((char *)8, arguments, environ) < 0) & (errno == EFAULT);
+        return faults;
+    }
     if (strcmp(way, "vfork") == 0) return by_vfork();
     if (strcmp(way, "spawn") == 0) return spawn(posix_spawn, path);
     if (strcmp(way, "spawnp") == 0) return spawn(posix_spawnp, name);

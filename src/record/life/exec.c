@@ -209,14 +209,15 @@ static bool goes_too_far(const struct request *request) {
 }
 
 static int start(const struct request *request) {
+    /* A vfork child that has put a filter on itself makes no call that the program does not make. */
+    bool may_look = system_calls_allowed() && !recorder.is_childs_sandbox;
+    if (may_look && !exec_environment_is_readable(request->environment))
+        return go(request, request->environment);
     bool has_us = exec_environment_has_us(request->environment), bears = true;
     _Atomic uint64_t *count = NULL;
-    /* A vfork child that has put a filter on itself makes no call that the program does not make. */
-    if (!request->path || !system_calls_allowed() || recorder.is_childs_sandbox)
-        ;
-    else if (has_us && goes_too_far(request))
+    if (may_look && has_us && goes_too_far(request))
         bears = false;
-    else
+    else if (may_look && request->path)
         count = examine(request, has_us, &bears);
     struct exec_environment_size size = {0};
     if (has_us && !bears) size = exec_environment_size(request->environment);

@@ -1,5 +1,7 @@
 #include "record/life/exec_environment.h"
 
+#include "base/limits.h"
+#include "platform/safe_read.h"
 #include "platform/system.h"
 #include "record/intercept/real_allocator.h"
 
@@ -51,6 +53,25 @@ static size_t without_us(const char *value, char *to) {
     }
     to[written] = '\0';
     return written;
+}
+
+/* Whether the page of an address can be read. `proven` is an address whose page can, and becomes this one. */
+static bool page_is_readable(const void *address, uintptr_t *proven) {
+    uintptr_t at = (uintptr_t)address;
+    if (at / PAGE_SIZE_MIN == *proven / PAGE_SIZE_MIN) return true;
+    if (!safe_read_possible(at & ~(uintptr_t)7)) return false;
+    *proven = at;
+    return true;
+}
+
+bool exec_environment_is_readable(char *const *environment) {
+    uintptr_t array = UINTPTR_MAX, texts = UINTPTR_MAX; /* no page that a program has */
+    for (; environment; environment++) {
+        if (!page_is_readable(environment, &array)) return false;
+        if (!*environment) return true;
+        if (!page_is_readable(*environment, &texts)) return false;
+    }
+    return true;
 }
 
 bool exec_environment_has_us(char *const *environment) {

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether an environment can be read: the kernel answers a bad pointer with EFAULT, where a look would crash. */
+bool exec_environment_is_readable(char *const *environment);
+
 /* Whether an environment has the program that gets it loaded with the recorder. */
 bool exec_environment_has_us(char *const *environment);
 

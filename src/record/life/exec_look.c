@@ -40,7 +40,7 @@ static void descriptor_link(int descriptor, char text[static 32]) {
  * cannot be read: a descriptor is opened once more through /proc. Returns a descriptor or -1. */
 static int open_file(int folder, const char *path, int flags, struct file_status *ret_status) {
     char link[32];
-    if (!*path && flags & AT_EMPTY_PATH) {
+    if (flags & AT_EMPTY_PATH && !*path) {
         if (folder < 0) return -1;
         descriptor_link(folder, link);
         path = link;
