@@ -291,58 +291,54 @@ size_t mscope_register_count(struct mscope_register *reg) MSCOPE_FUNCTION;
 #define MSCOPE_SCOPES_PRESENT 1
 #define MSCOPE_SCOPES_ON      __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED)
 #else
-/* Each macro below has the name of a function. Where no parenthesis follows the name, the function is meant. */
+/* Each macro below has the name of a function. Where no parenthesis follows the name, the function is meant. They take
+ * any number of arguments, because the preprocessor takes every comma for the end of one that no parenthesis
+ * encloses: also one between the members of a compound literal, or between the arguments of a template. */
 #define MSCOPE_SCOPES_PRESENT (&mscope_scopes_on != NULL)
 #define MSCOPE_SCOPES_ON      (MSCOPE_SCOPES_PRESENT ? __atomic_load_n(&mscope_scopes_on, __ATOMIC_RELAXED) : 0)
-#define mscope_result_text(result)                                                                           \
-    (mscope_result_text ? (mscope_result_text)(result) : "the recorder is not part of this process")
-#define mscope_state()                      (mscope_state ? (mscope_state)() : MSCOPE_UNINITIALIZED)
-#define mscope_init(options)                (mscope_init ? (mscope_init)(options) : MSCOPE_ABSENT)
-#define mscope_start()                      (mscope_start ? (mscope_start)() : MSCOPE_ABSENT)
-#define mscope_stop()                       (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
-#define mscope_set_rate(rate)               (mscope_set_rate ? (mscope_set_rate)(rate) : MSCOPE_ABSENT)
-#define mscope_shutdown()                   (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
-#define mscope_stats(ret_stats)             (mscope_stats ? (mscope_stats)(ret_stats) : MSCOPE_ABSENT)
-#define mscope_watch_peak()                 (mscope_watch_peak ? (mscope_watch_peak)() : MSCOPE_ABSENT)
-#define mscope_snapshot(path)               (mscope_snapshot ? (mscope_snapshot)(path) : MSCOPE_ABSENT)
-#define mscope_dump(path, format)           (mscope_dump ? (mscope_dump)(path, format) : MSCOPE_ABSENT)
-#define mscope_heap_register(name, options) (mscope_heap_register ? (mscope_heap_register)(name, options) : 0)
-#define mscope_heap_alloc(heap, address, size)                                                               \
-    (mscope_heap_alloc ? (mscope_heap_alloc)(heap, address, size) : MSCOPE_ABSENT)
-#define mscope_heap_alloc_many(heap, address, size, count)                                                   \
-    (mscope_heap_alloc_many ? (mscope_heap_alloc_many)(heap, address, size, count) : MSCOPE_ABSENT)
-#define mscope_heap_free(heap, address) (mscope_heap_free ? (mscope_heap_free)(heap, address) : MSCOPE_ABSENT)
-#define mscope_heap_resize(heap, old_address, new_address, new_size)                                         \
-    (mscope_heap_resize ? (mscope_heap_resize)(heap, old_address, new_address, new_size) : MSCOPE_ABSENT)
-#define mscope_heap_reset(heap) (mscope_heap_reset ? (mscope_heap_reset)(heap) : MSCOPE_ABSENT)
-#define mscope_heap_reset_range(heap, from, to)                                                              \
-    (mscope_heap_reset_range ? (mscope_heap_reset_range)(heap, from, to) : MSCOPE_ABSENT)
-#define mscope_heap_backing(heap, block, size)                                                               \
-    (mscope_heap_backing ? (mscope_heap_backing)(heap, block, size) : MSCOPE_ABSENT)
-#define mscope_scope_enter(name)       (mscope_scope_enter ? (mscope_scope_enter)(name) : MSCOPE_SCOPE_NONE)
-#define mscope_scope_leave(scope)      (mscope_scope_leave ? (mscope_scope_leave)(scope) : (void)0)
-#define mscope_scope_begin(name)       (mscope_scope_begin ? (mscope_scope_begin)(name) : (void)0)
-#define mscope_scope_end()             (mscope_scope_end ? (mscope_scope_end)() : (void)0)
-#define mscope_ignore_begin()          (mscope_ignore_begin ? (mscope_ignore_begin)() : (void)0)
-#define mscope_ignore_end()            (mscope_ignore_end ? (mscope_ignore_end)() : (void)0)
-#define mscope_type(block, type)       (mscope_type ? (mscope_type)(block, type) : MSCOPE_ABSENT)
-#define mscope_type_named(block, type) (mscope_type_named ? (mscope_type_named)(block, type) : MSCOPE_ABSENT)
-#define mscope_heap_type(heap, block, type)                                                                  \
-    (mscope_heap_type ? (mscope_heap_type)(heap, block, type) : MSCOPE_ABSENT)
-#define mscope_register_new(capacity) (mscope_register_new ? (mscope_register_new)(capacity) : NULL)
-#define mscope_register_free(reg)     (mscope_register_free ? (mscope_register_free)(reg) : (void)0)
-#define mscope_register_insert(reg, address, size, context)                                                  \
-    (mscope_register_insert ? (mscope_register_insert)(reg, address, size, context) : MSCOPE_ABSENT)
-#define mscope_register_remove(reg, address, ret_removed)                                                    \
-    (mscope_register_remove ? (mscope_register_remove)(reg, address, ret_removed) : MSCOPE_ABSENT)
-#define mscope_register_find(reg, address, ret_found)                                                        \
-    (mscope_register_find ? (mscope_register_find)(reg, address, ret_found) : MSCOPE_ABSENT)
-#define mscope_register_set_context(reg, address, context)                                                   \
-    (mscope_register_set_context ? (mscope_register_set_context)(reg, address, context) : MSCOPE_ABSENT)
-#define mscope_register_each(reg, visit, context)                                                            \
-    (mscope_register_each ? (mscope_register_each)(reg, visit, context) : MSCOPE_ABSENT)
-#define mscope_register_overhead(reg) (mscope_register_overhead ? (mscope_register_overhead)(reg) : 0)
-#define mscope_register_count(reg)    (mscope_register_count ? (mscope_register_count)(reg) : 0)
+#define mscope_result_text(...)                                                                              \
+    (mscope_result_text ? (mscope_result_text)(__VA_ARGS__) : "the recorder is not part of this process")
+#define mscope_state()            (mscope_state ? (mscope_state)() : MSCOPE_UNINITIALIZED)
+#define mscope_init(...)          (mscope_init ? (mscope_init)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_start()            (mscope_start ? (mscope_start)() : MSCOPE_ABSENT)
+#define mscope_stop()             (mscope_stop ? (mscope_stop)() : MSCOPE_ABSENT)
+#define mscope_set_rate(...)      (mscope_set_rate ? (mscope_set_rate)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_shutdown()         (mscope_shutdown ? (mscope_shutdown)() : MSCOPE_ABSENT)
+#define mscope_stats(...)         (mscope_stats ? (mscope_stats)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_watch_peak()       (mscope_watch_peak ? (mscope_watch_peak)() : MSCOPE_ABSENT)
+#define mscope_snapshot(...)      (mscope_snapshot ? (mscope_snapshot)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_dump(...)          (mscope_dump ? (mscope_dump)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_register(...) (mscope_heap_register ? (mscope_heap_register)(__VA_ARGS__) : 0)
+#define mscope_heap_alloc(...)    (mscope_heap_alloc ? (mscope_heap_alloc)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_alloc_many(...)                                                                          \
+    (mscope_heap_alloc_many ? (mscope_heap_alloc_many)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_free(...)   (mscope_heap_free ? (mscope_heap_free)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_resize(...) (mscope_heap_resize ? (mscope_heap_resize)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_reset(...)  (mscope_heap_reset ? (mscope_heap_reset)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_reset_range(...)                                                                         \
+    (mscope_heap_reset_range ? (mscope_heap_reset_range)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_backing(...)  (mscope_heap_backing ? (mscope_heap_backing)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_scope_enter(...)   (mscope_scope_enter ? (mscope_scope_enter)(__VA_ARGS__) : MSCOPE_SCOPE_NONE)
+#define mscope_scope_leave(...)   (mscope_scope_leave ? (mscope_scope_leave)(__VA_ARGS__) : (void)0)
+#define mscope_scope_begin(...)   (mscope_scope_begin ? (mscope_scope_begin)(__VA_ARGS__) : (void)0)
+#define mscope_scope_end()        (mscope_scope_end ? (mscope_scope_end)() : (void)0)
+#define mscope_ignore_begin()     (mscope_ignore_begin ? (mscope_ignore_begin)() : (void)0)
+#define mscope_ignore_end()       (mscope_ignore_end ? (mscope_ignore_end)() : (void)0)
+#define mscope_type(...)          (mscope_type ? (mscope_type)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_type_named(...)    (mscope_type_named ? (mscope_type_named)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_heap_type(...)     (mscope_heap_type ? (mscope_heap_type)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_new(...)  (mscope_register_new ? (mscope_register_new)(__VA_ARGS__) : NULL)
+#define mscope_register_free(...) (mscope_register_free ? (mscope_register_free)(__VA_ARGS__) : (void)0)
+#define mscope_register_insert(...)                                                                          \
+    (mscope_register_insert ? (mscope_register_insert)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_remove(...)                                                                          \
+    (mscope_register_remove ? (mscope_register_remove)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_find(...) (mscope_register_find ? (mscope_register_find)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_set_context(...)                                                                     \
+    (mscope_register_set_context ? (mscope_register_set_context)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_each(...)     (mscope_register_each ? (mscope_register_each)(__VA_ARGS__) : MSCOPE_ABSENT)
+#define mscope_register_overhead(...) (mscope_register_overhead ? (mscope_register_overhead)(__VA_ARGS__) : 0)
+#define mscope_register_count(...)    (mscope_register_count ? (mscope_register_count)(__VA_ARGS__) : 0)
 #endif
 
 /* ---- Macros ---- */

@@ -126,3 +126,18 @@ def test_static_library_names(installed):
     strangers = [name for name in names if not name.startswith(allowed)
                  and not all(c in "0123456789abcdef" for c in name) and not name.endswith(":")]
     assert strangers == []
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+@pytest.mark.parametrize("linked", [False, True], ids=["not linked", "linked"])
+def test_arguments_may_hold_commas(tmp_path, installed, language, linked):
+    """Where the calls are macros, the preprocessor splits their arguments at commas that a function would not see."""
+    program = tmp_path / "program"
+    source = ["-x", language, PROGRAMS / "api_commas.c", "-x", "none"]
+    flags = [*installed("--cflags")] if linked else [f"-I{ROOT}/include"]
+    harness.run(["g++" if language == "c++" else "gcc", "-Wall", "-Wextra", "-Werror", *flags, *source, "-o", program,
+                 *(installed("--libs") if linked else [])])
+    path = tmp_path / "x.mscope"
+    told = json.loads(harness.malloscope("run", "-q", "--exact", "-o", path, program).stdout)
+    assert told == {"heap": 1, "result": 0}
+    assert {heap["name"]: heap["total_objects"] for heap in harness.report(path)["heaps"]}["h"] == 5
