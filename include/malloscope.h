@@ -184,6 +184,7 @@ mscope_result mscope_heap_alloc(mscope_heap heap, const void *address, size_t si
 mscope_result mscope_heap_alloc_many(
     mscope_heap heap, const void *address, size_t size, size_t count) MSCOPE_FUNCTION;
 mscope_result mscope_heap_free(mscope_heap heap, const void *address) MSCOPE_FUNCTION;
+/* A block that was recorded keeps its type and its count of objects; in an exact heap every block does. */
 mscope_result mscope_heap_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size) MSCOPE_FUNCTION;
 

@@ -34,6 +34,8 @@
 #define INDEX_PLACES   5
 #define INDEX_SEGMENTS 26
 #define INDEX_NONE     UINT32_MAX
+#define INDEX_IGNORED                                                                                        \
+    (UINT32_MAX - 1) /* in place of a slot: the program wants the block ignored; no slot has it */
 
 struct index_bucket {
     _Atomic uint64_t address[INDEX_PLACES]; /* 0 = empty */

@@ -140,4 +140,4 @@ def test_arguments_may_hold_commas(tmp_path, installed, language, linked):
     path = tmp_path / "x.mscope"
     told = json.loads(harness.malloscope("run", "-q", "--exact", "-o", path, program).stdout)
     assert told == {"heap": 1, "result": 0}
-    assert {heap["name"]: heap["total_objects"] for heap in harness.report(path)["heaps"]}["h"] == 5
+    assert {heap["name"]: heap["total_objects"] for heap in harness.report(path)["heaps"]}["h"] == 7

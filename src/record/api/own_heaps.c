@@ -4,12 +4,15 @@
 #include "base/limits.h"
 #include "core/events.h"
 #include "core/heap_table.h"
+#include "core/live_table.h"
 #include "core/name_table.h"
 #include "core/sampler.h"
+#include "core/stack_table.h"
 #include "malloscope.h"
 #include "platform/counter.h"
 #include "record/api/block_types.h"
 #include "record/api/enumerated_heaps.h"
+#include "record/api/scopes.h"
 #include "record/intercept/export.h"
 #include "record/sample/address_filter.h"
 #include "record/sample/recorder.h"
@@ -196,10 +199,14 @@ static const void *address_of(uint64_t key) {
     return (const void *)(uintptr_t)(key & LIVE_KEY_MASK);
 }
 
-/* Counts a sampled block as freed. False: it is not in the recording. */
+/* Counts a sampled block as freed. False: it is neither in the recording nor ignored. */
 static bool end_block(const struct own_heap *own, uint64_t key) {
     struct forgotten forgotten = {.now = clock_now()};
     uint32_t slot = address_index_remove(&recorder.heap_index, key);
+    if (slot == INDEX_IGNORED) {
+        expect_no_more(key);
+        return true;
+    }
     if (slot == INDEX_NONE || !recorder_forget_slot(address_of(key), slot, own->number, &forgotten))
         return false;
     recorder_freed(&forgotten);
@@ -221,6 +228,15 @@ static mscope_result record(struct own_heap *own, uint64_t key, size_t size, siz
     recorder_note_private_bytes();
     recorder_count(&sample);
     return MSCOPE_OK;
+}
+
+/* A block of an exact heap that the program wants ignored: its free is none of an unknown block. */
+static void note_ignored(struct own_heap *own, uint64_t key) {
+    uint32_t former;
+    end_block(own, key);
+    if (!address_index_insert(&recorder.heap_index, key, INDEX_IGNORED, &former)) return;
+    expect(own, key);
+    recorder_note_private_bytes();
 }
 
 /* Whether a report about a heap can be taken now. MSCOPE_OK with a NULL heap: nothing is recorded, so the report is
@@ -245,7 +261,11 @@ static mscope_result allocated(mscope_heap heap, const void *address, size_t siz
     if (!address || (uintptr_t)address & ~LIVE_KEY_MASK || size > LIVE_KEY_MASK || !count ||
         count > UINT32_MAX)
         return MSCOPE_BAD_ARGUMENT;
-    if (!own || !take(own, heap, size)) return MSCOPE_OK;
+    if (!own) return MSCOPE_OK;
+    if (!take(own, heap, size)) {
+        if (rate_of(own) == 1 && scopes_ignore()) note_ignored(own, key_of(heap, address));
+        return MSCOPE_OK;
+    }
     return record(own, key_of(heap, address), size, count, at);
 }
 
@@ -279,6 +299,29 @@ uint32_t own_heaps_number(uint32_t heap) {
     return check(heap, &own) == MSCOPE_OK && own ? own->number : HEAP_NONE;
 }
 
+/* The live entry of a sampled block; NULL if there is none at this address. */
+static const struct live_entry *entry_of(mscope_heap heap, const void *address) {
+    uint64_t key = key_of(heap, address);
+    if ((uintptr_t)address & ~LIVE_KEY_MASK || !atomic_load_explicit(filter_of(key), memory_order_relaxed))
+        return NULL;
+    const struct live_entry *entry =
+        live_table_at_checked(&recorder.recording, address_index_find(&recorder.heap_index, key));
+    return entry && live_table_address(entry) == (uintptr_t)address ? entry : NULL;
+}
+
+/* The type of a block, by number; NAME_NONE if it has none. */
+static uint32_t type_of(const struct live_entry *entry) {
+    return stack_table_get(&recorder.recording, entry->stack)->type;
+}
+
+static void set_type(const struct own_heap *own, mscope_heap heap, const void *block, uint32_t type) {
+    uint32_t stack;
+    if (entry_of(heap, block))
+        block_types_set(
+            block, address_index_find(&recorder.heap_index, key_of(heap, block)), own->number, type, &stack);
+}
+
+/* The block keeps the number of its objects and its type, where these are known: of a block that was recorded. */
 mscope_result own_heaps_resize(
     mscope_heap heap, const void *old_address, const void *new_address, size_t new_size, caller *at) {
     struct own_heap *own;
@@ -286,8 +329,11 @@ mscope_result own_heaps_resize(
     if (result != MSCOPE_OK) return result;
     if (!new_address || (uintptr_t)new_address & ~LIVE_KEY_MASK || new_size > LIVE_KEY_MASK)
         return MSCOPE_BAD_ARGUMENT;
+    const struct live_entry *entry = own && old_address ? entry_of(heap, old_address) : NULL;
+    uint32_t count = entry ? entry->count : 1, type = entry ? type_of(entry) : NAME_NONE;
     result = old_address ? mscope_heap_free(heap, old_address) : MSCOPE_OK;
-    mscope_result allocation = allocated(heap, new_address, new_size, 1, at);
+    mscope_result allocation = allocated(heap, new_address, new_size, count, at);
+    if (own && type != NAME_NONE) set_type(own, heap, new_address, type);
     return result != MSCOPE_OK ? result : allocation;
 }
 

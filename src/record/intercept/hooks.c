@@ -170,9 +170,16 @@ static inline void *behind_room(enum family family, size_t alignment, size_t siz
     return block;
 }
 
+/* The block is not sampled, or not to be recorded. */
+static inline void *passed_over(void *block) {
+    if (block && unmarked() == UNMARKED_LOOK_UP) recorder_note_ignored(mark_without_tag(block));
+    return block;
+}
+
 static inline void *allocate(enum family family, size_t alignment, size_t size, caller *at) {
     if (!real_allocator_ready()) return bootstrap_heap_allocate(alignment, size);
-    if (nested_calls_is_nested(at) || !recorder_take(size)) return plain(family, alignment, size);
+    if (nested_calls_is_nested(at)) return plain(family, alignment, size);
+    if (!recorder_take(size)) return passed_over(plain(family, alignment, size));
 
     /* A block that is aligned to pages begins a page, and cannot have a mark in front. */
     bool mark = recorder_uses_marks() && alignment <= PAGE_MASK;
@@ -390,6 +397,8 @@ void *hooks_realloc(void *block, size_t size, caller *at) {
             record_unmarked(resized, size, at);
         else if (settled) /* not sampled any more, but its base lies in front of it: a mark without a slot */
             mark_set(resized, settled, &(struct sample){.slot = LIVE_NONE});
+        else
+            passed_over(resized);
     }
     return resized;
 }

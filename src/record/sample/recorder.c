@@ -363,13 +363,22 @@ enum outcome recorder_sample_unmarked(const void *block, size_t size, const stru
     return replaced ? OUTCOME_REPLACED : OUTCOME_RECORDED;
 }
 
+void recorder_note_ignored(const void *block) {
+    if (!recorder.exact || !recorder_is_recording() || !scopes_ignore()) return;
+    uint32_t former;
+    if (!address_index_insert(&recorder.index, (uintptr_t)block, INDEX_IGNORED, &former)) return;
+    recorder_note_private_bytes();
+    recorder_end_former(block, former, 0, clock_now());
+}
+
 bool recorder_forget_unmarked(const void *block, struct forgotten *ret_forgotten) {
     if (!recorder_is_recording() && !recorder_begin(false)) return false;
     address_index_prefetch(&recorder.index, (uintptr_t)block);
     ret_forgotten->now = clock_now(); /* while the prefetched line arrives */
     uint32_t slot = address_index_remove(&recorder.index, (uintptr_t)block);
     if (recorder_forget_slot(block, slot, 0, ret_forgotten)) return true;
-    if (recorder.exact) counter_add(false, &recorder.recording.header->unknown_frees, 1);
+    if (recorder.exact && slot != INDEX_IGNORED)
+        counter_add(false, &recorder.recording.header->unknown_frees, 1);
     return false;
 }
 

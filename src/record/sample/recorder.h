@@ -52,6 +52,9 @@ void recorder_drop(enum drop kind);
 
 /* Whether the program, and the calling thread's scopes, want allocations to be recorded now. */
 bool recorder_is_active(void);
+/* Notes a block that was allocated between mscope_ignore_begin and mscope_ignore_end: its free is none of an unknown
+ * block. Only exact recordings count these. */
+void recorder_note_ignored(const void *block);
 
 /* Makes sure that the calling thread has a record. False: there is no room for one. */
 bool recorder_knows_thread(void);
