@@ -126,15 +126,19 @@ mscope_result mscope_shutdown(void) MSCOPE_FUNCTION;
 struct mscope_stats {
     size_t size; /* sizeof(struct mscope_stats), set by the caller */
     double live_bytes, live_error, live_objects;
-    double peak_bytes;
+    double peak_bytes; /* what the heap is estimated at, at the moment when it seemed largest */
     double total_bytes, total_error, total_objects;
     uint64_t samples, drops, stacks, heaps;
     uint64_t recorder_bytes; /* what the recorder takes itself, in memory and file */
     uint64_t rate;
     uint64_t live_samples;
-    uint64_t max_bytes;  /* the recording never grows beyond this */
-    double watched_peak; /* the most that was live at once since mscope_watch_peak */
-    uint64_t time_ns;    /* since the recording's start, as samples have it */
+    uint64_t max_bytes; /* the recording never grows beyond this */
+    double
+        watched_peak; /* the most that was live at once since mscope_watch_peak. It is the maximum of an estimate: in
+                            a sampled recording it is rather too large than too small */
+    uint64_t time_ns; /* since the recording's start, as samples have it */
+    double peak_error;
+    double peak_at_most; /* with a chance of 97.5 %, the heap was never larger than this */
 };
 mscope_result mscope_stats(struct mscope_stats *ret_stats) MSCOPE_FUNCTION;
 

@@ -55,6 +55,8 @@ class Figures(ctypes.Structure):
         ("max_bytes", ctypes.c_uint64),
         ("watched_peak", ctypes.c_double),
         ("time_ns", ctypes.c_uint64),
+        ("peak_error", ctypes.c_double),
+        ("peak_at_most", ctypes.c_double),
     ]
 
 

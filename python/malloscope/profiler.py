@@ -44,7 +44,7 @@ class MemProfStats:
     unique_stacks: int
     estimated_heap_bytes: int
     estimated_error_bytes: float  #: half the width of the 95 % interval
-    peak_bytes: int
+    peak_bytes: int  #: the heap at the moment when it seemed largest, estimated
     total_bytes: int  #: ever allocated, estimated
     dropped_samples: int
     recorder_bytes: int  #: what the recorder takes itself
@@ -52,6 +52,8 @@ class MemProfStats:
     sampling_rate_bytes: int
     watched_peak_bytes: int  #: the most that was live at once since the last MemoryProfiler began
     time_ns: int  #: since the recording's start
+    peak_error_bytes: float = 0.0  #: half the width of the 95 % interval of peak_bytes
+    peak_at_most_bytes: int = 0  #: with a chance of 97.5 %, the heap was never larger than this
 
 
 def _temporary_folder() -> str:
@@ -161,6 +163,8 @@ def get_stats() -> MemProfStats:
         sampling_rate_bytes=figures.rate,
         watched_peak_bytes=round(figures.watched_peak),
         time_ns=figures.time_ns,
+        peak_error_bytes=figures.peak_error,
+        peak_at_most_bytes=round(figures.peak_at_most),
     )
 
 

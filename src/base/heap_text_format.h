@@ -16,9 +16,11 @@
 
 #include <stdint.h>
 
-#define HEAP_TEXT_START   "heap profile: "
-#define HEAP_TEXT_KIND    " heapprofile\n" /* of values that readers take as they are */
-#define HEAP_TEXT_MODULES "\nMAPPED_LIBRARIES:\n"
+#define HEAP_TEXT_START "heap profile: "
+#define HEAP_TEXT_KIND  " heapprofile\n" /* of values that readers take as they are */
+/* A line of its own, which readers skip; the number follows. */
+#define HEAP_TEXT_RECORDER "# bytes that the recorder takes itself: "
+#define HEAP_TEXT_MODULES  "\nMAPPED_LIBRARIES:\n"
 
 /* A stack must have an address, and a name comes from the mapping that an address lies in. So what has no
  * address of its own gets one in the middle of a page that is listed under its name. No program has anything

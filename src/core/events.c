@@ -2,6 +2,8 @@
 
 #include "core/heap_size.h"
 #include "core/heap_table.h"
+#include "core/peak_halves.h"
+#include "core/running_sums.h"
 #include "core/sampler.h"
 #include "core/stack_table.h"
 #include "core/timeline.h"
@@ -13,18 +15,6 @@
  * thing: freed ≤ allocated, for each stack. A block's allocation is counted before the release fence of its
  * live_table_withdraw, its free after that fence, and readers read what was freed, by acquire, before what was
  * allocated. */
-
-/* Adds to a double that is stored as its bits. */
-static void add_real(_Atomic uint64_t *bits, double value) {
-    uint64_t old = counter_load(bits), new;
-    do {
-        double sum;
-        memcpy(&sum, &old, sizeof sum);
-        sum += value;
-        memcpy(&new, &sum, sizeof new);
-    } while (
-        !atomic_compare_exchange_weak_explicit(bits, &old, new, memory_order_relaxed, memory_order_relaxed));
-}
 
 /* Saves the stack's live figures as those of the peak with this epoch, unless another thread has. */
 static __attribute__((noinline)) void save_figures(
@@ -59,6 +49,7 @@ static inline void save_peak(
 /* What a sample stands for: docs/sampling.md, (2) and (3). */
 struct weight {
     uint64_t bytes, objects; /* in units of 1 / BYTE_ONE and 1 / OBJECT_ONE */
+    uint64_t rate;           /* the sampling interval that it was sampled at */
     bool exact;
 };
 
@@ -73,7 +64,7 @@ static inline struct weight weigh(
     if (heap) rate = heap_table_rate(recording, heap);
     uint64_t bytes = sampler_weight(sample->size, rate);
     uint64_t objects = rate == 1 ? OBJECT_ONE : sampler_objects(sample->size, bytes);
-    return (struct weight){bytes, objects * sample->count, rate == 1};
+    return (struct weight){bytes, objects * sample->count, rate, rate == 1};
 }
 
 /* Counts a sample, and adds its variance: docs/sampling.md, (4) and (5). `sign` is 1, or -1 for a sample that is taken
@@ -85,9 +76,55 @@ static __attribute__((noinline)) void count_sample(
     counter_add(false, &stack->samples, (uint64_t)sign);
     counter_add(false, &stack->sampled_bytes, sign > 0 ? sample.size : -sample.size);
     if (bytes > size) {
-        add_real(&stack->bytes_variance, sign * bytes * (bytes - size));
-        add_real(&stack->objects_variance, sign * objects * (objects - count));
+        running_sums_add_real(&stack->bytes_variance, sign * bytes * (bytes - size));
+        running_sums_add_real(&stack->objects_variance, sign * objects * (objects - count));
     }
+}
+
+/* What a sample adds to the variance of the bytes: docs/sampling.md, (4). */
+static double variance_of(const struct sample *sample, const struct weight *weight) {
+    double size = (double)sample->size, bytes = (double)weight->bytes / BYTE_ONE;
+    return bytes > size ? bytes * (bytes - size) : 0;
+}
+
+/* The sums of the thread, or those for events without one. */
+static struct running_sums *sums_of(struct recording_header *header, struct thread_record *thread) {
+    return thread ? &thread->sums : &header->sums;
+}
+
+/* The block is part of the totals. `sign` is 1, or -1 for a block that is taken back. */
+static inline void sums_total(struct recording_header *header, struct thread_record *thread,
+    const struct sample *sample, const struct weight *weight, int sign) {
+    struct running_sums *sums = sums_of(header, thread);
+    running_sums_add(&sums->total_bytes, sign > 0 ? weight->bytes : -weight->bytes, thread);
+    running_sums_add(&sums->total_objects, sign > 0 ? weight->objects : -weight->objects, thread);
+    if (!weight->exact) running_sums_add_real(&sums->total_variance, sign * variance_of(sample, weight));
+}
+
+/* The block is live, or, if `sign` is -1, no longer. */
+static inline void sums_live(struct recording_header *header, struct thread_record *thread,
+    const struct sample *sample, const struct weight *weight, int sign) {
+    struct running_sums *sums = sums_of(header, thread);
+    running_sums_add(&sums->live_objects, sign > 0 ? weight->objects : -weight->objects, thread);
+    running_sums_add(&sums->live_samples, (uint64_t)sign, thread);
+    if (!weight->exact) running_sums_add_real(&sums->live_variance, sign * variance_of(sample, weight));
+}
+
+/* The halves of the sampling points (core/peak_halves.h) are not kept where every block is recorded. */
+static bool has_halves(const struct recording_header *header) {
+    return header->rate != 1;
+}
+
+static __attribute__((noinline)) void halves_grow(
+    struct recording_header *header, struct sample sample, uint64_t rate, bool alone) {
+    struct half_weights weights = peak_halves_of(&sample, rate);
+    peak_halves_grow(header, &weights, alone);
+}
+
+static __attribute__((noinline)) void halves_shrink(
+    struct recording_header *header, struct sample sample, uint64_t rate, bool alone) {
+    struct half_weights weights = peak_halves_of(&sample, rate);
+    peak_halves_shrink(header, &weights, alone);
 }
 
 /* Whether a stack that has allocated `bytes` in total has more live bytes than ever; *ret_live is then how many.
@@ -151,6 +188,9 @@ void events_allocate(struct recording *recording, struct thread_record *thread, 
     timeline_note(recording, thread, sample->birth);
     stack_gains(header, stack, sample, &weight, alone);
     uint64_t live = heap_size_grow(recording, thread, weight.bytes, sample->birth, alone);
+    if (has_halves(header)) halves_grow(header, *sample, weight.rate, alone);
+    sums_total(header, thread, sample, &weight, 1);
+    sums_live(header, thread, sample, &weight, 1);
     timeline_grow(recording, thread, live, weight.bytes, alone);
 }
 
@@ -175,6 +215,12 @@ void events_withdraw(struct recording *recording, const struct sample *sample) {
     bool was_counted = was_at_peak(header, sample);
     counter_add(false, &header->live_bytes, -weight.bytes);
     if (was_counted) counter_add(false, &header->peak_bytes, -weight.bytes);
+    if (has_halves(header)) {
+        struct half_weights halves = peak_halves_of(sample, weight.rate);
+        peak_halves_withdraw(header, &halves, was_counted);
+    }
+    sums_total(header, NULL, sample, &weight, -1);
+    sums_live(header, NULL, sample, &weight, -1);
     heap_size_change(recording, 0, counter_load(&header->peak_time));
 }
 
@@ -192,10 +238,16 @@ void events_settle(
     struct recording *recording, uint32_t number, uint64_t objects, uint64_t bytes, uint64_t now) {
     struct stack_record *stack = stack_table_get(recording, number);
     save_peak(recording->header, stack, &stack->alloc_epoch);
-    settle(&stack->alloc_objects, counter_load(&stack->freed_objects), &stack->freed_objects, objects);
+    uint64_t more =
+        settle(&stack->alloc_objects, counter_load(&stack->freed_objects), &stack->freed_objects, objects);
     uint64_t change = settle(&stack->alloc_bytes, stack_freed_bytes(stack), &stack->lasting_bytes, bytes);
     if (counter_raise(false, &stack->peak_bytes, bytes)) counter_store(&stack->peak_objects, objects);
     heap_size_change(recording, change, now);
+    if (has_halves(recording->header)) peak_halves_change(recording->header, change);
+    struct running_sums *sums = &recording->header->sums;
+    counter_add(false, &sums->live_objects, more);
+    if ((int64_t)more > 0) counter_add(false, &sums->total_objects, more);
+    if ((int64_t)change > 0) counter_add(false, &sums->total_bytes, change);
 }
 
 void events_inherit(struct recording *recording, const struct live_entry *entry) {
@@ -205,6 +257,8 @@ void events_inherit(struct recording *recording, const struct live_entry *entry)
     stack->alloc_bytes += weight.bytes;
     stack->alloc_objects += weight.objects;
     recording->header->live_bytes += weight.bytes;
+    if (has_halves(recording->header)) halves_grow(recording->header, sample, weight.rate, true);
+    sums_live(recording->header, NULL, &sample, &weight, 1);
 }
 
 void events_free(
@@ -213,6 +267,8 @@ void events_free(
     struct stack_record *stack = stack_table_get(recording, sample->stack);
     struct weight weight = weigh(recording, sample, stack);
     unsigned lifetime = lifetime_bucket(now > sample->birth ? now - sample->birth : 0);
+    /* A block that was inherited is in no total of this recording, so it is not among its temporary ones either. */
+    if (sample->birth < header->inherited_until && lifetime < TEMPORARY_BUCKETS) lifetime = TEMPORARY_BUCKETS;
     bool alone = counter_alone();
 
     if (thread)
@@ -225,4 +281,6 @@ void events_free(
     counter_add(
         alone, lifetime < TEMPORARY_BUCKETS ? &stack->temporary_bytes : &stack->lasting_bytes, weight.bytes);
     heap_size_shrink(recording, thread, weight.bytes, now, alone);
+    if (has_halves(header)) halves_shrink(header, *sample, weight.rate, alone);
+    sums_live(header, thread, sample, &weight, -1);
 }

@@ -88,6 +88,23 @@ enum recording_flag {
 
 #define HEADER_SPAN 4096u /* bytes kept for the header: the arena begins behind them */
 
+/* Sums over stacks (core/running_sums.h). Bytes are in units of 1 / BYTE_ONE, objects of 1 / OBJECT_ONE; variances are
+ * those of bytes, as the bits of doubles. */
+struct running_sums {
+    _Atomic uint64_t total_bytes, total_objects;
+    _Atomic uint64_t live_objects, live_samples;
+    _Atomic uint64_t total_variance, live_variance;
+};
+
+/* The heap as one half of the sampling points shows it (core/peak_halves.h), in units of 1 / BYTE_ONE. */
+struct peak_half {
+    _Atomic uint64_t seen; /* live bytes, as the points of this half alone estimate them */
+    _Atomic uint64_t
+        size; /* live bytes: those that this half has seen, and the other half's estimate of the rest */
+    _Atomic uint64_t most_seen; /* the largest value of `seen` */
+    _Atomic uint64_t size_then; /* `size` when `seen` was largest */
+};
+
 /* The header of one process's recording. Fields marked (c) may be written by the tool from outside. */
 struct recording_header {
     char magic[8];
@@ -152,6 +169,11 @@ struct recording_header {
     /* Offset of struct unrecorded_programs; 0 = there is none. */
     uint64_t unrecorded;
     _Atomic uint64_t frees; /* attach: all frees, of sampled blocks or not; 0 = they were not counted */
+
+    _Alignas(64) struct peak_half halves[2]; /* zero in exact recordings */
+    struct running_sums sums;                /* of events without a thread, and of ended threads */
+    uint64_t
+        inherited_until; /* ns; a forked child has inherited the blocks that were born before this; else 0 */
 };
 
 /* The fields up to this one are in every recording of this version. */
@@ -226,6 +248,7 @@ struct thread_record {
      * changes. */
     _Atomic uint64_t slack;
     int64_t spare_count; /* length of the list of free slots, about: a signal handler may spoil it a little */
+    struct running_sums sums; /* of its own events */
 };
 
 /* Lifetimes are counted on a log scale: bucket 0 holds those under 1,024 ns, bucket b those under 4^b × 1,024 ns. A
@@ -403,6 +426,7 @@ struct timeline {
 };
 
 static_assert(sizeof(struct recording_header) <= HEADER_SPAN, "the header fits its page");
+static_assert(sizeof(struct thread_record) == 256, "recordings of this version have records of this size");
 static_assert(sizeof(struct live_entry) == 32, "two entries fill a cache line");
 static_assert(sizeof(struct stack_record) % 64 == 0, "stacks do not share cache lines");
 static_assert(sizeof(struct thread_record) % 64 == 0, "threads do not share cache lines");

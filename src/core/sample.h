@@ -13,6 +13,15 @@ struct sample {
     uint32_t count; /* objects in the block */
 };
 
+/* The mark in front of a block (record/sample/mark.h) has room for 48 bits of its birth: not for the last
+ * SAMPLE_BIRTH_SHIFT bits, nor for more than 52 days. */
+#define SAMPLE_BIRTH_SHIFT 4
+#define SAMPLE_BIRTH_MASK  ((UINT64_C(1) << 48) - 1)
+
+static inline uint64_t sample_birth_known(uint64_t birth) {
+    return birth >> SAMPLE_BIRTH_SHIFT & SAMPLE_BIRTH_MASK;
+}
+
 /* A sample of malloc's heap: a block is one object. */
 static inline struct sample sample_of_malloc(uint64_t size, uint64_t birth, uint32_t stack, uint32_t slot) {
     return (struct sample){.size = size, .birth = birth, .stack = stack, .slot = slot, .count = 1};

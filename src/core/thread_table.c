@@ -1,6 +1,7 @@
 #include "core/thread_table.h"
 
 #include "core/heap_size.h"
+#include "core/running_sums.h"
 #include "core/table.h"
 
 #include <stddef.h>
@@ -82,6 +83,7 @@ uint32_t thread_table_register(struct recording *recording, int32_t tid, uint64_
 
 void thread_table_end(struct recording *recording, struct thread_record *record, uint64_t now) {
     heap_size_give_slack(recording, record, now);
+    running_sums_hand_over(recording->header, &record->sums);
     atomic_store_explicit(&record->end_time, now, memory_order_relaxed);
     if (atomic_load_explicit(&record->samples, memory_order_relaxed)) {
         atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);

@@ -1,5 +1,5 @@
 /* Collapsed stacks: one line `root;…;leaf VALUE` for each stack. Equal lines are merged, and lines of value 0 left
- * out. */
+ * out. The last line is a comment. */
 #include "base/memory.h"
 #include "format/intern_table.h"
 #include "format/utf8.h"
@@ -57,6 +57,10 @@ int collapsed_write(const struct format_input *input, FILE *out, struct problem 
 
     for (uint32_t i = 0; i < lines.count; i++)
         if (values[i] >= 0.5) fprintf(out, "%s %lld\n", lines.entries[i].key, llround(values[i]));
+
+    /* No reader takes this for a stack, because a number does not end it. */
+    fprintf(out, "# bytes that the recorder takes itself: %llu, in none of the stacks\n",
+        (unsigned long long)model->totals.recorder_bytes);
 
     free(values);
     intern_table_free(&lines);

@@ -22,7 +22,8 @@ int csv_write(const struct format_input *input, FILE *out, struct problem *probl
     if (r < 0) return r;
 
     machine_output_write_csv_header(out, false);
-    for (size_t i = 0; i < rows.count; i++) machine_output_write_csv_row(out, &rows.rows[i], false);
+    for (size_t i = 0; i < rows.count; i++)
+        machine_output_write_csv_row(out, &rows.rows[i], false, input->model);
     view_rows_free(&rows);
     return 0;
 }

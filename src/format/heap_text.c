@@ -204,7 +204,7 @@ static int write_heap(const struct format_input *input, uint64_t rate, FILE *out
     uint64_t *starts = part_modules(model);
     gather(input, starts, &places);
     write_lines(out, &places, rate);
-    fputs(HEAP_TEXT_MODULES, out);
+    fprintf(out, "\n" HEAP_TEXT_RECORDER "%" PRIu64 HEAP_TEXT_MODULES, model->totals.recorder_bytes);
     for (size_t i = 0; i < model->module_count; i++) write_mapping(out, &model->modules[i], starts[i]);
     write_page(out, HEAP_TEXT_CUT, HEAP_TEXT_CUT_NAME);
     write_page(out, HEAP_TEXT_DROPPED, HEAP_TEXT_DROPPED_NAME);

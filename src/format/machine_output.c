@@ -4,16 +4,18 @@
 #include "format/utf8.h"
 #include "model/heap_totals.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The figures of a row or a stack. JSON and CSV are both written from this list, so that they have the same fields.
- * The names, and the order up to `samples`, are promised to scripts. */
+ * The names, and the order up to `samples`, are promised to scripts. peak_* and at_peak_* are the same figures: what
+ * the row held when the whole heap was largest, so that rows add up to the totals' peak. */
 #define FIGURES(X)                                                                                           \
     X(live_bytes, figures->live_bytes.value)                                                                 \
     X(live_error, estimate_error(figures->live_bytes))                                                       \
     X(live_objects, figures->live_objects.value)                                                             \
-    X(peak_bytes, figures->peak_bytes)                                                                       \
+    X(peak_bytes, figures->at_peak_bytes.value)                                                              \
     X(at_peak_bytes, figures->at_peak_bytes.value)                                                           \
     X(total_bytes, figures->total_bytes.value)                                                               \
     X(total_objects, figures->total_objects.value)                                                           \
@@ -22,13 +24,16 @@
     X(samples, (double)figures->samples)                                                                     \
     X(live_objects_error, estimate_error(figures->live_objects))                                             \
     X(live_samples, (double)figures->live_samples)                                                           \
-    X(peak_objects, figures->peak_objects)                                                                   \
+    X(peak_objects, figures->at_peak_objects.value)                                                          \
     X(at_peak_error, estimate_error(figures->at_peak_bytes))                                                 \
     X(at_peak_objects, figures->at_peak_objects.value)                                                       \
     X(total_error, estimate_error(figures->total_bytes))                                                     \
     X(total_objects_error, estimate_error(figures->total_objects))                                           \
     X(freed_bytes, figures->freed_bytes)                                                                     \
-    X(temporary_bytes, figures->temporary_bytes)
+    X(temporary_bytes, figures->temporary_bytes)                                                             \
+    X(peak_error, estimate_error(figures->at_peak_bytes))                                                    \
+    X(peak_objects_error, estimate_error(figures->at_peak_objects))                                          \
+    X(own_peak_at_most, figures->own_peak_bytes)
 
 static const char *const drop_names[DROP_KINDS] = {
     [DROP_LIVE_TABLE] = "live_table",
@@ -98,6 +103,11 @@ static void write_unrecorded(struct json *json, const struct unrecorded_list *un
     json_key_number(json, "unrecorded_starts", (double)unrecorded_list_total(unrecorded));
 }
 
+void machine_output_write_trust(struct json *json, const struct figures *figures, bool exact) {
+    json_key_boolean(json, "few_samples", !exact && figures->samples < FEW_SAMPLES);
+    json_key_boolean(json, "few_live_samples", !exact && figures->live_samples < FEW_SAMPLES);
+}
+
 void machine_output_write_totals(struct json *json, const struct model *model) {
     const struct totals *totals = &model->totals;
     const struct figures *sum = &totals->sum;
@@ -106,7 +116,7 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_number(json, "live_bytes", sum->live_bytes.value);
     json_key_number(json, "live_error", estimate_error(sum->live_bytes));
     json_key_number(json, "live_objects", sum->live_objects.value);
-    json_key_number(json, "peak_bytes", totals->peak_bytes);
+    json_key_number(json, "peak_bytes", totals->peak.value);
     json_key_number(json, "total_bytes", sum->total_bytes.value);
     json_key_number(json, "total_objects", sum->total_objects.value);
     json_key_number(json, "frees", sum->freed_objects);
@@ -122,7 +132,11 @@ void machine_output_write_totals(struct json *json, const struct model *model) {
     json_key_boolean(json, "partial", model->is_partial || model->is_late);
     json_key_number(json, "live_objects_error", estimate_error(sum->live_objects));
     json_key_number(json, "live_samples", (double)sum->live_samples);
+    json_key_number(json, "peak_error", estimate_error(totals->peak));
+    json_key_number(json, "peak_at_most", totals->peak_at_most);
     json_key_number(json, "peak_objects", totals->peak_objects);
+    json_key_number(json, "peak_objects_error", estimate_error(sum->at_peak_objects));
+    machine_output_write_trust(json, sum, model->exact);
     json_key_number(json, "total_error", estimate_error(sum->total_bytes));
     json_key_number(json, "total_objects_error", estimate_error(sum->total_objects));
     json_key_number(json, "freed_bytes", sum->freed_bytes);
@@ -212,14 +226,15 @@ void machine_output_write_csv_header(FILE *out, bool threads) {
 #define WRITE(name, value) fputs("," #name, out);
     FIGURES(WRITE)
 #undef WRITE
-    fputs(",heap,type,scope\n", out);
+    fputs(",heap,type,scope,recorder_bytes\n", out);
 }
 
 static bool known_of_threads(const char *figure) {
     return strcmp(figure, "total_bytes") == 0 || strcmp(figure, "samples") == 0;
 }
 
-void machine_output_write_csv_row(FILE *out, const struct view_row *row, bool threads) {
+void machine_output_write_csv_row(
+    FILE *out, const struct view_row *row, bool threads, const struct model *model) {
     const struct figures *figures = &row->figures;
     char text[JSON_NUMBER_SIZE];
 
@@ -242,5 +257,5 @@ void machine_output_write_csv_row(FILE *out, const struct view_row *row, bool th
         fputc(',', out);
         write_csv_text(out, labels[i]);
     }
-    fputc('\n', out);
+    fprintf(out, ",%" PRIu64 "\n", model->totals.recorder_bytes);
 }

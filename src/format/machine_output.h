@@ -21,6 +21,10 @@ void machine_output_write_row(struct json *json, const struct view_row *row);
 /* An array: name, rate and figures of every heap. */
 void machine_output_write_heaps(struct json *json, const struct model *model);
 
+/* Writes whether the figures rest on few samples (FEW_SAMPLES), as fields of the object that is open: all of them, and
+ * the live ones. Exact figures never do. */
+void machine_output_write_trust(struct json *json, const struct figures *figures, bool exact);
+
 /* Writes the figures as fields of the object that is open. */
 void machine_output_write_figures(struct json *json, const struct figures *figures);
 
@@ -30,8 +34,10 @@ void machine_output_write_figure_names(struct json *json);
 void machine_output_write_figure_values(struct json *json, const struct figures *figures);
 
 /* CSV as in RFC 4180, but with "\n" as the end of a line. What is not known is an empty field. Rows of threads have
- * a column `thread` in front; of the others only few are known. */
+ * a column `thread` in front; of the others only few are known. The last column, `recorder_bytes`, is the same in every
+ * row: what the recorder takes itself. */
 void machine_output_write_csv_header(FILE *out, bool threads);
-void machine_output_write_csv_row(FILE *out, const struct view_row *row, bool threads);
+void machine_output_write_csv_row(
+    FILE *out, const struct view_row *row, bool threads, const struct model *model);
 
 #endif

@@ -267,6 +267,12 @@ static void add_comment(struct pprof_builder *builder, const char *text) {
     profile->comment[profile->n_comment++] = string(builder, text);
 }
 
+__attribute__((format(printf, 2, 0))) static void add_number(
+    struct pprof_builder *builder, const char *format, double number) {
+    cleanup_text char *text = memory_format_text(format, number);
+    add_comment(builder, text);
+}
+
 static void describe(struct pprof_builder *builder) {
     static const char *const defaults[] = {
         [VALUE_LIVE] = "inuse_space",
@@ -291,6 +297,11 @@ static void describe(struct pprof_builder *builder) {
 
     add_comment(builder, "malloscope " MALLOSCOPE_VERSION);
     if (builder->input->value == VALUE_PEAK) add_comment(builder, "in use: at the peak of the heap");
+    add_number(builder, "bytes that the recorder takes itself: %.0f", (double)model->totals.recorder_bytes);
+    add_number(builder, "bytes at the peak of the heap: %.0f", model->totals.peak.value);
+    if (!model->exact)
+        add_number(
+            builder, "half the width of the peak's 95 %% interval: %.0f", estimate_error(model->totals.peak));
     for (size_t i = 0; i < model->process_count; i++) {
         const struct model_process *process = &model->processes[i];
         int64_t duration = (int64_t)(process->duration * 1e9);

@@ -118,7 +118,11 @@ static void write_file(struct json *json, const struct format_input *input, cons
 
     json_object(json);
     json_key_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
-    json_key_string(json, "exporter", "malloscope " MALLOSCOPE_VERSION);
+    /* The schema has no place of its own for it. */
+    cleanup_text char *exporter =
+        memory_format_text("malloscope " MALLOSCOPE_VERSION " (the recorder took %llu bytes itself)",
+            (unsigned long long)model->totals.recorder_bytes);
+    json_key_string(json, "exporter", exporter);
     json_key_string(json, "name",
         model->process_count && model->processes[0].executable
             ? path_last_part(model->processes[0].executable)

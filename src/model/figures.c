@@ -23,8 +23,8 @@ void figures_add(struct figures *sum, const struct figures *figures) {
     sum->freed_bytes += figures->freed_bytes;
     sum->freed_objects += figures->freed_objects;
     sum->inherited_bytes += figures->inherited_bytes;
-    sum->peak_bytes += figures->peak_bytes;
-    sum->peak_objects += figures->peak_objects;
+    sum->own_peak_bytes += figures->own_peak_bytes;
+    sum->own_peak_objects += figures->own_peak_objects;
     sum->at_peak_bytes = estimate_add(sum->at_peak_bytes, figures->at_peak_bytes);
     sum->at_peak_objects = estimate_add(sum->at_peak_objects, figures->at_peak_objects);
     sum->temporary_objects += figures->temporary_objects;

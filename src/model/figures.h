@@ -23,6 +23,9 @@ struct estimate estimate_add(struct estimate a, struct estimate b);
 
 #define BIRTH_PARTS 8 /* the time that was recorded, divided into equal parts */
 
+/* An estimate that rests on fewer samples is rough, and the reports say so. */
+#define FEW_SAMPLES 100
+
 /* The figures of one stack, or the sum of those of several stacks. */
 struct figures {
     struct estimate live_bytes, live_objects;
@@ -30,7 +33,7 @@ struct figures {
     double freed_bytes, freed_objects;
     double
         inherited_bytes; /* live bytes that a forked child took over: part of live and peak, not of total */
-    double peak_bytes, peak_objects;                /* a stack's own peak; a sum of them is an upper bound */
+    double own_peak_bytes, own_peak_objects;        /* a stack's own peak; a sum of them is an upper bound */
     struct estimate at_peak_bytes, at_peak_objects; /* live when the whole heap was largest */
     double temporary_objects, temporary_bytes;      /* freed within about a millisecond (TEMPORARY_BUCKETS) */
     uint64_t samples;                               /* sampled allocations, on which total_* rests */

@@ -32,9 +32,9 @@ struct heap_totals *heap_totals_make(const struct model *model, size_t *ret_coun
         if (heaps[i].rate > last->rate) last->rate = heaps[i].rate;
     }
     /* The sum of the stacks' own peaks is an upper bound, and so is the peak of all heaps together. */
-    for (size_t i = 0; i < count && model->totals.peak_bytes > 0; i++)
-        if (heaps[i].figures.peak_bytes > model->totals.peak_bytes)
-            heaps[i].figures.peak_bytes = model->totals.peak_bytes;
+    for (size_t i = 0; i < count && model->totals.peak_at_most > 0; i++)
+        if (heaps[i].figures.own_peak_bytes > model->totals.peak_at_most)
+            heaps[i].figures.own_peak_bytes = model->totals.peak_at_most;
     *ret_count = count;
     return heaps;
 }

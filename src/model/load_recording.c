@@ -3,8 +3,10 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "core/heap_table.h"
+#include "model/peak.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +97,6 @@ static void load_process(struct model_builder *builder, const struct snapshot *s
         .start_realtime = header->start_realtime,
         .first_thread = UINT64_MAX,
         .duration = (double)snapshot->elapsed / 1e9,
-        .peak_bytes = (double)header->peak_bytes / BYTE_ONE,
         .peak_seconds = (double)header->peak_time / 1e9,
         .file_bytes = snapshot->file_bytes,
         .recorder_bytes = snapshot->recorder_bytes,
@@ -233,10 +234,11 @@ static void load_codes(struct model_builder *builder, const struct snapshot *sna
     process->code_count = model->code_count - process->first_code;
 }
 
-static void load_threads(struct model_builder *builder, const struct snapshot *snapshot) {
+/* Returns whether the threads' own counters are complete. */
+static bool load_threads(struct model_builder *builder, const struct snapshot *snapshot) {
     const struct recording_header *header = snapshot_header(snapshot);
     struct model *model = builder->model;
-    bool flushed = header->flags & (RECORDING_EXACT | RECORDING_FINISHED);
+    bool flushed = header->flags & (RECORDING_EXACT | RECORDING_FINISHED), is_complete = true;
     struct table_cursor cursor = {0};
     for (const struct thread_record *record;
          (record = snapshot_next(snapshot, &snapshot->threads, &cursor));) {
@@ -259,11 +261,21 @@ static void load_threads(struct model_builder *builder, const struct snapshot *s
         struct model_process *process = &model->processes[model->process_count - 1];
         if (thread->start_time < process->first_thread) process->first_thread = thread->start_time;
         model->totals.exact_total_bytes += thread->exact_bytes;
-        model->totals.exact_is_complete &= thread->exact_is_complete;
+        is_complete &= thread->exact_is_complete;
     }
     struct model_process *process = &model->processes[model->process_count - 1];
     if (process->first_thread == UINT64_MAX) process->first_thread = 0; /* it has none */
     model->totals.exact_total_bytes += (double)header->orphan_bytes;
+    model->totals.exact_is_complete &= is_complete;
+    return is_complete;
+}
+
+/* Whether the process that was added last has heaps besides malloc's. */
+static bool has_own_heaps(const struct model *model) {
+    size_t first = model->processes[model->process_count - 1].first_heap;
+    for (size_t i = first; i < model->heap_count; i++)
+        if (model->heaps[i].name != malloc_name) return true;
+    return false;
 }
 
 /* Adds what the threads have counted and not yet put into the timeline, and sets the last level:
@@ -381,9 +393,11 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     load_texts(builder, snapshot);
     load_heaps(builder, snapshot, path);
     load_codes(builder, snapshot);
+    size_t first_stack = model->stack_count;
     load_stacks(builder, snapshot, path);
     load_modules(builder, snapshot, path);
-    load_threads(builder, snapshot);
+    double counted_before = model->totals.exact_total_bytes;
+    bool counts = load_threads(builder, snapshot);
     load_unrecorded(builder, snapshot);
     /* Several processes have no common time. The timeline of the first is read, and model_builder_finish drops it
      * if there are others. */
@@ -391,7 +405,10 @@ int load_recording(struct model_builder *builder, const struct snapshot *snapsho
     if (snapshot_lost_pages(snapshot))
         model_builder_warn_damage(
             builder, "'%s' was cut short while it was being read: figures may be missing", path);
-    model->totals.peak_bytes += (double)header->peak_bytes / BYTE_ONE;
+    /* The threads' own counters know of malloc's heap alone. */
+    double counted = model->totals.exact_total_bytes - counted_before;
+    bool bounds = counts && counted > 0 && !model->damaged && !has_own_heaps(model);
+    peak_settle(model, header, first_stack, bounds ? counted : INFINITY);
     model->totals.recorder_bytes += snapshot->recorder_bytes;
     model->totals.unknown_frees += header->unknown_frees;
     model->totals.frees += header->frees;

@@ -73,8 +73,8 @@ static void read_figures(const struct recording_header *header, const struct sta
     figures->live_objects.value = objects_of(live_objects);
     figures->freed_bytes = bytes_of(stack_freed_bytes(record));
     figures->freed_objects = objects_of(record->freed_objects);
-    figures->peak_bytes = fmax(bytes_of(record->peak_bytes), figures->live_bytes.value);
-    figures->peak_objects = fmax(objects_of(record->peak_objects), figures->live_objects.value);
+    figures->own_peak_bytes = fmax(bytes_of(record->peak_bytes), figures->live_bytes.value);
+    figures->own_peak_objects = fmax(objects_of(record->peak_objects), figures->live_objects.value);
     figures->at_peak_bytes.value = bytes_of(saved ? record->saved_bytes : live_bytes);
     figures->at_peak_objects.value = objects_of(saved ? record->saved_objects : live_objects);
     figures->at_peak_bytes.variance =

@@ -119,9 +119,10 @@ struct model_process {
     uint64_t start_realtime; /* ns since the epoch */
     uint64_t
         first_thread; /* ns since the start at which its first thread began: a forked child has its parent's start */
-    double duration;                 /* seconds from the start to the last event, or to now if it runs */
-    double peak_seconds, peak_bytes; /* when its heap was largest, and how large */
-    uint64_t file_bytes;             /* size of the recording */
+    double duration;      /* seconds from the start to the last event, or to now if it runs */
+    double peak_seconds;  /* when its heap was largest */
+    struct estimate peak; /* and how large (model/peak.h) */
+    uint64_t file_bytes;  /* size of the recording */
     uint64_t
         recorder_bytes; /* memory of the recorder in the program: resident pages of the recording, and its own */
     bool has_names;     /* it came out of an archive that holds names of its code addresses: */
@@ -141,8 +142,11 @@ struct model_names {
 
 struct totals {
     struct figures sum; /* of all stacks; sum.peak_* is not the peak of the heap */
-    double
-        peak_bytes; /* peak of the whole heap; of several processes the sum of their peaks, an upper bound */
+    /* The peak of the whole heap (docs/sampling.md, section 4): what the heap is estimated at, at the moment when it
+     * seemed largest, with the error of that; and what the peak may have been at most, at whatever moment. Of several
+     * processes the sum of their peaks, an upper bound. */
+    struct estimate peak;
+    double peak_at_most;
     double peak_objects;
     double exact_total_bytes; /* sum of the threads' own counters */
     bool exact_is_complete;   /* as in struct model_thread, of all threads */

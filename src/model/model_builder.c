@@ -136,8 +136,6 @@ static void sum_up(struct model_builder *builder) {
         stack->frames = model->frame_store + builder->frame_starts[i];
         figures_add(sum, &stack->figures);
     }
-    /* The header of a running program is copied before its stacks, which may have grown past the peak in it. */
-    model->totals.peak_bytes = fmax(model->totals.peak_bytes, sum->live_bytes.value);
     model->totals.peak_objects = sum->at_peak_objects.value;
     estimate_older_frees(model);
     count_call_sites(model);

@@ -10,20 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-double view_sort_value(const struct figures *figures, enum view_sort sort) {
+struct estimate view_sort_estimate(const struct figures *figures, enum view_sort sort) {
     switch (sort) {
     case SORT_LIVE:
-        return figures->live_bytes.value;
+        return figures->live_bytes;
     case SORT_PEAK:
-        return figures->at_peak_bytes.value;
+        return figures->at_peak_bytes;
     case SORT_TOTAL:
-        return figures->total_bytes.value;
+        return figures->total_bytes;
     case SORT_ALLOCS:
-        return figures->total_objects.value;
+        return figures->total_objects;
     case SORT_TEMPORARY:
-        return figures->temporary_objects;
+        break;
     }
-    return 0;
+    double all = figures->total_objects.value, some = figures->temporary_objects;
+    return (struct estimate){some, all > 0 ? figures->total_objects.variance * some / all : 0, 0};
+}
+
+double view_sort_value(const struct figures *figures, enum view_sort sort) {
+    return view_sort_estimate(figures, sort).value;
 }
 
 #define PROCESS_TEXT_SIZE 96
@@ -275,18 +280,20 @@ static double peak_of_processes(
     double peak = 0;
     for (size_t i = 0; i < model->process_count; i++)
         if (strcmp(grouping->process_names + i * PROCESS_TEXT_SIZE, name) == 0)
-            peak += model->processes[i].peak_bytes;
+            peak += model->processes[i].peak.value;
     return peak;
 }
 
 /* The stacks of a row may have had their peaks at different times, so the sum of these is an upper bound. So is the
  * peak of the whole heap. */
 static void bound_peaks(const struct model *model, struct grouping *grouping) {
-    double bound = model->totals.peak_bytes;
+    double bound = model->totals.peak_at_most;
     for (size_t i = 0; i < grouping->count && grouping->query.by == BY_PROCESS; i++)
-        grouping->rows[i].figures.peak_bytes = peak_of_processes(model, grouping, grouping->rows[i].function);
+        grouping->rows[i].figures.own_peak_bytes =
+            peak_of_processes(model, grouping, grouping->rows[i].function);
     for (size_t i = 0; i < grouping->count && bound > 0; i++)
-        if (grouping->rows[i].figures.peak_bytes > bound) grouping->rows[i].figures.peak_bytes = bound;
+        if (grouping->rows[i].figures.own_peak_bytes > bound)
+            grouping->rows[i].figures.own_peak_bytes = bound;
 }
 
 int view_rows_query(const struct model *model, struct resolver *resolver, const struct view_query *query,

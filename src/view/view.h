@@ -23,7 +23,7 @@ enum view_by {
     BY_PROCESS
 };
 /* SORT_PEAK sorts by what was live when the whole heap was largest: figures.at_peak_bytes, which adds up, and not
- * figures.peak_bytes, which does not. */
+ * figures.own_peak_bytes, which does not. */
 enum view_sort { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_ALLOCS, SORT_TEMPORARY };
 
 /* What is asked for. */
@@ -67,7 +67,7 @@ struct view_rows {
  * A site that lacks the part asked for is grouped by the next coarser part that it has: without a line by its
  * function, without a file by its module.
  *
- * `peak_bytes` of a row is an upper bound: the sum of its stacks' own peaks, but not more than the peak of the
+ * `own_peak_bytes` of a row is an upper bound: the sum of its stacks' own peaks, but not more than the peak of the
  * whole heap.
  *
  * The filter keeps a stack if the function, file or module of any of its frames matches, or a scope, its type or
@@ -86,6 +86,7 @@ int view_rows_make(const struct model *model, struct resolver *resolver, enum vi
     const char *filter, struct view_rows *ret_rows, struct problem *problem);
 
 /* The figure that rows and nodes are sorted by. */
+struct estimate view_sort_estimate(const struct figures *figures, enum view_sort sort);
 double view_sort_value(const struct figures *figures, enum view_sort sort);
 
 /* A call tree. The root's children are the outermost frames: heaps if the model has heaps besides malloc's. The

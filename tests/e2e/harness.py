@@ -147,6 +147,7 @@ FIGURES = (
     "total_objects",
     "frees",
     "peak_bytes",
+    "own_peak_at_most",
     "temporary_objects",
     "samples",
 )

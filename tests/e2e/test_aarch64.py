@@ -88,7 +88,7 @@ def record_all(folder):
 # ---- figures ----
 
 
-def assert_truth(recording, source, figures=COUNTED + ("peak_bytes",)):
+def assert_truth(recording, source, figures=COUNTED + ("own_peak_at_most",)):
     whole = report(recording)
     assert_ledger(recording.ledger, whole["rows"], PROGRAMS / source, figures)
     assert_adds_up(whole)

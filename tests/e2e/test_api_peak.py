@@ -34,4 +34,4 @@ def test_backing_is_not_in_the_peak(program, tmp_path):
     assert by_site["totals"]["live_bytes"] == 500
     assert by_site["totals"]["total_bytes"] == 1000
     assert sum(row["at_peak_bytes"] for row in by_site["rows"]) == 1000
-    assert max(row["peak_bytes"] for row in by_site["rows"]) == 1000
+    assert max(row["own_peak_at_most"] for row in by_site["rows"]) == 1000

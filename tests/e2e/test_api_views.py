@@ -164,7 +164,7 @@ def test_a_heap_has_a_rate_of_its_own(program, folder):
 
 def collapsed(recording):
     lines = text_of("export", recording, "--format", "collapsed").splitlines()
-    split = [line.rsplit(" ", 1) for line in lines if "dtv" not in line]
+    split = [line.rsplit(" ", 1) for line in lines if "dtv" not in line and not line.startswith("#")]
     return {tuple(names.split(";")): int(value) for names, value in split}
 
 

@@ -44,7 +44,7 @@ def test_the_arena_shows_its_objects_and_not_its_blocks(record):
     assert heaps["scratch"]["total_objects"] == heaps["scratch"]["frees"] == tokens
     assert heaps["scratch"]["live_bytes"] == 0
     longest = max(len(re.findall(r"\d+|\S", line)) + 1 for line in lines)
-    assert heaps["scratch"]["peak_bytes"] == 24 * longest
+    assert heaps["scratch"]["own_peak_at_most"] == 24 * longest
     # The blocks that the arenas take from malloc, of 1 MiB and of 64 KiB, are not counted: what is left is stdio's.
     assert heaps["malloc"]["total_bytes"] < 64 << 10
 
@@ -96,7 +96,7 @@ def test_the_pool_shows_what_is_in_use(record):
     heaps = api.heaps(recording)
     sparks = heaps["sparks"]
     assert (sparks["total_objects"], sparks["live_objects"], sparks["frees"]) == (struck, left, struck - left)
-    assert (sparks["live_bytes"], sparks["peak_bytes"]) == (left * size, most * size)
+    assert (sparks["live_bytes"], sparks["own_peak_at_most"]) == (left * size, most * size)
     assert heaps["malloc"]["total_bytes"] < 256 * size, "the pool's chunks count too"
 
 
@@ -174,7 +174,7 @@ def test_the_pmr_resources_show_their_objects(record):
     # All nodes have one size, and the text of the long word is there once at the peak, or twice when it is looked up.
     nodes = heaps["words"]["total_bytes"] - words.count(long) * (len(long) + 1)
     assert nodes % len(set(words)) == 0
-    assert heaps["words"]["peak_bytes"] == nodes + 2 * (len(long) + 1)
+    assert heaps["words"]["own_peak_at_most"] == nodes + 2 * (len(long) + 1)
     assert (heaps["sort"]["total_objects"], heaps["sort"]["total_bytes"]) == (1, 16 * len(set(words)))
     scopes = api.by(recording, "scope", heap="words")
     assert scopes["count words"]["total_objects"] == heaps["words"]["total_objects"]

@@ -384,6 +384,8 @@ def test_speedscope_opens_with_the_value_asked_for(speedscope, exact, folder):
 def collapsed(recording, *options):
     lines = {}
     for line in export(recording, "collapsed", *options).decode().splitlines():
+        if line.startswith("# "):
+            continue
         stack, value = line.rsplit(" ", 1)
         assert stack not in lines, "equal stacks are merged"
         lines[stack] = int(value)

@@ -119,7 +119,7 @@ def test_threads_as_csv_leave_empty_what_is_not_known(views, record):
     assert row["thread"].startswith("views (thread ")
     assert int(row["total_bytes"]) == 100 * 100000 + 10 * 200
     assert row["samples"] == "110"
-    known = {"thread", "total_bytes", "samples"}
+    known = {"thread", "total_bytes", "samples", "recorder_bytes"}
     assert {name for name, value in row.items() if value} == known
 
 

@@ -90,7 +90,7 @@ static inline void ledger_print(void) {
     for (struct ledger_site *site = ledger_sites; site; site = site->next)
         printf(
             "%s\"%s\": {\"total_objects\": %ld, \"total_bytes\": %ld, \"frees\": %ld, \"live_objects\": %ld, "
-            "\"live_bytes\": %ld, \"peak_bytes\": %ld, \"at_peak_bytes\": %ld}",
+            "\"live_bytes\": %ld, \"own_peak_at_most\": %ld, \"at_peak_bytes\": %ld}",
             site == ledger_sites ? "" : ", ", site->name, site->objects, site->bytes, site->frees,
             site->objects - site->frees, ledger_live(site), site->peak_bytes, site->at_peak_bytes);
     printf("}, \"notes\": {");

@@ -103,7 +103,7 @@ mod ledger {
             .map(|site| {
                 format!(
                     "\"{}\": {{\"total_objects\": {}, \"total_bytes\": {}, \"frees\": {}, \"live_objects\": {}, \
-                     \"live_bytes\": {}, \"peak_bytes\": {}}}",
+                     \"live_bytes\": {}, \"own_peak_at_most\": {}}}",
                     site.name,
                     site.objects,
                     site.bytes,

@@ -24,7 +24,7 @@ static const struct model_moment moments[] = {
     {.seconds = 3.5, .width = 1, .live_max = 1},
 };
 static const struct plot plot = {
-    .moments = moments, .count = 4, .span = 4, .peak = 16 * MIB, .peak_seconds = 1.2};
+    .moments = moments, .count = 4, .span = 4, .peak = "16.0 MiB", .peak_seconds = 1.2};
 
 static void a_plot_has_axes_with_units_and_marks_the_peak(void) {
     char *text = draw(&plot, 50, 7);
@@ -60,7 +60,7 @@ static void every_scale_fits(void) {
         for (double peak = 1; peak < 1e13; peak *= 7)
             for (size_t width = 30; width < 200; width += 17) {
                 struct model_moment one = {.seconds = span / 2, .width = span, .live_max = peak};
-                struct plot scaled = {&one, 1, span, peak, span};
+                struct plot scaled = {&one, 1, span, "all of it", span};
                 char *text = draw(&scaled, width, 20);
                 size_t lines = 0;
                 for (char *line = text; *line; lines++) {

@@ -22,7 +22,7 @@ static void read_process(struct top_process *process, double live, double total,
     figures_clear(&model.totals.sum);
     model.totals.sum.live_bytes.value = live;
     model.totals.sum.total_bytes.value = total;
-    model.totals.peak_bytes = live;
+    model.totals.peak.value = live;
     top_set_process(&state, process, &model);
 }
 

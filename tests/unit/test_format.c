@@ -67,7 +67,7 @@ static const uint64_t odd_frames[] = {0x7f0000000200, 0x55000200, CUT}, bare_fra
             .freed_objects = (total_objects_) - (live_objects_),                                             \
             .at_peak_objects = {2, 0},                                                                       \
             .at_peak_bytes = {at_peak_bytes_, 0},                                                            \
-            .peak_bytes = at_peak_bytes_,                                                                    \
+            .own_peak_bytes = at_peak_bytes_,                                                                \
             .samples = total_objects_},                                                                      \
     }
 
@@ -116,6 +116,7 @@ static struct model model = {
     .heap_count = 1,
     .malloc_heap_count = 1,
     .health = {.complete = 0.5, .truncated = 10, .mean_depth = 1.75, .confidence = "low"},
+    .totals = {.recorder_bytes = 81920, .peak = {4564, 0, 0}, .peak_at_most = 4564},
     .exact = true,
     .rate = 1,
 };
@@ -157,12 +158,15 @@ static void formats_are_found_by_name(void) {
     CHECK_TEXT(format_value_names[VALUE_PEAK], "peak");
 }
 
+#define RECORDER_TOOK "# bytes that the recorder takes itself: 81920, in none of the stacks\n"
+
 static void collapsed_merges_equal_lines_and_leaves_zeros_out(void) {
-    CHECK_TEXT(export("collapsed", VALUE_LIVE),
-        "main;grow;reserve(int) 3500\n[cut];main;odd: \xef\xbf\xbd\"name 1000\n[dropped] 100\n");
-    CHECK_TEXT(export("collapsed", VALUE_PEAK), "main;grow;reserve(int) 4500\n[libx.so.1+0x300] 64\n");
+    CHECK_TEXT(export("collapsed", VALUE_LIVE), "main;grow;reserve(int) 3500\n[cut];main;odd: "
+                                                "\xef\xbf\xbd\"name 1000\n[dropped] 100\n" RECORDER_TOOK);
+    CHECK_TEXT(
+        export("collapsed", VALUE_PEAK), "main;grow;reserve(int) 4500\n[libx.so.1+0x300] 64\n" RECORDER_TOOK);
     CHECK_TEXT(export("collapsed", VALUE_OBJECTS),
-        "main;grow;reserve(int) 4\n[cut];main;odd: \xef\xbf\xbd\"name 2\n[dropped] 1\n");
+        "main;grow;reserve(int) 4\n[cut];main;odd: \xef\xbf\xbd\"name 2\n[dropped] 1\n" RECORDER_TOOK);
 }
 
 static void heap_writes_estimates_and_addresses_for_its_readers(void) {
@@ -379,7 +383,7 @@ static void rows_are_written_as_the_contract_says(void) {
 
     FILE *out = open_memstream(&line, &length);
     machine_output_write_csv_header(out, false);
-    machine_output_write_csv_row(out, &row, false);
+    machine_output_write_csv_row(out, &row, false, &model);
     fclose(out);
     CHECK(strncmp(line,
               "function,file,line,module,live_bytes,live_error,live_objects,peak_bytes,at_peak_bytes,"
@@ -390,7 +394,7 @@ static void rows_are_written_as_the_contract_says(void) {
 
     out = open_memstream(&line, &length);
     machine_output_write_csv_header(out, true);
-    machine_output_write_csv_row(out, &row, true);
+    machine_output_write_csv_row(out, &row, true, &model);
     fclose(out);
     CHECK(strncmp(line, "thread,function,file,line,module,live_bytes,", 44) == 0);
     CHECK(strstr(line, "\n\"say \"\"a, b\"\"\",,,,,,,,,,5000,,,,5,,"));
@@ -424,7 +428,8 @@ static void a_full_disk_is_a_problem(void) {
 static void an_empty_model_gives_an_empty_export(void) {
     struct model before = model;
     model = (struct model){.health.confidence = "high", .rate = 524288};
-    CHECK_TEXT(export("collapsed", VALUE_LIVE), "");
+    CHECK_TEXT(export("collapsed", VALUE_LIVE),
+        "# bytes that the recorder takes itself: 0, in none of the stacks\n");
     CHECK_TEXT(line_that_starts(export("heap_v2", VALUE_LIVE), "heap"),
         "heap profile: 0: 0 [0: 0] @ heap_v2/524288");
     Pprof__Profile *profile = read_pprof(VALUE_LIVE);

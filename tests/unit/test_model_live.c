@@ -411,7 +411,7 @@ static void a_peak_is_never_below_what_is_live(void) {
     made_free(&made);
     struct model *model = load(path);
     CHECK_EQUAL(model->totals.sum.live_bytes.value, 3000);
-    CHECK_EQUAL(model->totals.peak_bytes, 3000);
+    CHECK_EQUAL(model->totals.peak.value, 3000);
     model_free(model);
 }
 

@@ -124,6 +124,10 @@ static void figures_add_up(void) {
     CHECK_EQUAL(objects, 0);
     CHECK_EQUAL(lifetimes, events / 2 * OBJECT_ONE);
     CHECK_EQUAL(header->live_bytes, 0);
+    CHECK_EQUAL(header->sums.total_bytes, bytes);
+    CHECK_EQUAL(header->sums.total_objects, events / 2 * OBJECT_ONE);
+    CHECK_EQUAL(header->sums.live_objects, 0);
+    CHECK_EQUAL(header->sums.live_samples, 0);
     CHECK(header->peak_bytes > 0 && header->peak_epoch > 0);
 }
 

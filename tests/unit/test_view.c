@@ -279,7 +279,7 @@ static void the_peak_is_that_of_the_heap(void) {
     stacks[0].figures.at_peak_bytes.value = 10;
     stacks[2].figures.at_peak_bytes.value = 70;
     stacks[4].figures.at_peak_bytes.value = 20;
-    stacks[4].figures.peak_bytes = 500;
+    stacks[4].figures.own_peak_bytes = 500;
     struct view_query query = {BY_SITE, SORT_PEAK, NULL, false};
     struct view_rows rows;
     CHECK(view_rows_query(&model, NULL, &query, &rows, NULL) == 0);
@@ -296,15 +296,15 @@ static void the_peak_is_that_of_the_heap(void) {
 /* The two stacks of parse had their peaks at different times: 120 and 250, while the heap never held more
  * than 300. */
 static void no_row_peaks_above_the_heap(void) {
-    stacks[0].figures.peak_bytes = 120;
-    stacks[1].figures.peak_bytes = 250;
-    model.totals.peak_bytes = 400;
+    stacks[0].figures.own_peak_bytes = 120;
+    stacks[1].figures.own_peak_bytes = 250;
+    model.totals.peak_at_most = 400;
     struct view_rows rows = rows_by(BY_SITE, NULL, false);
-    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.peak_bytes, 370);
+    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.own_peak_bytes, 370);
     view_rows_free(&rows);
-    model.totals.peak_bytes = 300;
+    model.totals.peak_at_most = 300;
     rows = rows_by(BY_SITE, NULL, false);
-    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.peak_bytes, 300);
+    CHECK_EQUAL(row_named(&rows, "parse", 5)->figures.own_peak_bytes, 300);
     view_rows_free(&rows);
 }
 

@@ -7,6 +7,7 @@
 #include "core/events.h"
 #include "core/heap_size.h"
 #include "core/live_table.h"
+#include "core/peak_halves.h"
 #include "core/recording_begin.h"
 #include "core/stack_table.h"
 #include "core/thread_table.h"
@@ -308,6 +309,7 @@ void collector_forget_all(struct collector *collector, uint64_t time) {
     address_index_free(&collector->blocks);
     counter_store(&header->live_bytes, 0);
     counter_store(&header->peak_bytes, 0);
+    memset(header->halves, 0, sizeof header->halves);
     counter_store(&header->peak_time, now);
     counter_store(&header->frees, 0);
     counter_store(&header->unknown_frees, 0);
@@ -364,9 +366,10 @@ void collector_note_losses(struct collector *collector, const uint64_t lost[DROP
 
 struct collector_figures collector_figures(struct collector *collector) {
     struct recording_header *header = collector->recording.header;
+    double live = (double)heap_size(&collector->recording) / BYTE_ONE;
     return (struct collector_figures){
-        .live_bytes = (double)heap_size(&collector->recording) / BYTE_ONE,
-        .peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE,
+        .live_bytes = live,
+        .peak_bytes = peak_halves_estimate(header, live),
         .samples = collector->samples,
         .frees = collector->frees,
     };

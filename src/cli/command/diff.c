@@ -8,6 +8,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/notes.h"
 #include "cli/words/row_text.h"
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
@@ -176,10 +177,21 @@ static void print_side(const char *title, const struct moment *moment, const str
         ", %s\n", model->exact ? "exact" : units_counted((double)model->totals.sum.samples, "sample").text);
 }
 
+/* The samples that the figures of a side rest on: with --filter, of what matches. */
+static void note_samples(
+    const char *title, const struct moment *moment, const struct comparison *comparison) {
+    bool live = comparison->value == DIFF_LIVE || comparison->value == DIFF_OBJECTS;
+    cleanup_text char *what = memory_format_text("%s rest", title);
+    notes_print_samples(stdout, moment->loaded.model, &moment->rows.sum, what,
+        live && !moment->at_peak ? SORT_LIVE : SORT_TOTAL);
+}
+
 static void print_for_people(const struct comparison *comparison) {
     const struct diff *diff = &comparison->diff;
     print_side("BASE", &comparison->base, comparison, diff->total.base);
     print_side("NEW ", &comparison->fresh, comparison, diff->total.fresh);
+    note_samples("BASE", &comparison->base, comparison);
+    note_samples("NEW", &comparison->fresh, comparison);
     cleanup_text char *change = change_text(comparison, diff->total.change);
     cleanup_text char *error = error_text(comparison, &diff->total);
     if (diff->total.change == 0)
@@ -200,11 +212,26 @@ static void print_for_people(const struct comparison *comparison) {
 
 static void write_row(struct json *json, const struct diff_row *row) {
     json_key_number(json, "base", row->base.value);
+    json_key_number(json, "base_error", estimate_error(row->base));
     json_key_number(json, "new", row->fresh.value);
+    json_key_number(json, "new_error", estimate_error(row->fresh));
     json_key_number(json, "change", row->change);
     json_key_number(json, "change_error", row->error);
     json_key(json, "significant");
     json_boolean(json, row->significant);
+}
+
+static void write_side(struct json *json, const char *name, const struct moment *moment) {
+    const struct figures *sum = &moment->rows.sum;
+    bool exact = moment->loaded.model->exact;
+    json_key(json, name);
+    json_object(json);
+    json_key_boolean(json, "exact", exact);
+    json_key_number(json, "rate", (double)moment->loaded.model->rate);
+    json_key_number(json, "samples", (double)sum->samples);
+    json_key_number(json, "live_samples", (double)sum->live_samples);
+    machine_output_write_trust(json, sum, exact);
+    json_object_end(json);
 }
 
 static void print_json(const struct comparison *comparison) {
@@ -217,6 +244,8 @@ static void print_json(const struct comparison *comparison) {
     json_object(&json);
     write_row(&json, &diff->total);
     json_object_end(&json);
+    write_side(&json, "base", &comparison->base);
+    write_side(&json, "new", &comparison->fresh);
     json_key_number(&json, "lines", (double)diff->count);
     json_key_number(&json, "significant", (double)diff->significant_count);
     json_key(&json, "rows");

@@ -6,6 +6,7 @@
 #include "cli/terminal/sheet.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "cli/words/unrecorded_text.h"
@@ -198,9 +199,9 @@ static void print_process_table(const struct model *model) {
         row->cells[0] = memory_format_text("%d", process->pid);
         row->cells[1] = memory_format_text("%d", process->parent_pid);
         row->cells[2] = memory_copy_text(units_seconds(process->duration).text);
-        row->cells[3] = memory_copy_text(units_bytes(sums[i].live_bytes.value).text);
-        row->cells[4] = memory_copy_text(units_bytes(process->peak_bytes).text);
-        row->cells[5] = memory_copy_text(units_bytes(sums[i].total_bytes.value).text);
+        row->cells[3] = estimate_text_bytes(sums[i].live_bytes);
+        row->cells[4] = estimate_text_bytes(process->peak);
+        row->cells[5] = estimate_text_bytes(sums[i].total_bytes);
         row->cells[6] = memory_copy_text(units_count((double)sums[i].samples).text);
         row->last.name = text_clean(process->command_line ? process->command_line : "?");
     }

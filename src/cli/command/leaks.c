@@ -49,6 +49,20 @@ struct leak_report {
     struct stack_style style;
 };
 
+/* The caller frees the text. */
+static char *in_objects(const struct figures *figures) {
+    if (!(estimate_error(figures->live_objects) > 0))
+        return memory_copy_text(units_counted(figures->live_objects.value, "object").text);
+    cleanup_text char *text = estimate_text_count(figures->live_objects);
+    return memory_format_text("%s objects", text);
+}
+
+/* "12.0 MiB ± 1.50 MiB in 24 ± 3 objects". The caller frees the text. */
+static char *live_text(const struct figures *figures) {
+    cleanup_text char *bytes = estimate_text_bytes(figures->live_bytes), *objects = in_objects(figures);
+    return memory_format_text("%s in %s", bytes, objects);
+}
+
 /* Heap, type and scope are among the frames of the stack that is printed below. The line of figures names one of them
  * only where entries are grouped by it. */
 static void print_figures(
@@ -59,7 +73,8 @@ static void print_figures(
     struct pieces pieces = {.out = stdout, .width = terminal->width, .indent = ""};
     cleanup_text char *live = estimate_text_bytes(figures->live_bytes);
     pieces_add(&pieces, "%s", live);
-    pieces_add(&pieces, "%s", units_counted(figures->live_objects.value, "object").text);
+    cleanup_text char *objects = in_objects(figures);
+    pieces_add(&pieces, "%s", objects);
     if (figures->oldest != UINT64_MAX && row->largest) {
         double age = model->processes[row->largest->process].duration - 1e-9 * (double)figures->oldest;
         pieces_add(&pieces, "oldest %s", units_seconds(age > 0 ? age : 0).text);
@@ -94,10 +109,6 @@ static void print_nothing(const struct leak_report *report) {
             "%s is %s%s\n", what, summary_live_word(model), report->filter ? " and matches the filter" : "");
 }
 
-static struct unit_text in_objects(const struct figures *figures) {
-    return units_counted(figures->live_objects.value, "object");
-}
-
 static bool any_live(const struct figures *figures) {
     return figures->live_bytes.value > 0 || figures->live_objects.value > 0;
 }
@@ -105,12 +116,10 @@ static bool any_live(const struct figures *figures) {
 /* What is counted, but not listed as entries. */
 static void print_apart(const struct leak_report *report) {
     const struct leaks *leaks = &report->leaks;
-    if (any_live(&leaks->held))
-        printf("%s in %s the C library keeps for itself until the end\n",
-            units_bytes(leaks->held.live_bytes.value).text, in_objects(&leaks->held).text);
+    cleanup_text char *held = live_text(&leaks->held), *suppressed = live_text(&leaks->suppressed);
+    if (any_live(&leaks->held)) printf("%s the C library keeps for itself until the end\n", held);
     if (!report->suppressions.count) return;
-    printf("%s in %s suppressed, by %zu of %s\n", units_bytes(leaks->suppressed.live_bytes.value).text,
-        in_objects(&leaks->suppressed).text, suppressions_used(&report->suppressions),
+    printf("%s suppressed, by %zu of %s\n", suppressed, suppressions_used(&report->suppressions),
         units_counted((double)report->suppressions.count, "pattern").text);
 }
 
@@ -125,17 +134,18 @@ static void print_section(const struct leak_report *report, const struct section
     struct terminal terminal = terminal_of(stdout);
     const struct leak *list = report->leaks.list + section->first;
     if (!section->count) return;
-    printf("%s%s%s: %s in %s\n\n", terminal.bold, section->title, terminal.plain,
-        units_bytes(section->sum->live_bytes.value).text, in_objects(section->sum).text);
+    cleanup_text char *sum = live_text(section->sum);
+    printf("%s%s%s: %s\n\n", terminal.bold, section->title, terminal.plain, sum);
     size_t left = section->first < report->limit ? report->limit - section->first : 0;
     size_t shown = report->limit && left < section->count ? left : section->count;
-    double rest = 0;
+    struct estimate rest = {0};
     for (size_t i = 0; i < shown; i++) print_entry(report, &list[i], &terminal);
-    for (size_t i = shown; i < section->count; i++) rest += list[i].row->figures.live_bytes.value;
+    for (size_t i = shown; i < section->count; i++)
+        rest = estimate_add(rest, list[i].row->figures.live_bytes);
+    cleanup_text char *rest_text = estimate_text_bytes(rest);
     if (shown < section->count)
         printf("%s %s %s with %s; -n 0 shows all\n\n", terminal_glyphs()->ellipsis,
-            units_count((double)(section->count - shown)).text, shown ? "more" : "not shown",
-            units_bytes(rest).text);
+            units_count((double)(section->count - shown)).text, shown ? "more" : "not shown", rest_text);
 }
 
 static void print_entries(const struct leak_report *report) {
@@ -146,8 +156,8 @@ static void print_entries(const struct leak_report *report) {
     struct figures all = leaks->rows.sum;
     figures_add(&all, &leaks->held);
     figures_add(&all, &leaks->suppressed);
-    printf("%s %s in %s:\n", units_bytes(all.live_bytes.value).text, summary_live_word(report->loaded.model),
-        in_objects(&all).text);
+    cleanup_text char *bytes = estimate_text_bytes(all.live_bytes), *objects = in_objects(&all);
+    printf("%s %s in %s:\n", bytes, summary_live_word(report->loaded.model), objects);
     print_apart(report);
     putchar('\n');
     if (!likely) puts("nothing looks like a leak\n");
@@ -235,6 +245,8 @@ static void print_for_people(const struct leak_report *report) {
     summary_print(stdout, report->loaded.model);
     notes_print(stdout, report->loaded.model, SORT_LIVE);
     advice_print(stdout, &report->loaded, SORT_LIVE);
+    if (report->filter)
+        notes_print_samples(stdout, report->loaded.model, &leaks->rows.sum, "what matches rest", SORT_LIVE);
     putchar('\n');
     if (leaks->count || any_live(&leaks->held) || any_live(&leaks->suppressed))
         print_entries(report);

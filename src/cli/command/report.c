@@ -10,6 +10,7 @@
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/advice.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/row_text.h"
 #include "cli/words/site_text.h"
@@ -44,9 +45,10 @@ static const char about[] =
     "Long names of C++ and Rust functions lose arguments: Table<...>::find(...); --verbose keeps them,\n"
     "and so do --json, --csv and exports.\n\n"
     "LIVE   bytes allocated and not freed (at exit, if the program has ended)\n"
-    "+-     half the width of the 95 % confidence interval of LIVE; exact recordings have none\n"
     "PEAK   bytes live at the moment when the whole heap was largest: adds up to the heap's peak\n"
     "TOTAL  bytes ever allocated, COUNT how many allocations\n"
+    "+-     half the width of the 95 % confidence interval of the figure before it; exact recordings have "
+    "none\n"
     "TEMP   share of the allocations that were freed within about a millisecond, by whichever thread";
 
 static const char examples[] = "  malloscope report malloscope.server.4711.mscope\n"
@@ -70,6 +72,13 @@ static void print_json(const struct report *report) {
     machine_output_write_health(&json, report->loaded.model);
     json_key(&json, "heaps");
     machine_output_write_heaps(&json, report->loaded.model);
+    if (report->filter) {
+        json_key(&json, "matched");
+        json_object(&json);
+        machine_output_write_figures(&json, &report->rows.sum);
+        machine_output_write_trust(&json, &report->rows.sum, report->loaded.model->exact);
+        json_object_end(&json);
+    }
     json_key(&json, "rows");
     json_array(&json);
     for (size_t i = 0; i < rows_shown(report); i++) machine_output_write_row(&json, &report->rows.rows[i]);
@@ -82,7 +91,7 @@ static void print_csv(const struct report *report) {
     bool threads = report->by == BY_THREAD;
     machine_output_write_csv_header(stdout, threads);
     for (size_t i = 0; i < rows_shown(report); i++)
-        machine_output_write_csv_row(stdout, &report->rows.rows[i], threads);
+        machine_output_write_csv_row(stdout, &report->rows.rows[i], threads, report->loaded.model);
 }
 
 /* The table */
@@ -91,14 +100,25 @@ static char *bytes_cell(double bytes, bool narrow) {
     return memory_copy_text(narrow ? units_bytes_short(bytes).text : units_bytes(bytes).text);
 }
 
+/* A figure that is known for certain has ±0. Without a figure there is nothing to be said. */
+static char *error_cell(struct estimate estimate) {
+    if (!(estimate.value > 0)) return NULL;
+    char *text = estimate_text_share(estimate);
+    return text ? text : memory_format_text("%s%s", terminal_glyphs()->plus_minus, units_percent(0).text);
+}
+
 /* The last number is the rank (sheet.h). Several rows of one site differ in heap and type alone, so on narrow
  * terminals these two columns are the last to go. */
 static void add_stack_columns(struct sheet *sheet, bool exact) {
+    const char *error = terminal_glyphs()->plus_minus;
     sheet_add_column(sheet, "LIVE", 0);
-    if (!exact) sheet_add_column(sheet, terminal_glyphs()->plus_minus, 3);
+    if (!exact) sheet_add_column(sheet, error, 3);
     sheet_add_column(sheet, "PEAK", 4);
+    if (!exact) sheet_add_column(sheet, error, 9);
     sheet_add_column(sheet, "TOTAL", 5);
+    if (!exact) sheet_add_column(sheet, error, 10);
     sheet_add_column(sheet, "COUNT", 7);
+    if (!exact) sheet_add_column(sheet, error, 11);
     sheet_add_column(sheet, "TEMP", 8);
     sheet_add_word_column(sheet, "HEAP", 2);
     sheet_add_word_column(sheet, "TYPE", 1);
@@ -112,15 +132,13 @@ static void add_stack_row(
     struct sheet_row *cells = sheet_add_row(sheet);
     size_t n = 0;
     cells->cells[n++] = bytes_cell(figures->live_bytes.value, narrow);
-    if (!exact) {
-        bool any = figures->live_bytes.value > 0;
-        double error = any ? estimate_error(figures->live_bytes) / figures->live_bytes.value : 0;
-        cells->cells[n++] =
-            any ? memory_format_text("%s%s", terminal_glyphs()->plus_minus, units_percent(error).text) : NULL;
-    }
+    if (!exact) cells->cells[n++] = error_cell(figures->live_bytes);
     cells->cells[n++] = bytes_cell(figures->at_peak_bytes.value, narrow);
+    if (!exact) cells->cells[n++] = error_cell(figures->at_peak_bytes);
     cells->cells[n++] = bytes_cell(figures->total_bytes.value, narrow);
+    if (!exact) cells->cells[n++] = error_cell(figures->total_bytes);
     cells->cells[n++] = memory_copy_text(units_count(figures->total_objects.value).text);
+    if (!exact) cells->cells[n++] = error_cell(figures->total_objects);
     double all = figures->total_objects.value;
     cells->cells[n++] = memory_copy_text(units_percent(all > 0 ? figures->temporary_objects / all : 0).text);
     /* NULL: nothing to tell. A column in which all cells are NULL is not shown. */
@@ -150,15 +168,17 @@ static void print_remainder(const struct report *report) {
     size_t shown = rows_shown(report);
     if (shown == report->rows.count) return;
     enum view_sort sort = report->by == BY_THREAD ? SORT_TOTAL : (enum view_sort)report->sort;
-    double rest = 0;
+    struct estimate rest = {0};
     for (size_t i = shown; i < report->rows.count; i++)
-        rest += view_sort_value(&report->rows.rows[i].figures, sort);
+        rest = estimate_add(rest, view_sort_estimate(&report->rows.rows[i].figures, sort));
     printf("%s %s more with ", terminal_glyphs()->ellipsis,
         units_count((double)(report->rows.count - shown)).text);
     if (sort == SORT_ALLOCS || sort == SORT_TEMPORARY)
-        fputs(units_counted(rest, words[sort]).text, stdout);
+        fputs(units_counted(rest.value, words[sort]).text, stdout);
     else
-        printf("%s %s", units_bytes(rest).text, words[sort]);
+        printf("%s %s", units_bytes(rest.value).text, words[sort]);
+    cleanup_text char *error = estimate_text_share(rest);
+    if (error) printf(" (%s)", error);
     puts("; -n 0 shows all");
 }
 
@@ -200,13 +220,17 @@ static void print_for_people(const struct report *report) {
     if (report->by != BY_THREAD && !report->sort_given && report->sort != SORT_LIVE)
         notes_print_order(stdout, "the largest at the heap's peak first");
     if (report->filter && report->by != BY_THREAD) {
+        const struct figures *sum = &report->rows.sum, *all = &model->totals.sum;
+        cleanup_text char *live = estimate_text_bytes(sum->live_bytes);
+        cleanup_text char *all_live = estimate_text_bytes(all->live_bytes);
+        cleanup_text char *total = estimate_text_bytes(sum->total_bytes);
+        cleanup_text char *all_total = estimate_text_bytes(all->total_bytes);
         cleanup_text char *text =
             memory_format_text("'%s' matches %s of %s live and %s of %s allocated in total", report->filter,
-                units_bytes(report->rows.sum.live_bytes.value).text,
-                units_bytes(model->totals.sum.live_bytes.value).text,
-                units_bytes(report->rows.sum.total_bytes.value).text,
-                units_bytes(model->totals.sum.total_bytes.value).text);
+                live, all_live, total, all_total);
         text_print_titled(stdout, "filter:", text);
+        notes_print_samples(
+            stdout, model, &report->rows.sum, "what matches rest", (enum view_sort)report->sort);
     }
     putchar('\n');
     if (report->rows.count)

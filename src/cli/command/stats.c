@@ -5,6 +5,7 @@
 #include "cli/terminal/message.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "format/machine_output.h"
@@ -40,8 +41,9 @@ static void print_bytes(const char *title, struct estimate bytes, struct estimat
 static void print_for_people(const struct model *model) {
     const struct totals *totals = &model->totals;
     print_bytes("live", totals->sum.live_bytes, totals->sum.live_objects, model->exact);
-    printf("%-20s %s in %s objects\n", "peak", units_bytes(totals->peak_bytes).text,
-        units_count(totals->peak_objects).text);
+    cleanup_text char *peak = estimate_text_peak(totals);
+    cleanup_text char *peak_objects = estimate_text_count(totals->sum.at_peak_objects);
+    printf("%-20s %s in %s objects\n", "peak", peak, peak_objects);
     print_bytes("total", totals->sum.total_bytes, totals->sum.total_objects, model->exact);
     printf("%-20s %s%s%s\n", "exact total", units_bytes(totals->exact_total_bytes).text,
         model_has_heaps(model) ? " of malloc's heap" : "",

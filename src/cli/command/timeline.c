@@ -1,9 +1,11 @@
+#include "base/memory.h"
 #include "cli/command/command.h"
 #include "cli/input/load.h"
 #include "cli/options/options.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/terminal.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/summary.h"
 #include "format/json.h"
@@ -43,7 +45,9 @@ static void print_json(const struct model *model) {
     json_start(&json, stdout, true);
     json_object(&json);
     json_key_number(&json, "duration_seconds", model->processes[0].duration);
-    json_key_number(&json, "peak_bytes", model->totals.peak_bytes);
+    json_key_number(&json, "peak_bytes", model->totals.peak.value);
+    json_key_number(&json, "peak_error", estimate_error(model->totals.peak));
+    json_key_number(&json, "peak_at_most", model->totals.peak_at_most);
     json_key_number(&json, "peak_seconds", model->processes[0].peak_seconds);
     json_key(&json, "timeline");
     json_array(&json);
@@ -66,17 +70,18 @@ static void print_json(const struct model *model) {
 static void print_for_people(const struct model *model) {
     enum { WIDTH = 80, HEIGHT = 19 };
     const struct model_process *process = &model->processes[0];
+    cleanup_text char *peak = estimate_text_bytes(model->totals.peak);
     struct plot plot = {.moments = model->timeline,
         .count = model->moment_count,
         .span = process->duration,
-        .peak = model->totals.peak_bytes,
+        .peak = peak,
         .peak_seconds = process->peak_seconds};
     const struct model_moment *last = model->moment_count ? &model->timeline[model->moment_count - 1] : NULL;
     if (last && plot.span < last->seconds - last->width / 2) plot.span = last->seconds;
     summary_print(stdout, model);
     notes_print(stdout, model, SORT_LIVE);
     putchar('\n');
-    if (!last || plot.span <= 0 || plot.peak <= 0) {
+    if (!last || plot.span <= 0 || plot_most(&plot, 0, plot.span + last->width) <= 0) {
         puts(model->exact ? "nothing was allocated" : "no allocation was sampled");
         return;
     }

@@ -8,6 +8,7 @@
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 #include "cli/words/advice.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/notes.h"
 #include "cli/words/site_text.h"
 #include "cli/words/summary.h"
@@ -21,7 +22,7 @@ struct tree {
     double whole;   /* the value that is 100 % */
     double least;   /* nodes of a smaller value are not shown */
     uint64_t depth; /* 0 = no limit */
-    bool full_names;
+    bool full_names, exact;
     char indent[256]; /* what is printed before the branch of a node: trunks and blanks */
 };
 
@@ -40,16 +41,24 @@ static char *figure_text(const struct tree *tree, double value) {
     return memory_copy_text(objects ? units_count(value).text : units_bytes(value).text);
 }
 
-static void print_figures(const struct tree *tree, double value) {
+#define ERROR_WIDTH 6 /* "±12.5%", with a blank before it; as many columns as characters */
+
+static void print_figures(const struct tree *tree, struct estimate estimate) {
+    double value = estimate.value;
     cleanup_text char *figure = figure_text(tree, value);
+    cleanup_text char *error = estimate_text_share(estimate);
     printf("%6.1f%%  %9s  ", tree->whole > 0 ? 100 * value / tree->whole : 0, figure);
+    if (tree->exact) return;
+    size_t width = error ? text_width(error) : 0;
+    printf("%*s%s  ", width < ERROR_WIDTH ? (int)(ERROR_WIDTH - width) : 0, "", error ? error : "");
 }
 
 static void print_line(const struct tree *tree, const char *branch, const struct view_node *node) {
     enum { FIGURES = 20 };
-    print_figures(tree, view_sort_value(&node->figures, (enum view_sort)tree->sort));
+    print_figures(tree, view_sort_estimate(&node->figures, (enum view_sort)tree->sort));
     printf("%s%s%s%s", tree->terminal.dim, tree->indent, branch, tree->terminal.plain);
-    size_t used = FIGURES + text_width(tree->indent) + text_width(branch);
+    size_t figures = tree->exact ? FIGURES : FIGURES + ERROR_WIDTH + 2;
+    size_t used = figures + text_width(tree->indent) + text_width(branch);
     struct place_text text =
         site_text(node->function, node->file, node->line, node->module, tree->full_names);
     size_t room = tree->terminal.width > used + 8 ? tree->terminal.width - used : 8;
@@ -69,11 +78,11 @@ static size_t shown_children(const struct tree *tree, const struct view_node *no
 }
 
 /* The sum of the children that are not shown. 0 if the sum itself is too small to be shown. */
-static double hidden_value(const struct tree *tree, const struct view_node *node, size_t shown) {
-    double value = 0;
+static struct estimate hidden_value(const struct tree *tree, const struct view_node *node, size_t shown) {
+    struct estimate sum = {0};
     for (size_t i = shown; i < node->child_count; i++)
-        value += view_sort_value(&node->children[i].figures, (enum view_sort)tree->sort);
-    return value >= tree->least ? value : 0;
+        sum = estimate_add(sum, view_sort_estimate(&node->children[i].figures, (enum view_sort)tree->sort));
+    return sum.value >= tree->least ? sum : (struct estimate){0};
 }
 
 /* Moves the nodes below to the right. Returns false if that would leave too little room for names: the tree takes at
@@ -108,8 +117,8 @@ static void print_child(
 static void print_children(struct tree *tree, const struct view_node *node, uint64_t depth) {
     size_t shown = shown_children(tree, node);
     if (tree->depth && depth > tree->depth) return;
-    double hidden = hidden_value(tree, node, shown);
-    bool tells_rest = hidden > 0;
+    struct estimate hidden = hidden_value(tree, node, shown);
+    bool tells_rest = hidden.value > 0;
     bool branches = shown + tells_rest > 1;
     for (size_t i = 0; i < shown; i++)
         print_child(tree, &node->children[i], branches, i + 1 == shown && !tells_rest, depth);
@@ -163,7 +172,9 @@ int command_tree(int argc, char **argv) {
     notes_print(stdout, loaded.model, query.sort);
     advice_print(stdout, &loaded, query.sort);
     if (!sort_given && query.sort != SORT_LIVE) notes_print_order(stdout, "what was live at the heap's peak");
+    if (filter) notes_print_samples(stdout, loaded.model, &root->figures, "what matches rest", query.sort);
     putchar('\n');
+    tree.exact = loaded.model->exact;
     tree.whole = view_sort_value(&root->figures, query.sort);
     tree.least = tree.whole * percent / 100;
     root->function = filter ? "[all that matches]" : "[all]";

@@ -89,8 +89,8 @@ static size_t column_of(const struct axes *axes, double span, double seconds) {
 static void print_peak(FILE *out, const struct plot *plot, const struct axes *axes) {
     bool unicode = terminal_glyphs()->unicode;
     size_t column = LABEL_WIDTH + 1 + column_of(axes, plot->span, plot->peak_seconds);
-    cleanup_text char *words = memory_format_text(
-        "peak %s at %s", units_bytes(plot->peak).text, units_seconds(plot->peak_seconds).text);
+    cleanup_text char *words =
+        memory_format_text("peak %s at %s", plot->peak, units_seconds(plot->peak_seconds).text);
     const char *mark = unicode ? "▼" : "v";
     size_t length = text_width(words) + 2;
     if (column + length <= LABEL_WIDTH + 1 + axes->columns)
@@ -151,13 +151,13 @@ void plot_print(FILE *out, const struct plot *plot, size_t width, size_t height)
     if (width < LEAST_WIDTH) width = LEAST_WIDTH;
     if (height < LEAST_HEIGHT) height = LEAST_HEIGHT;
     struct axes axes = {.columns = width - LABEL_WIDTH - 1};
-    choose_sizes(&axes, plot->peak, height - AROUND);
+    choose_sizes(&axes, plot_most(plot, -INFINITY, INFINITY), height - AROUND);
     choose_times(&axes, plot->span);
     double *values = memory_allocate(axes.columns * sizeof *values);
     double per_column = plot->span / (double)axes.columns;
     for (size_t i = 0; i < axes.columns; i++)
         values[i] = plot_most(plot, (double)i * per_column, (double)(i + 1) * per_column);
-    if (plot->peak > 0) print_peak(out, plot, &axes);
+    if (plot->peak) print_peak(out, plot, &axes);
     print_rows(out, &axes, values);
     print_times(out, &axes, plot->span);
     free(values);

@@ -19,7 +19,7 @@ struct plot {
     const struct model_moment *moments; /* sorted by time, without gaps */
     size_t count;
     double span;         /* seconds that the plot shows */
-    double peak;         /* bytes */
+    const char *peak;    /* what the peak was, in words; NULL: it is not marked */
     double peak_seconds; /* when the peak was, since the start */
 };
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define SHEET_COLUMNS_MAX 12
+#define SHEET_COLUMNS_MAX 16
 
 struct sheet_row {
     char *cells[SHEET_COLUMNS_MAX]; /* belong to the sheet. A column in which all are NULL is left out */

@@ -4,6 +4,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
+#include "cli/words/estimate_text.h"
 #include "cli/words/site_text.h"
 #include "cli/words/stack_text.h"
 
@@ -158,8 +159,8 @@ static void append(char **text, size_t width, const char *format, ...) {
 
 static void add_totals(struct top_screen *screen, const struct top_state *state) {
     struct top_amounts sum = {0};
-    struct estimate live = {0};
-    double growth = 0, peak = 0;
+    struct estimate live = {0}, peak = {0};
+    double growth = 0;
     size_t counted = 0;
     for (size_t i = 0; i < state->process_count; i++) {
         const struct top_process *process = state->processes[i];
@@ -170,7 +171,7 @@ static void add_totals(struct top_screen *screen, const struct top_state *state)
         sum.temporary += process->now.temporary - process->base.temporary;
         live = counted++ ? estimate_add(live, process->live) : process->live;
         growth += top_growth_of_process(state, process);
-        peak += process->peak;
+        peak = estimate_add(peak, process->peak);
     }
     double error = estimate_error(live);
     cleanup_text char *bar = error > 0 && live.value > 0
@@ -184,7 +185,9 @@ static void add_totals(struct top_screen *screen, const struct top_state *state)
     cleanup_text char *front = memory_format_text(" live %s%s%s", units_bytes(live.value).text, bar, since);
     char *text = memory_copy_text(front);
     append(&text, screen->width, "%s/s", change.text[0] ? change.text : "+0");
-    append(&text, screen->width, "%s %s", counted > 1 ? "peaks" : "peak", units_bytes(peak).text);
+    cleanup_text char *peak_error = estimate_text_share(peak);
+    append(&text, screen->width, "%s %s%s%s", counted > 1 ? "peaks" : "peak", units_bytes(peak.value).text,
+        peak_error ? " " : "", peak_error ? peak_error : "");
     append(&text, screen->width, "total %s%s", state->base_time < 0 ? "" : "+", units_bytes(sum.total).text);
     if (sum.allocations > 0) append(&text, screen->width, "temporary %s", share_text(&sum).text);
     struct top_screen_line *line = add(screen, LINE_PLAIN, text);
@@ -240,7 +243,7 @@ static void add_processes(struct top_screen *screen, const struct top_state *sta
                                             : LINE_DIM,
             "%8d %8s %9s %8s %8s %8s  %*s%s%s%s", process->pid,
             amount_text(state, process->now.live - process->base.live).text, change.text,
-            units_bytes_short(process->peak).text,
+            units_bytes_short(process->peak.value).text,
             amount_text(state, process->now.total - process->base.total).text,
             age_text(process->duration).text, indent ? indent - 2 : 0, "",
             !indent                      ? ""

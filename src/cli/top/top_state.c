@@ -141,7 +141,7 @@ void top_set_process(struct top_state *state, struct top_process *process, const
     process->levels_only = model->levels_only;
     if (model->levels_only && model->moment_count)
         process->now.live = process->live.value = model->timeline[model->moment_count - 1].live_last;
-    process->peak = model->totals.peak_bytes;
+    process->peak = model->totals.peak;
     process->levels[state->reading % TOP_LEVELS] = process->now.live;
 }
 

@@ -52,8 +52,7 @@ struct top_process {
     bool levels_only;   /* only the size of the memory is recorded, no allocations */
     double duration;
     struct top_amounts now, base;
-    struct estimate live;
-    double peak;
+    struct estimate live, peak;
     size_t first_reading;
     double levels[TOP_LEVELS]; /* live bytes at reading n, in element n % TOP_LEVELS */
     size_t depth;              /* in the tree of processes: 0 = its parent is not shown */

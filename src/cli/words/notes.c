@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_SAMPLES 100
-
 const char *notes_drop_text(enum drop drop) {
     switch (drop) {
     case DROP_LIVE_TABLE:
@@ -112,9 +110,11 @@ static void note_incomplete(FILE *out, const struct model *model) {
     text_print_titled(out, "INCOMPLETE:", text);
 }
 
-/* The option by which `bytes` would have given about 1,000 samples: --rate with a power of two, or --exact. */
-static void suggest_rate(char *option, size_t size, double bytes) {
-    double rate = bytes > 0 ? exp2(floor(log2(bytes / 1000))) : 0;
+/* The option by which `bytes` would have given about 1,000 samples: --rate with a power of two, or --exact. Few large
+ * blocks are few samples at any rate; so that it is finer than it was, the rate is at most an eighth of `former`. */
+static void suggest_rate(char *option, size_t size, double bytes, uint64_t former) {
+    double wanted = fmin(bytes / 1000, (double)former / 8);
+    double rate = wanted > 0 ? exp2(floor(log2(wanted))) : 0;
     if (rate >= 1024)
         snprintf(option, size, "--rate %s", units_bytes_short(rate).text);
     else
@@ -124,16 +124,42 @@ static void suggest_rate(char *option, size_t size, double bytes) {
         memmove(point, point + 1 + strspn(point + 1, "0"), strlen(point + 1 + strspn(point + 1, "0")) + 1);
 }
 
+/* Whether the live figures alone rest on few samples, and not all. */
+static bool is_live_alone(const struct figures *sum) {
+    return sum->samples >= FEW_SAMPLES;
+}
+
+static bool is_rough(const struct model *model, const struct figures *sum, enum view_sort sort) {
+    if (model->exact) return false;
+    return !is_live_alone(sum) || (sort == SORT_LIVE && sum->live_samples < FEW_SAMPLES && sum->live_samples);
+}
+
+static void say_rough(
+    FILE *out, const struct model *model, const struct figures *sum, const char *what, double bytes) {
+    char option[48];
+    suggest_rate(option, sizeof option, bytes, model->rate);
+    cleanup_text char *text =
+        memory_format_text("%s on only %s, so take them as rough; '%s' would give a finer picture", what,
+            units_counted((double)(is_live_alone(sum) ? sum->live_samples : sum->samples), "sample").text,
+            option);
+    text_print_titled(out, "note:", text);
+}
+
+void notes_print_samples(
+    FILE *out, const struct model *model, const struct figures *sum, const char *what, enum view_sort sort) {
+    if (!is_rough(model, sum, sort)) return;
+    bool live_alone = is_live_alone(sum);
+    cleanup_text char *words =
+        memory_format_text("%s %s", live_alone ? "the live figures of" : "the figures of", what);
+    say_rough(out, model, sum, words, live_alone ? sum->live_bytes.value : sum->total_bytes.value);
+}
+
 static void note_samples(FILE *out, const struct model *model, enum view_sort sort) {
     const struct figures *sum = &model->totals.sum;
-    bool live_alone = sum->samples >= FEW_SAMPLES;
-    if (model->exact ||
-        (live_alone && (sort != SORT_LIVE || sum->live_samples >= FEW_SAMPLES || !sum->live_samples)))
-        return;
-    char option[48];
-    suggest_rate(option, sizeof option, live_alone ? sum->live_bytes.value : model->totals.exact_total_bytes);
-    uint64_t samples = live_alone ? sum->live_samples : sum->samples;
-    if (samples == 0) {
+    if (!is_rough(model, sum, sort)) return;
+    if (sum->samples == 0) {
+        char option[48];
+        suggest_rate(option, sizeof option, model->totals.exact_total_bytes, model->rate);
         cleanup_text char *amount = model->totals.exact_is_complete
                                         ? memory_format_text(", as the program allocated only %s",
                                               units_bytes(model->totals.exact_total_bytes).text)
@@ -143,11 +169,21 @@ static void note_samples(FILE *out, const struct model *model, enum view_sort so
         text_print_titled(out, "note:", text);
         return;
     }
-    cleanup_text char *text =
-        memory_format_text("%s on only %s, so take them as rough; '%s' would give a finer picture",
-            live_alone ? "the live figures rest" : "all figures rest",
-            units_counted((double)samples, "sample").text, option);
-    text_print_titled(out, "note:", text);
+    bool live_alone = is_live_alone(sum);
+    say_rough(out, model, sum, live_alone ? "the live figures rest" : "all figures rest",
+        live_alone ? sum->live_bytes.value : model->totals.exact_total_bytes);
+}
+
+/* The total is counted, where malloc's is the only heap, and live and peak are estimated: by chance these may seem to
+ * be more than was ever allocated. */
+static void note_contradiction(FILE *out, const struct model *model) {
+    const struct totals *totals = &model->totals;
+    if (model->exact || !totals->exact_is_complete || model_has_heaps(model) || model->was_paused) return;
+    if (totals->peak.value <= totals->exact_total_bytes + totals->sum.inherited_bytes) return;
+    text_print_titled(out, "note:",
+        "live and peak are estimates, and seem by chance to be more than the total, which is counted: the "
+        "truth is "
+        "below the total");
 }
 
 /* What ended processes left is added up, though it was never there together. */
@@ -185,6 +221,7 @@ void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
     note_samples(out, model, sort);
     cleanup_text char *older = notes_older_frees(model);
     if (older) text_print_titled(out, "note:", older);
+    note_contradiction(out, model);
     for (int i = 0; i < DROP_KINDS; i++) {
         if (!model->totals.drops[i]) continue;
         cleanup_text char *text = memory_format_text(

@@ -11,6 +11,11 @@
  * `sort` is the figure that the report shows. */
 void notes_print(FILE *out, const struct model *model, enum view_sort sort);
 
+/* Prints whether `sum`, the figures of a part of the model, rest on few samples. `what` names them: "what matches
+ * rest". */
+void notes_print_samples(
+    FILE *out, const struct model *model, const struct figures *sum, const char *what, enum view_sort sort);
+
 /* Whether allocations were lost that should have been recorded. */
 bool notes_incomplete(const struct model *model);
 

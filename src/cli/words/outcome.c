@@ -27,7 +27,8 @@ void outcome_print(const char *recording, double seconds, struct outcome_more mo
     struct pieces pieces = {.out = stderr, .width = terminal.width, .indent = "  "};
     fprintf(stderr, "malloscope: recorded %s\n", path);
     pieces_add(&pieces, "%s", units_seconds(seconds).text);
-    pieces_add(&pieces, "peak %s", units_bytes(totals->peak_bytes).text);
+    cleanup_text char *peak = estimate_text_peak(totals);
+    pieces_add(&pieces, "peak %s", peak);
     cleanup_text char *live = estimate_text_bytes(totals->sum.live_bytes);
     pieces_add(&pieces, "live at the end %s", live);
     summary_add_total(&pieces, model);

@@ -52,7 +52,7 @@ static bool has_ended(const struct model *model) {
 
 enum view_sort summary_default_sort(const struct model *model) {
     const struct totals *totals = &model->totals;
-    bool nearly_nothing = totals->peak_bytes > 0 && totals->sum.live_bytes.value < 0.05 * totals->peak_bytes;
+    bool nearly_nothing = totals->peak.value > 0 && totals->sum.live_bytes.value < 0.05 * totals->peak.value;
     return has_ended(model) && nearly_nothing && !model->levels_only ? SORT_PEAK : SORT_LIVE;
 }
 
@@ -93,6 +93,15 @@ void summary_add_total(struct pieces *pieces, const struct model *model) {
             units_bytes(totals->exact_total_bytes).text);
 }
 
+static void add_allocations(struct pieces *pieces, struct estimate count) {
+    if (!(estimate_error(count) > 0)) {
+        pieces_add(pieces, "%s", units_counted(count.value, "allocation").text);
+        return;
+    }
+    cleanup_text char *text = estimate_text_count(count);
+    pieces_add(pieces, "%s allocations", text);
+}
+
 static bool is_attached(const struct model *model) {
     for (size_t i = 0; i < model->process_count; i++)
         if (model->processes[i].attached) return true;
@@ -106,16 +115,16 @@ void summary_print(FILE *out, const struct model *model) {
     print_title(out, model, &terminal);
     struct pieces pieces = {.out = out, .width = terminal.width, .indent = ""};
     if (model->levels_only) {
-        pieces_add(&pieces, "peak %s of memory", units_bytes(totals->peak_bytes).text);
+        pieces_add(&pieces, "peak %s of memory", units_bytes(totals->peak.value).text);
         pieces_add(&pieces, "only its size over time was recorded, no allocations");
         pieces_end(&pieces);
         return;
     }
     add_estimate(&pieces, "live", totals->sum.live_bytes);
-    pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s",
-        units_bytes(totals->peak_bytes).text);
+    cleanup_text char *peak = estimate_text_peak(totals);
+    pieces_add(&pieces, model->process_count > 1 ? "sum of peaks %s" : "peak %s", peak);
     summary_add_total(&pieces, model);
-    pieces_add(&pieces, "%s", units_counted(totals->sum.total_objects.value, "allocation").text);
+    add_allocations(&pieces, totals->sum.total_objects);
     if (!model->exact)
         pieces_add(&pieces, "rate %s, %s", units_bytes((double)model->rate).text,
             units_counted((double)totals->sum.samples, "sample").text);
@@ -151,12 +160,14 @@ void summary_print_heaps(FILE *out, const struct model *model) {
         cleanup_text char *name = text_clean(heaps[i].name);
         cleanup_text char *live = estimate_text_bytes(figures->live_bytes);
         cleanup_text char *total = estimate_text_bytes(figures->total_bytes);
+        cleanup_text char *live_count = estimate_text_count(figures->live_objects);
+        cleanup_text char *total_count = estimate_text_count(figures->total_objects);
         cleanup_text char *rate = heaps[i].rate == 1 ? memory_copy_text("exact")
                                                      : memory_format_text("one sample every %s on average",
                                                            units_bytes((double)heaps[i].rate).text);
-        fprintf(out, "  %s%*s  %s live in %s, total %s in %s, %s\n", name, (int)(widest - text_width(name)),
-            "", live, units_counted(figures->live_objects.value, "object").text, total,
-            units_count(figures->total_objects.value).text, rate);
+        fprintf(out, "  %s%*s  %s live in %s %s, total %s in %s, %s\n", name,
+            (int)(widest - text_width(name)), "", live, live_count,
+            figures->live_objects.value == 1 ? "object" : "objects", total, total_count, rate);
     }
     free(heaps);
 }

@@ -1,13 +1,14 @@
 /* What the program can ask about its own heap: mscope_stats and mscope_watch_peak (malloscope.h).
  *
- * The calling thread adds up the tables of the recording while other threads go on recording. So each figure is
- * that of some moment during the call, and two figures may be of different moments. */
+ * The calling thread adds up what each thread keeps (core/running_sums.h), while other threads go on recording. So each
+ * figure is that of some moment during the call, and two figures may be of different moments. It takes the same time
+ * however many stacks and live blocks there are. */
 #define MSCOPE_LINKED
 #include "base/confidence_interval.h"
+#include "core/heap_size.h"
 #include "core/heap_table.h"
-#include "core/live_table.h"
-#include "core/sampler.h"
-#include "core/stack_table.h"
+#include "core/peak_halves.h"
+#include "core/running_sums.h"
 #include "core/thread_table.h"
 #include "malloscope.h"
 #include "platform/clock.h"
@@ -19,22 +20,12 @@
 #include "record/sample/recorder_state.h"
 #include "record/sample/work.h"
 
-#define LIVE_ENTRY_TRIES 32 /* an entry that changes so often while it is copied is left out */
-
 /* What the stacks of the recording add up to. */
 struct sums {
     double total_bytes, total_objects, total_variance;
-    double live_bytes, live_objects;
+    double live_objects, live_variance;
+    uint64_t live_samples, samples;
 };
-
-/* A number of which the table holds the bits. */
-static double real_of(_Atomic uint64_t *bits) {
-    union {
-        uint64_t bits;
-        double value;
-    } real = {counter_load(bits)};
-    return real.value;
-}
 
 static uint64_t current_rate(void) {
     return heap_table_rate(
@@ -48,62 +39,58 @@ static uint64_t largest_rate(void) {
     return changed > recorder.rate ? changed : recorder.rate;
 }
 
-/* As model/load_stacks.c adds them up for the reports. What a forked child took over from its parent is live,
- * and not part of the total. */
-static struct sums sum_stacks(struct recording *recording, uint64_t count) {
+/* Adds whole numbers up before they become doubles: what one thread has freed of another's makes its own sum wrap
+ * around, and only the sum of all is right. */
+static struct sums sum_up(struct recording *recording) {
+    struct recording_header *header = recording->header;
+    uint64_t total_bytes = 0, total_objects = 0, live_objects = 0;
     struct sums sums = {0};
-    for (uint64_t i = 0; i < count; i++) {
-        struct stack_record *stack = stack_table_get(recording, (uint32_t)i);
-        /* The freed figures are read first: a block that is freed in between counts as live, never as freed
-         * without having been allocated. */
-        double freed_bytes = (double)stack_freed_bytes(stack) / BYTE_ONE;
-        double freed_objects = (double)counter_load(&stack->freed_objects) / OBJECT_ONE;
-        double bytes = (double)counter_load(&stack->alloc_bytes) / BYTE_ONE;
-        double objects = (double)counter_load(&stack->alloc_objects) / OBJECT_ONE;
-        sums.live_bytes += bytes - freed_bytes;
-        sums.live_objects += objects - freed_objects;
-        sums.total_bytes += bytes - (double)stack->inherited_bytes / BYTE_ONE;
-        sums.total_objects += objects - (double)stack->inherited_objects / OBJECT_ONE;
-        sums.total_variance += real_of(&stack->bytes_variance);
+    /* Acquire: pairs with the release by the thread that added the last record. */
+    uint64_t threads = atomic_load_explicit(&header->threads.count, memory_order_acquire);
+    for (uint64_t i = 0; i <= threads; i++) {
+        struct thread_record *thread = i < threads ? thread_table_get(recording, (uint32_t)i) : NULL;
+        struct running_sums *part = thread ? &thread->sums : &header->sums;
+        if (thread) sums.samples += counter_load(&thread->samples);
+        total_bytes += counter_load(&part->total_bytes);
+        total_objects += counter_load(&part->total_objects);
+        live_objects += counter_load(&part->live_objects);
+        sums.live_samples += counter_load(&part->live_samples);
+        sums.total_variance += running_sums_real(&part->total_variance);
+        sums.live_variance += running_sums_real(&part->live_variance);
     }
+    sums.total_bytes = (double)total_bytes / BYTE_ONE;
+    sums.total_objects = (double)total_objects / OBJECT_ONE;
+    /* Signed: a free may have been counted whose allocation was not yet, when its thread was looked at. */
+    sums.live_objects = (int64_t)live_objects > 0 ? (double)live_objects / OBJECT_ONE : 0;
+    if ((int64_t)sums.live_samples < 0) sums.live_samples = 0;
+    /* Doubles leave a remainder, which is far below the variance of one sample. */
+    if (!sums.live_samples || sums.live_variance < 0) sums.live_variance = 0;
     return sums;
 }
 
-/* The variance of the live bytes: the sum of weight · (weight − size) over the samples whose blocks are live
- * (docs/sampling.md, equation (4)). */
-static double live_variance(struct recording *recording, uint64_t *ret_samples) {
-    double variance = 0;
-    uint64_t samples = 0;
-    /* Acquire: pairs with the release by the thread that added the last slot. The segments that hold so many
-     * slots can then be read. */
-    uint64_t slots = atomic_load_explicit(&recording->header->live.count, memory_order_acquire);
-    for (uint32_t slot = 0; slot < slots; slot++) {
-        struct live_entry entry;
-        if (!live_table_copy(live_table_at(recording, slot), LIVE_ENTRY_TRIES, &entry)) continue;
-        samples++;
-        const struct stack_record *stack = stack_table_get(recording, entry.stack);
-        double size = (double)entry.size;
-        double weight =
-            (double)sampler_weight(entry.size, heap_table_rate(recording, stack->heap)) / BYTE_ONE;
-        if (weight > size) variance += weight * (weight - size);
-    }
-    *ret_samples = samples;
-    return variance;
-}
-
 static void fill_estimates(struct recording *recording, struct mscope_stats *stats) {
-    /* Acquire: pairs with the release by the thread that added the last stack, as above. */
-    uint64_t stacks = atomic_load_explicit(&recording->header->stacks.count, memory_order_acquire);
-    struct sums sums = sum_stacks(recording, stacks);
-    double variance = live_variance(recording, &stats->live_samples);
+    struct sums sums = sum_up(recording);
     double unseen = confidence_interval_unseen(largest_rate());
-    stats->live_bytes = sums.live_bytes;
+    double live = (double)heap_size(recording) / BYTE_ONE;
+    stats->live_bytes = live;
     stats->live_objects = sums.live_objects;
-    stats->live_error = confidence_interval_error(sums.live_bytes, variance, unseen);
+    stats->live_samples = sums.live_samples;
+    stats->live_error = confidence_interval_error(live, sums.live_variance, unseen);
     stats->total_bytes = sums.total_bytes;
     stats->total_objects = sums.total_objects;
     stats->total_error = confidence_interval_error(sums.total_bytes, sums.total_variance, unseen);
-    stats->stacks = stacks - 1; /* STACK_DROPPED is no stack of the program's */
+    stats->samples = sums.samples;
+    /* As model/peak.c: the variance at the peak is the same share of the bytes as over all samples. */
+    struct recording_header *header = recording->header;
+    double relative = sums.total_bytes > 0 ? sums.total_variance / sums.total_bytes : 0;
+    double largest = (double)counter_load(&header->peak_bytes) / BYTE_ONE;
+    stats->peak_bytes = peak_halves_estimate(header, live);
+    stats->peak_error = confidence_interval_error(stats->peak_bytes, relative * stats->peak_bytes, unseen);
+    if (largest < stats->peak_bytes) largest = stats->peak_bytes;
+    stats->peak_at_most = largest + confidence_interval_error(largest, relative * largest, unseen);
+    /* Acquire: pairs with the release by the thread that added the last stack. STACK_DROPPED is none of the
+     * program's. */
+    stats->stacks = atomic_load_explicit(&header->stacks.count, memory_order_acquire) - 1;
 }
 
 EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
@@ -115,12 +102,9 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     struct recording_header *header = recording->header;
     struct mscope_stats stats = {.size = ret_stats->size, .rate = current_rate()};
     fill_estimates(recording, &stats);
-    stats.peak_bytes = (double)counter_load(&header->peak_bytes) / BYTE_ONE;
     stats.heaps = atomic_load_explicit(&header->heaps.count, memory_order_relaxed);
     for (int i = 0; i < DROP_KINDS; i++)
         if (i != DROP_CHILD) stats.drops += counter_load(&header->drops[i]);
-    for (uint64_t i = 0; i < atomic_load_explicit(&header->threads.count, memory_order_acquire); i++)
-        stats.samples += counter_load(&thread_table_get(recording, (uint32_t)i)->samples);
     stats.max_bytes = header->size_max;
     stats.time_ns = clock_now();
     stats.watched_peak = (double)dump_triggers_peak() / BYTE_ONE;

@@ -258,7 +258,7 @@ int dump_heap_write(struct dump_file *file, struct recording *recording) {
         put_stack(file, recording, stack_table_get(recording, (uint32_t)i));
     }
     pages_give(lines, room);
-    dump_text(file, "# bytes that the recorder takes itself: ");
+    dump_text(file, HEAP_TEXT_RECORDER);
     dump_text_decimal(file, atomic_load_explicit(&header->arena_used, memory_order_relaxed) +
                                 atomic_load_explicit(&header->private_bytes, memory_order_relaxed));
     dump_text(file, "\n" HEAP_TEXT_MODULES);

@@ -7,6 +7,7 @@
 #include "core/live_table.h"
 #include "core/module_table.h"
 #include "core/name_table.h"
+#include "core/peak_halves.h"
 #include "core/stack_table.h"
 #include "platform/calls.h"
 #include "platform/pages.h"
@@ -144,9 +145,10 @@ static void settle_figures(struct recording *recording) {
         stack->peak_objects = stack->inherited_objects = stack->alloc_objects;
     }
     header->peak_bytes = header->live_bytes;
+    peak_halves_restart(header);
     /* The stacks have epoch 0, which says that they have not changed since this peak. */
     header->peak_epoch = 1;
-    header->peak_time = header->last_event = clock_now();
+    header->peak_time = header->last_event = header->inherited_until = clock_now();
     atomic_fetch_or(&header->flags, RECORDING_FORKED);
 }
 

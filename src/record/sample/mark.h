@@ -40,13 +40,11 @@
 #define MARK_ROOM sizeof(struct mark)
 
 struct mark {
-    uint64_t birth_and_distance; /* the birth in units of 2^BIRTH_SHIFT ns */
+    uint64_t birth_and_distance; /* the birth in units of 2^SAMPLE_BIRTH_SHIFT ns */
     uint64_t size_and_check;
     uint64_t stack_and_slot;
     uint64_t mark;
 };
-
-#define BIRTH_SHIFT 4
 
 static inline bool mark_begins_page(const void *block) {
     return ((uintptr_t)block & PAGE_MASK) == 0;
@@ -83,7 +81,7 @@ static inline uint64_t mark_check(const struct mark *mark) {
 /* Writes the mark of the block that begins `distance` bytes (32 to 65,535) after its base. */
 static inline void mark_set_as(void *block, uint64_t distance, const struct sample *sample, uint64_t kind) {
     struct mark *mark = (struct mark *)block - 1;
-    mark->birth_and_distance = sample->birth >> BIRTH_SHIFT << 16 | distance;
+    mark->birth_and_distance = sample->birth >> SAMPLE_BIRTH_SHIFT << 16 | distance;
     mark->size_and_check = sample->size << 16;
     mark->stack_and_slot = (uint64_t)sample->stack << 32 | sample->slot;
     mark->size_and_check |= mark_check(mark);
@@ -115,9 +113,10 @@ static inline uint32_t mark_slot(const void *block) {
 static inline struct sample mark_sample(const void *block, uint64_t now) {
     const struct mark *mark = (const struct mark *)block - 1;
     uint64_t birth = mark->birth_and_distance >> 16;
-    uint64_t age = ((now >> BIRTH_SHIFT) - birth) & ((UINT64_C(1) << 48) - 1);
-    return sample_of_malloc(mark->size_and_check >> 16, ((now >> BIRTH_SHIFT) - age) << BIRTH_SHIFT,
-        (uint32_t)(mark->stack_and_slot >> 32), mark_slot(block));
+    uint64_t age = ((now >> SAMPLE_BIRTH_SHIFT) - birth) & SAMPLE_BIRTH_MASK;
+    return sample_of_malloc(mark->size_and_check >> 16,
+        ((now >> SAMPLE_BIRTH_SHIFT) - age) << SAMPLE_BIRTH_SHIFT, (uint32_t)(mark->stack_and_slot >> 32),
+        mark_slot(block));
 }
 
 /* Removes the mark, before the allocator gets the memory back. */
