@@ -5,7 +5,7 @@
  * events without a thread and of threads that have ended. What is live may be allocated by one thread and freed by
  * another: the live sums of a single thread mean nothing, and wrap around below 0.
  *
- *     Σ sums(t) over all threads t, plus header.sums  =  Σ over all stacks          while no thread is inside an event */
+ *     Σ sums(t) over all threads t, plus header.sums  =  Σ over all stacks      while no thread is inside an event */
 #ifndef MALLOSCOPE_CORE_RUNNING_SUMS_H
 #define MALLOSCOPE_CORE_RUNNING_SUMS_H
 

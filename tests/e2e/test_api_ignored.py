@@ -13,8 +13,8 @@ import harness
 @pytest.fixture(scope="module", params=["libc", "jemalloc"])
 def recording(request, build, tmp_path_factory):
     linked = ["-ljemalloc"] if request.param == "jemalloc" else []
-    if linked and subprocess.run(["gcc", "-x", "c", "-o", "/dev/null", "-", *linked], input=b"int main(void) { return 0; }",
-                                 stderr=subprocess.DEVNULL).returncode:
+    empty = ["gcc", "-x", "c", "-o", "/dev/null", "-", *linked]
+    if linked and subprocess.run(empty, input=b"int main(void) { return 0; }", stderr=subprocess.DEVNULL).returncode:
         pytest.skip("libjemalloc.so is not installed (Debian: libjemalloc-dev)")
     program = build("api_ignored.c", "-O1", api.INCLUDE, *(["-Wl,--no-as-needed", *linked] if linked else []))
     path = tmp_path_factory.mktemp("ignored") / "x.mscope"

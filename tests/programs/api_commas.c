@@ -1,4 +1,4 @@
-/* Calls with commas that no parenthesis encloses: in compound literals, and, in C++, between the arguments of templates.
+/* Calls with commas that no parenthesis encloses: in compound literals and, in C++, between arguments of templates.
  * Compiled as C and as C++, with and without MSCOPE_LINKED: a function takes them, so a macro of its name must. */
 #include <malloscope.h>
 
