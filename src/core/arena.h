@@ -7,9 +7,14 @@
  * address. So the address space taken is at most twice what is used, which matters to programs that limit theirs.
  * An allocation never lies across two pieces.
  *
- * Space is reserved on disk before it is touched, so that a full disk is a failed request and never a SIGBUS. To
- * extend the file, the recorder opens it again by its path: it keeps no descriptor that the program could close or
- * reuse. Space is handed out by one compare and swap, and never given back. */
+ * Space is reserved on disk before it is touched, so that a full disk is a failed request and never a SIGBUS. It is
+ * reserved in steps that grow with the file, so that a small recording takes little. To extend the file, the
+ * recorder opens it again by its path: it keeps no descriptor that the program could close or reuse.
+ *
+ * Where the program is about to lose access to the file, the file is made longer ahead, as a hole, and mapped
+ * (arena_reserve_sparse). Then a step needs no descriptor: the kernel is asked to back the mapped pages with space.
+ *
+ * Space is handed out by one compare and swap, and given back only at the end (arena_close). */
 #ifndef MALLOSCOPE_CORE_ARENA_H
 #define MALLOSCOPE_CORE_ARENA_H
 
@@ -36,8 +41,10 @@ struct recording {
     /* All records that frames and stacks may name have numbers below these. A forked child inherits records up to
      * them. */
     _Atomic uint32_t modules_noted, names_noted, heaps_noted, code_objects_noted;
-    uint32_t first_shift; /* log2 of the first piece's size */
-    bool is_private;      /* a copy of the parent's memory: it has no file (arena_copy.h) */
+    uint32_t first_shift;   /* log2 of the first piece's size */
+    bool is_private;        /* a copy of the parent's memory: it has no file (arena_copy.h) */
+    uint64_t size_max;      /* of the header: no piece is mapped beyond it */
+    _Atomic uint64_t ahead; /* the file was made so long ahead, and is mapped up to there; 0: it was not */
     _Atomic(uintptr_t)
         piece[ARENA_PIECES]; /* (address of piece k) - (its offset in the file); 0 = not mapped */
     _Atomic int32_t
@@ -60,9 +67,9 @@ static inline void *arena_at(const struct recording *recording, uint64_t offset)
     return (void *)(atomic_load_explicit(piece, memory_order_relaxed) + offset);
 }
 
-/* Creates the file `path` (mode 0600; it must not exist unless `replace`), and reserves and maps its first `first`
- * bytes, a power of two. The file never grows beyond `size_max`. Of the header only size_max and arena_* are
- * filled. Returns 0 or a negative errno; on failure no file is left behind. */
+/* Creates the file `path` (mode 0600; it must not exist unless `replace`), maps its first `first` bytes, a power of
+ * two, and reserves some of them. The file never grows beyond `size_max`. Of the header only size_max and arena_*
+ * are filled. Returns 0 or a negative errno; on failure no file is left behind. */
 int arena_create(
     struct recording *recording, const char *path, bool replace, uint64_t first, uint64_t size_max);
 
@@ -70,8 +77,19 @@ int arena_create(
  * is not so much space. */
 void arena_reserve(struct recording *recording, uint64_t size);
 
+/* The bytes that may be in use at most, as far as is known: size_max, or less if the file cannot grow any more. */
+uint64_t arena_limit(const struct recording *recording);
+
+/* Makes the file longer by a hole of `size` bytes and maps it, so that they can be allocated without the file being
+ * opened again. The hole takes no space on disk. Where the kernel is too old for that (before Linux 5.14), this is
+ * arena_reserve. */
+void arena_reserve_sparse(struct recording *recording, uint64_t size);
+
 /* Unmaps the recording. The file stays. */
 void arena_unmap(struct recording *recording);
+
+/* Marks the recording finished and removes the file. It stays mapped. */
+void arena_remove(struct recording *recording);
 
 /* Unmaps the recording and removes the file. */
 void arena_discard(struct recording *recording);
@@ -83,7 +101,11 @@ uint64_t arena_allocate(struct recording *recording, uint64_t size, uint64_t ali
 uint64_t arena_text(struct recording *recording, const char *text, size_t length);
 
 /* Marks the recording finished and gives space back that is reserved but not used. The arena does not grow after
- * this. */
+ * this, unless arena_reopen is called. */
 void arena_close(struct recording *recording);
+
+/* Takes arena_close back: the mark goes, and what was reserved is reserved again, if the disk has the space. Only for
+ * a process with one thread. `reserved`: arena_reserved from before. */
+void arena_reopen(struct recording *recording, uint64_t reserved);
 
 #endif

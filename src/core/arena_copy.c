@@ -22,6 +22,7 @@ struct arena_copy {
 static struct piece piece_of(const struct recording *recording, uint32_t number) {
     uint64_t first = UINT64_C(1) << recording->first_shift;
     uint64_t start = number ? first << (number - 1) : 0, size = number ? start : first;
+    if (start + size > recording->size_max) size = recording->size_max - start;
     uintptr_t base = atomic_load_explicit(&recording->piece[number], memory_order_acquire);
     return (struct piece){base ? (char *)(base + start) : NULL, start, size};
 }

@@ -86,7 +86,7 @@ uint32_t code_table_note(struct recording *recording, uint64_t key, const struct
 /* Relaxed: no other thread knows the recording yet. */
 bool code_table_start(struct recording *recording) {
     if (code_index.in_use) memset(&code_index, 0, sizeof code_index);
-    table_start(&recording->header->code_objects, sizeof(struct code_record), 64);
+    table_start(&recording->header->code_objects, sizeof(struct code_record), 16);
     atomic_store_explicit(&recording->code_objects_noted, 1, memory_order_relaxed);
     return table_append(recording, &recording->header->code_objects, CODE_OBJECTS_MOST) == CODE_NONE;
 }

@@ -22,7 +22,7 @@ static struct {
 void module_table_start(struct recording *recording) {
     if (module_index.in_use) memset(&module_index, 0, sizeof module_index);
     module_index.in_use = true;
-    table_start(&recording->header->modules, sizeof(struct module_record), 64);
+    table_start(&recording->header->modules, sizeof(struct module_record), 8);
 }
 
 /* Copies memory of a mapped file. The first page of a permanent mapping is read directly, all else by a system call

@@ -99,7 +99,7 @@ uint32_t name_table_note(struct recording *recording, const char *name) {
 /* Relaxed: no other thread knows the recording yet. */
 bool name_table_start(struct recording *recording) {
     if (name_index.in_use) memset(&name_index, 0, sizeof name_index);
-    table_start(&recording->header->names, sizeof(struct name_record), 64);
+    table_start(&recording->header->names, sizeof(struct name_record), 16);
     atomic_store_explicit(&recording->names_noted, 1, memory_order_relaxed);
     return table_append(recording, &recording->header->names, NAMES_MOST) == NAME_NONE;
 }

@@ -174,6 +174,7 @@ struct recording_header {
     struct running_sums sums;                /* of events without a thread, and of ended threads */
     uint64_t
         inherited_until; /* ns; a forked child has inherited the blocks that were born before this; else 0 */
+    _Atomic uint32_t growth_error; /* with RECORDING_NO_GROWTH: the errno that says why; 0 = not known */
 };
 
 /* The fields up to this one are in every recording of this version. */

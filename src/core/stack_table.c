@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-#define STACKS_FIRST    256
-#define INDEX_FIRST_LOG 10
+#define STACKS_FIRST    16
+#define INDEX_FIRST_LOG 7
 #define PROBE_MAX       128 /* places of the index that a search visits */
 #define STACKS_MOST     (UINT32_MAX - 1)
+#define FOLD_INNER      12
+#define FOLD_OUTER      4
 
-/* tests/models/stack_table.pml has every step of this file: change both. */
+/* tests/models/stack_table.pml has every step of this file but folding: change both. */
 
 static _Atomic uint32_t index_growing; /* 1 while a thread of this process builds a larger index */
 

@@ -24,7 +24,9 @@ uint64_t table_segment(struct recording *recording, struct table *table, uint32_
     uint64_t offset = atomic_load_explicit(&table->segment[segment], memory_order_acquire);
     if (offset) return offset;
 
-    uint64_t made = arena_allocate(recording, ((uint64_t)table->first << segment) * table->entry_size, 4096);
+    /* Segments of a page and more begin at a page, smaller ones share pages. */
+    uint64_t size = ((uint64_t)table->first << segment) * table->entry_size;
+    uint64_t made = arena_allocate(recording, size, size < PAGE_SIZE_MIN ? 64 : PAGE_SIZE_MIN);
     if (!made) return 0;
     /* If two threads make the same segment at once, the space of the one whose exchange fails stays unused.
      * Release: the space has been reserved and mapped before another thread can find it. */

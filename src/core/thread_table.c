@@ -21,7 +21,7 @@
  * after the copy (recording_copy_add_countdown in recording_copy.h). */
 
 void thread_table_start(struct recording *recording) {
-    table_start(&recording->header->threads, sizeof(struct thread_record), 64);
+    table_start(&recording->header->threads, sizeof(struct thread_record), 4);
 }
 
 struct thread_record *thread_table_get(struct recording *recording, uint32_t thread) {

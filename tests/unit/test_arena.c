@@ -1,10 +1,12 @@
 /* The arena: never hands out what is not reserved, says no instead of failing later. */
 #include "address_space.h"
 #include "check.h"
+#include "platform/pages.h"
 #include "platform/system.h"
 #include "recording_fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -134,6 +136,59 @@ static void check_space_ahead(void) {
     fixture_free(small);
 }
 
+static uint64_t disk_space(int file) {
+    struct stat status;
+    return fstat(file, &status) == 0 ? (uint64_t)status.st_blocks * 512 : 0;
+}
+
+/* A small recording takes little, and one that grows takes not much more than it uses. */
+static void check_small_steps(void) {
+    struct recording *recording = fixture_recording(64 << 20);
+    CHECK(file_size(recording->path) <= 64 << 10);
+    for (int i = 0; i < 20000; i++) {
+        uint64_t offset = arena_allocate(recording, 1000, 8), end = offset + 1000;
+        CHECK(offset && file_size(recording->path) <= end + end / 2 + (128 << 10));
+    }
+    fixture_free(recording);
+}
+
+/* As before privileges are given up: what was mapped ahead takes no space, and can be had when the file is gone. */
+static void check_sparse_space(void) {
+    if (!pages_can_back()) return;
+    uint64_t ahead = 32 << 20;
+    struct recording *recording = fixture_recording(64 << 20);
+    arena_reserve_sparse(recording, ahead);
+    int file = open(recording->path, O_RDONLY);
+    CHECK(file_size(recording->path) >= ahead && disk_space(file) < 1 << 20);
+    unlink(recording->path);
+    uint64_t offset, total = 0;
+    while ((offset = arena_allocate(recording, 1000, 8))) {
+        memset(arena_at(recording, offset), 0xff, 1000);
+        total += 1000;
+        CHECK(total > 1 << 20 || disk_space(file) < 4 << 20); /* it is taken in steps */
+    }
+    CHECK(total >= ahead - (ahead >> 6) && total <= ahead);
+    CHECK_EQUAL(recording->header->growth_error, ENOENT);
+    close(file);
+    fixture_free(recording);
+}
+
+/* As before an exec that fails: the recording is cut, and goes on. */
+static void check_reopening(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    arena_allocate(recording, 5000, 8);
+    uint64_t reserved = recording->header->arena_reserved;
+    arena_close(recording);
+    CHECK_EQUAL(file_size(recording->path), 4096 * 3);
+    arena_reopen(recording, reserved);
+    CHECK_EQUAL(recording->header->flags & RECORDING_FINISHED, 0);
+    CHECK_EQUAL(file_size(recording->path), reserved);
+    uint64_t offset = arena_allocate(recording, 2 << 20, 8);
+    CHECK(offset != 0);
+    memset(arena_at(recording, offset), 0xff, 2 << 20);
+    fixture_free(recording);
+}
+
 static void check_pieces(void) {
     struct recording *recording = fixture_recording(UINT64_C(1) << 30);
     uint64_t large = arena_allocate(recording, 5 << 20, 4096), small = arena_allocate(recording, 100, 8);
@@ -157,6 +212,9 @@ int main(void) {
     check_address_space_limit();
     check_growth_after_a_failure();
     check_space_ahead();
+    check_small_steps();
+    check_sparse_space();
+    check_reopening();
     check_pieces();
     return check_result();
 }
