@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import ROOT, malloscope, record_command, report, run
+from harness import ROOT, malloscope, record_command, report, run, stats
 
 WIDTH = 5
 
@@ -57,6 +57,12 @@ def test_grows_by_need(known_walks, folder, depth, grows):
     sizes = [int(line.split(",")[1]) for line in lines if "MADV_HUGEPAGE" in line]
     assert bool(sizes) == grows, lines
     assert not grows or max(sizes) >= 32_768 * 64  # a line of the cache for each stack, of which there are more
+
+
+def test_its_memory_is_counted(known_walks, record):
+    recording = record(known_walks("-DDEPTH=7"), 1, 500_000)
+    on_disk = recording.path.stat().st_blocks * 512
+    assert 2 << 20 < stats(recording)["totals"]["recorder_bytes"] - on_disk <= 48 << 20
 
 
 def test_a_handler_jumps_out_of_the_recorder(known_walks, record):

@@ -329,7 +329,8 @@ void recorder_take_back(const struct sample *sample) {
 
 void recorder_note_private_bytes(void) {
     _Atomic uint64_t *noted = &recorder.recording.header->private_bytes;
-    uint64_t bytes = counter_load(&recorder.index.bytes) + counter_load(&recorder.heap_index.bytes);
+    uint64_t bytes =
+        counter_load(&recorder.index.bytes) + counter_load(&recorder.heap_index.bytes) + walk_cache_bytes();
     if (counter_load(noted) != bytes) counter_store(noted, bytes);
 }
 

@@ -6,21 +6,29 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-/* Bytes of all threads' tables beyond their starts. Relaxed throughout: a sum, by which nothing is ordered. */
+/* Relaxed throughout: a sum, by which nothing is ordered. */
 static _Atomic size_t bytes_taken;
 
-/* A thread may take at most half of what is left, so that the first ones leave some for others. */
-static bool take_room(size_t size) {
+/* Takes `size` bytes if they are at most 1 / `share` of what is left. */
+static bool take_room(size_t size, size_t share) {
     size_t taken = atomic_load_explicit(&bytes_taken, memory_order_relaxed);
     do
-        if (size > (SETS_BYTES_MOST - taken) / 2) return false;
+        if (size > (SETS_BYTES_MOST - taken) / share) return false;
     while (!atomic_compare_exchange_weak_explicit(
         &bytes_taken, &taken, taken + size, memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
-static void give_room(size_t size) {
+bool growing_sets_take(size_t size) {
+    return take_room(size, 1);
+}
+
+void growing_sets_give(size_t size) {
     atomic_fetch_sub_explicit(&bytes_taken, size, memory_order_relaxed);
+}
+
+size_t growing_sets_bytes(void) {
+    return atomic_load_explicit(&bytes_taken, memory_order_relaxed);
 }
 
 void growing_sets_after_fork(void) {
@@ -37,11 +45,12 @@ void growing_sets_start(struct growing_sets *sets, void *first) {
 
 bool growing_sets_make_larger(
     const struct growing_sets *sets, uint64_t count, struct growing_sets *ret_larger) {
-    while (count > growing_sets_count(sets) && !take_room(count * SET_SIZE)) count /= 2;
+    /* A thread takes at most half of what is left, so that the first ones leave some for others. */
+    while (count > growing_sets_count(sets) && !take_room(count * SET_SIZE, 2)) count /= 2;
     if (count <= growing_sets_count(sets)) return false;
     void *first = pages_take(count * SET_SIZE);
     if (!first) {
-        give_room(count * SET_SIZE);
+        growing_sets_give(count * SET_SIZE);
         return false;
     }
     /* Nearly every look-up touches another page. With small pages most of them would miss the TLB, too. */
@@ -66,5 +75,5 @@ void growing_sets_free(const struct growing_sets *sets) {
     uint64_t count = growing_sets_count(sets);
     if (count == SETS_AT_START) return;
     pages_give(sets->first, count * SET_SIZE);
-    give_room(count * SET_SIZE);
+    growing_sets_give(count * SET_SIZE);
 }

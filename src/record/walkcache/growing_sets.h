@@ -18,9 +18,9 @@
 #define SET_SIZE      64u   /* bytes: a cache line */
 #define SETS_AT_START 1024u /* 64 KiB, which each thread has in any case */
 
-/* The bytes that the tables of all threads together may take beyond what each starts with. A thread that finds no
- * room left keeps the table it has. */
-#define SETS_BYTES_MOST ((size_t)128 << 20)
+/* The bytes that the walk caches of all threads may take together. A thread that finds no room left keeps what it
+ * has. */
+#define SETS_BYTES_MOST ((size_t)48 << 20)
 
 /* The number of sets is a power of two, so that a mask selects one. */
 struct growing_sets {
@@ -48,6 +48,13 @@ bool growing_sets_make_larger(
 
 /* Puts the larger table in the place of the former one, whose memory is given back. */
 void growing_sets_replace(struct growing_sets *sets, const struct growing_sets *larger);
+
+/* Memory of walk caches beside these tables, which counts as theirs. False: there is no room for it. */
+bool growing_sets_take(size_t size);
+void growing_sets_give(size_t size);
+
+/* The bytes that are taken now. */
+size_t growing_sets_bytes(void);
 
 /* To be called in a forked child: the tables of the parent's other threads belong to nobody there. */
 void growing_sets_after_fork(void);

@@ -106,6 +106,18 @@ static uint64_t mixed(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 32;
 }
 
+/* Whether lists may lie in the ring up to `end`. If all threads together have no room for more, the ring stays as short
+ * as it is, and the next list begins at its start. The first
+ * step belongs to what each thread starts with. */
+static bool take_ring(struct read_lists *lists, uint64_t end) {
+    while (lists->ring_taken < end) {
+        if (lists->ring_taken >= READ_LISTS_RING_STEP && !growing_sets_take(READ_LISTS_RING_STEP))
+            return false;
+        lists->ring_taken += READ_LISTS_RING_STEP;
+    }
+    return true;
+}
+
 /* Makes a list in the ring and puts it into the set, into the way after the one that was of use last.
  *
  * The order of the stores matters if a signal handler interrupts this and leaves by longjmp, so that the rest is
@@ -116,9 +128,13 @@ static const struct read_list *make(struct read_lists *lists, struct read_list_s
     size_t places = trace->count * sizeof *trace->place, size = offsetof(struct read_list, place) + places;
     if (!lists->made) lists->made = READ_LISTS_RING;
     /* The first list behind one that reaches the end of the ring begins at the start of the ring. */
-    uint64_t at = lists->made, in_ring = at % READ_LISTS_RING;
-    struct read_list *list = (struct read_list *)&lists->ring[in_ring];
     size = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    uint64_t at = lists->made, in_ring = at % READ_LISTS_RING;
+    if (!take_ring(lists, in_ring + size)) {
+        at += READ_LISTS_RING - in_ring;
+        in_ring = 0;
+    }
+    struct read_list *list = (struct read_list *)&lists->ring[in_ring];
     lists->made = in_ring + size < READ_LISTS_RING ? at + size : at - in_ring + READ_LISTS_RING;
     atomic_signal_fence(memory_order_seq_cst);
     list->pc = registers->pc;
@@ -171,4 +187,5 @@ void read_lists_start(struct read_lists *lists) {
 
 void read_lists_free(const struct read_lists *lists) {
     growing_sets_free(&lists->sets);
+    if (lists->ring_taken > READ_LISTS_RING_STEP) growing_sets_give(lists->ring_taken - READ_LISTS_RING_STEP);
 }

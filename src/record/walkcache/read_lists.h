@@ -28,6 +28,7 @@
 #define READ_LISTS_WAYS      4u
 #define READ_LISTS_SETS_MOST 4096u      /* 256 KiB */
 #define READ_LISTS_RING      (1u << 20) /* bytes; pages that are not used yet take no memory */
+#define READ_LISTS_RING_STEP (64u << 10)
 
 /* Words are read in groups of READ_GROUP, and no page of the stack is read that may not be mapped. The page of the
  * stack pointer is mapped. If all words up to some group are those of a former walk, the frames up to there are
@@ -59,6 +60,7 @@ static_assert(sizeof(struct read_list_set) == SET_SIZE, "a set is a cache line")
  * list only when the list is whole. */
 struct read_lists {
     uint64_t made;            /* the position in the ring where the next list begins; 0: there is none yet */
+    uint64_t ring_taken;      /* bytes of the ring that lists may lie in: it is taken into use in steps */
     uint32_t count;           /* lists made since the sets were last made more */
     struct growing_sets sets; /* of struct read_list_set */
     struct read_list_set first_set[SETS_AT_START];

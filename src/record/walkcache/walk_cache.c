@@ -4,6 +4,7 @@
 #include "platform/pages.h"
 #include "platform/system.h"
 #include "record/python/python.h"
+#include "record/sample/recorder.h"
 #include "record/sample/recorder_state.h"
 #include "record/walkcache/growing_sets.h"
 #include "record/walkcache/read_lists.h"
@@ -53,9 +54,16 @@ struct walk_cache {
 
 static __thread struct walk_cache *own_cache;
 
+/* What a cache takes at its start: all but the ring of its lists, of which the first step is in use. */
+#define START_BYTES (sizeof(struct walk_cache) - READ_LISTS_RING + READ_LISTS_RING_STEP)
+
 static __attribute__((noinline, cold)) bool make_cache(void) {
+    if (!growing_sets_take(START_BYTES)) return false;
     struct walk_cache *made = pages_take(sizeof *made);
-    if (!made) return false;
+    if (!made) {
+        growing_sets_give(START_BYTES);
+        return false;
+    }
     uint64_t random[4];
     sampler_random_seed(random, (uintptr_t)made ^ recorder.recording.header->start_monotonic);
     /* Odd factors: multiplication by one is a bijection, so that no bit of a word is lost. */
@@ -295,6 +303,7 @@ __attribute__((noinline)) void walk_cache_keep(
             keep_known(cache, hash_of(lookup->native), stack);
         if (cache->replaced != replaced) note_replaced(cache, stack);
     }
+    recorder_note_private_bytes();
     leave(cache);
 }
 
@@ -308,6 +317,11 @@ void walk_cache_free(void) {
         growing_sets_free(&former->known);
         read_lists_free(&former->lists);
         pages_give(former, sizeof *former);
+        growing_sets_give(START_BYTES);
     }
     python_fingerprint_free();
+}
+
+size_t walk_cache_bytes(void) {
+    return growing_sets_bytes();
 }

@@ -24,6 +24,8 @@
 #include "core/recording.h"
 #include "unwind/unwind.h"
 
+#include <stddef.h>
+
 #define WALK_UNKNOWN UINT32_MAX
 
 /* What a look-up that did not find the stack leaves for walk_cache_keep. */
@@ -45,6 +47,9 @@ uint32_t walk_cache_find(const struct unwind_registers *registers, const struct 
 
 /* Keeps the result of the walk, and lets go of the cache. `stack` may be WALK_UNKNOWN: the walk came to nothing. */
 void walk_cache_keep(struct walk_lookup *lookup, const struct unwind_registers *registers, uint32_t stack);
+
+/* The memory that the caches of all threads take. */
+size_t walk_cache_bytes(void);
 
 /* Frees the calling thread's cache: the thread ends, or is alone in a forked child. */
 void walk_cache_free(void);
