@@ -18,9 +18,12 @@
 #define DEPTH_MOST         4096
 #define DEPTH_MOST_TEXT    "4096"
 
-/* Bytes that a recording may grow to. */
-#define DEFAULT_SIZE_MAX      (UINT64_C(4) << 30)
-#define DEFAULT_SIZE_MAX_TEXT "4G"
+/* Bytes that a recording may grow to: of the first, in a program that is recorded at the default sampling interval; in
+ * proportion more at smaller intervals, up to the second. */
+#define DEFAULT_SIZE_SAMPLED      (UINT64_C(48) << 20)
+#define DEFAULT_SIZE_SAMPLED_TEXT "48M"
+#define DEFAULT_SIZE_MAX          (UINT64_C(4) << 30)
+#define DEFAULT_SIZE_MAX_TEXT     "4G"
 
 /* Names of files: %e is the program, %p the process, %n a number that counts the dumps of a process. */
 #define DEFAULT_RECORDING_PATTERN "malloscope.%e.%p.mscope"

@@ -268,6 +268,7 @@ static inline unsigned lifetime_bucket(uint64_t nanoseconds) {
 enum stack_flag {
     STACK_COMPLETE = 1 << 0, /* the stack walk reached the start of the thread */
     STACK_CUT = 1 << 1,      /* deeper than depth_max: frames are missing in the middle */
+    STACK_FOLDED = 1 << 2,   /* frames are missing in the middle, because the recording was nearly full */
 };
 
 /* A distinct call stack with its heap and type, and all figures of the allocations made from it.

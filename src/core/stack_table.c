@@ -117,8 +117,8 @@ static uint32_t add_stack(struct recording *recording, const struct stack_key *k
     return (uint32_t)stack;
 }
 
-uint32_t stack_table_intern(struct recording *recording, const struct stack_key *key) {
-    if (key->frame_count == 0) return STACK_DROPPED;
+/* The number of a stack, which is added if it is new and `may_add` is set. STACK_DROPPED: it is new, and was not added. */
+static uint32_t intern(struct recording *recording, const struct stack_key *key, bool may_add) {
     struct recording_header *header = recording->header;
     uint64_t hash = hash_key(key), mask;
     /* Acquire: pairs with the release in index_grow, so the index is seen as it was published. If the thread still
@@ -132,8 +132,8 @@ uint32_t stack_table_intern(struct recording *recording, const struct stack_key 
          * the record is seen filled. */
         uint32_t found = atomic_load_explicit(&places[place], memory_order_acquire);
         if (found == 0) {
-            if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
-            if (added == STACK_DROPPED) break;
+            if (added == STACK_DROPPED && may_add) added = add_stack(recording, key, hash);
+            if (added == STACK_DROPPED) return STACK_DROPPED;
             /* Release: pairs with the acquire above in another thread. */
             if (atomic_compare_exchange_strong_explicit(
                     &places[place], &found, added + 1, memory_order_release, memory_order_acquire))
@@ -146,14 +146,70 @@ uint32_t stack_table_intern(struct recording *recording, const struct stack_key 
     }
     /* PROBE_MAX places are all taken: the index is crowded, because the thread that builds a larger one is held up. The
      * stack gets a record all the same, and that thread adds it to the new index. */
-    if (added == STACK_DROPPED) added = add_stack(recording, key, hash);
-    if (added == STACK_DROPPED) {
-        /* Relaxed: a counter by which nothing else is ordered. */
-        atomic_fetch_add_explicit(&header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
-        return STACK_DROPPED;
-    }
+    if (added == STACK_DROPPED && may_add) added = add_stack(recording, key, hash);
+    if (added == STACK_DROPPED) return STACK_DROPPED;
     if (added > mask / 2) index_grow(recording, word);
     return added;
+}
+
+/* ---- folding ---- */
+
+static const struct {
+    uint64_t eighths; /* of arena_limit: below this, new stacks are kept like this */
+    uint32_t inner, outer;
+} folds[] = {{4, UINT32_MAX, 0}, {5, FOLD_INNER, FOLD_OUTER}, {6, 3, 1}};
+#define FOLDS (sizeof folds / sizeof *folds)
+
+/* How a new stack is to be kept at the present size of the recording: an index of `folds`, or FOLDS: not at all. */
+static uint32_t fold_now(const struct recording *recording) {
+    /* Relaxed: a size by which nothing else is ordered. */
+    uint64_t used = atomic_load_explicit(&recording->header->arena_used, memory_order_relaxed);
+    uint64_t eighth = arena_limit(recording) / 8;
+    uint32_t fold = 0;
+    while (fold < FOLDS && used >= eighth * folds[fold].eighths) fold++;
+    return fold;
+}
+
+/* Makes a key of the inner and the outer frames in `frames`, with a word between them that says that frames are
+ * missing. False: the stack has no more frames than that. */
+static bool fold_key(
+    const struct stack_key *key, uint32_t fold, uint64_t *frames, struct stack_key *ret_folded) {
+    uint32_t inner = folds[fold].inner, outer = folds[fold].outer;
+    if (inner == UINT32_MAX || key->frame_count <= inner + 1 + outer) return false;
+    memcpy(frames, key->frames, inner * sizeof *frames);
+    frames[inner] = (uint64_t)FRAME_CUT << FRAME_KIND_SHIFT;
+    memcpy(frames + inner + 1, key->frames + key->frame_count - outer, outer * sizeof *frames);
+    *ret_folded = *key;
+    ret_folded->frames = frames;
+    ret_folded->frame_count = inner + 1 + outer;
+    ret_folded->flags |= STACK_CUT | STACK_FOLDED;
+    return true;
+}
+
+/* Called for a stack that is new, when it may not be kept whole. */
+static __attribute__((noinline, cold)) uint32_t intern_folded(
+    struct recording *recording, const struct stack_key *key) {
+    uint64_t frames[FOLD_INNER + 1 + FOLD_OUTER];
+    struct stack_key folded;
+    /* A stack that was folded when there was more room is known, and costs nothing. */
+    for (uint32_t fold = 1; fold < FOLDS; fold++) {
+        bool is_shorter = fold_key(key, fold, frames, &folded);
+        bool may_add = fold >= fold_now(recording);
+        if (!is_shorter && !may_add) continue;
+        uint32_t stack = intern(recording, is_shorter ? &folded : key, may_add);
+        if (stack != STACK_DROPPED) return stack;
+    }
+    return STACK_DROPPED;
+}
+
+uint32_t stack_table_intern(struct recording *recording, const struct stack_key *key) {
+    if (key->frame_count == 0) return STACK_DROPPED;
+    uint32_t stack = intern(recording, key, fold_now(recording) == 0);
+    if (stack == STACK_DROPPED) stack = intern_folded(recording, key);
+    /* Relaxed: a counter by which nothing else is ordered. */
+    if (stack == STACK_DROPPED)
+        atomic_fetch_add_explicit(&recording->header->drops[DROP_STACK_TABLE], 1, memory_order_relaxed);
+    return stack;
 }
 
 bool stack_table_start(struct recording *recording) {

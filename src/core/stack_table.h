@@ -6,7 +6,17 @@
  * that another thread adds to the old index at that moment may be missing in the new one. Then it gets a second
  * record later, and readers merge equal stacks.
  *
- * tests/models/stack_table.pml checks this for all interleavings. */
+ * Stacks may take a part of the recording, so that there is always room for live samples. When that is nearly full, new
+ * stacks are folded: only their inner and outer frames are kept, so that stacks which differ in between become one. At
+ * last new stacks are not kept at all. No sample is lost by that.
+ *
+ *     bytes in use, of arena_limit   a new stack is kept
+ *     less than 1/2                  whole
+ *     less than 5/8                  with its 12 inner and 4 outer frames
+ *     less than 3/4                  with its 3 inner frames and the outermost one
+ *     more                           not: its allocations count for STACK_DROPPED
+ *
+ * tests/models/stack_table.pml checks the index for all interleavings. */
 #ifndef MALLOSCOPE_CORE_STACK_TABLE_H
 #define MALLOSCOPE_CORE_STACK_TABLE_H
 

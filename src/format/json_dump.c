@@ -165,6 +165,7 @@ static void write_stack(struct json *json, const struct model *model, const stru
     json_key_integer(json, "process", stack->process);
     json_key_boolean(json, "complete", stack->flags & STACK_COMPLETE);
     json_key_boolean(json, "cut", stack->flags & STACK_CUT);
+    json_key_boolean(json, "folded", stack->flags & STACK_FOLDED);
     json_key_string(json, "heap", labels.heap);
     json_key_string(json, "type", labels.type);
     json_key_string(json, "scope", labels.scope);

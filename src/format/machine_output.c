@@ -166,6 +166,7 @@ void machine_output_write_health(struct json *json, const struct model *model) {
     json_object(json);
     json_key_number(json, "complete", model->health.complete);
     json_key_number(json, "truncated", (double)model->health.truncated);
+    json_key_number(json, "folded", (double)model->health.folded);
     json_key_number(json, "mean_depth", model->health.mean_depth);
     json_key_string(json, "confidence", model->health.confidence);
     json_object_end(json);

@@ -89,6 +89,7 @@ static void load_process(struct model_builder *builder, const struct snapshot *s
         .user = user_of(snapshot),
         .is_snapshot = header->flags & RECORDING_SNAPSHOT,
         .flags = header->flags,
+        .growth_error = (int)header->growth_error,
         .filter = header->filter,
         .rate = header->rate,
         .executable = text_of(builder, snapshot, header->executable),

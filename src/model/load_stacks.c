@@ -256,11 +256,12 @@ static void merge(
         if (!is_new) figures_add(&stack->figures, &figures);
         uint64_t samples = is_new ? stack->figures.samples : figures.samples;
         stack->flags &= record->flags | ~(uint32_t)STACK_COMPLETE;
-        stack->flags |= record->flags & STACK_CUT;
+        stack->flags |= record->flags & (STACK_CUT | STACK_FOLDED);
         list[i].stack = number;
 
         bool whole = (record->flags & STACK_COMPLETE) && !(record->flags & STACK_CUT);
         if (!whole) model->health.truncated += samples;
+        if (record->flags & STACK_FOLDED) model->health.folded += samples;
         builder->depth_sum += (double)samples * list[i].frame_count;
     }
     hash_index_free(&index);

@@ -111,6 +111,7 @@ struct model_process {
     int64_t user;       /* number of the user who had a say in what was recorded; -1: not known */
     bool is_snapshot;   /* a copy that was made while the program ran, at the time `duration` */
     uint32_t flags;     /* enum recording_flag */
+    int growth_error;   /* with RECORDING_NO_GROWTH: the errno that says why; 0 = not known */
     uint32_t filter;    /* enum free_filter */
     uint64_t rate;      /* sampling interval of malloc's heap at the start */
     char *executable;   /* "[unknown]" if the recording lacks it; likewise the next two */
@@ -167,6 +168,7 @@ struct totals {
 struct health {
     double complete;    /* share of the samples whose stack reaches the start of its thread and is not cut */
     uint64_t truncated; /* number of the other samples */
+    uint64_t folded;    /* those of them whose stacks were shortened because the recording was nearly full */
     double mean_depth;  /* frames of a stack, on average over the samples */
     const char *confidence; /* "high" (under 5 % truncated), "medium" (under 20 %), "low" */
 };

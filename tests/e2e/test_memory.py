@@ -31,6 +31,32 @@ def test_a_heap_of_4_gib_costs_at_most_16_mib(build, record):
     assert site["live_objects"] == pytest.approx(truth["objects"], rel=10 / site["samples"] ** 0.5)
 
 
+def test_distinct_deep_stacks_keep_to_the_bound(build, record):
+    """Stacks of which each is new took 498 MiB. The bound of 60 MiB holds, nothing is lost, and what is shortened is said."""
+    program = build("deep_stacks.c", "-O1")
+    plain = json.loads(harness.run([program, 400_000, 125]).stdout)
+    recording = record(program, 400_000, 125, rate="512K")
+    truth, whole = recording.ledger, report(recording)
+    assert truth["resident_kib"] - plain["resident_kib"] <= 60 * 1024
+    assert recording.path.stat().st_blocks * 512 <= 60 * MIB
+    assert whole["totals"]["recorder_bytes"] <= 60 * MIB
+    site = figures_of_site(whole["rows"], PROGRAMS / "deep_stacks.c", "deep")
+    assert site["samples"] > 300_000 and whole["totals"]["drops"] == 0
+    assert site["total_bytes"] == pytest.approx(truth["bytes"], rel=5 / site["samples"] ** 0.5)
+    assert site["total_objects"] == pytest.approx(truth["objects"], rel=5 / site["samples"] ** 0.5)
+    assert whole["health"]["folded"] > 200_000
+    for command in ("report", "info"):
+        text = " ".join(harness.malloscope(command, recording).stdout.decode().split())
+        assert "middle frames, since the recording was nearly full" in text
+
+
+def test_a_larger_bound_keeps_whole_stacks(build, folder):
+    program, path = build("deep_stacks.c", "-O1"), folder / "larger.mscope"
+    harness.malloscope("run", "-q", "--max-size", "200M", "-o", path, "--", program, 60_000, 125)
+    health = report(path)["health"]
+    assert health["folded"] == 0 and health["complete"] == 1
+
+
 def test_churn_of_a_thousand_million_pairs(build, record):
     program = build("churn.c", "-O2")
     pairs = 1_000_000_000

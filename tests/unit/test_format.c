@@ -115,7 +115,7 @@ static struct model model = {
     .heaps = heaps,
     .heap_count = 1,
     .malloc_heap_count = 1,
-    .health = {.complete = 0.5, .truncated = 10, .mean_depth = 1.75, .confidence = "low"},
+    .health = {.complete = 0.5, .truncated = 10, .folded = 3, .mean_depth = 1.75, .confidence = "low"},
     .totals = {.recorder_bytes = 81920, .peak = {4564, 0, 0}, .peak_at_most = 4564},
     .exact = true,
     .rate = 1,
@@ -357,7 +357,7 @@ static void speedscope_shares_frames_between_its_profiles(void) {
 static void json_has_frames_and_figures(void) {
     export("json", VALUE_LIVE);
     CHECK(strstr(
-        text, "\"health\":{\"complete\":0.5,\"truncated\":10,\"mean_depth\":1.75,\"confidence\":\"low\"}"));
+        text, "\"health\":{\"complete\":0.5,\"truncated\":10,\"folded\":3,\"mean_depth\":1.75,\"confidence\":\"low\"}"));
     CHECK(strstr(text,
         "{\"function\":\"reserve(int)\",\"linkage\":\"_Z7reservei\",\"file\":\"/src/demo.h\",\"line\":5,"
         "\"module\":\"/bin/demo\",\"address\":\"0x55000100\",\"inlined\":true}"));

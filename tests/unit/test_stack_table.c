@@ -65,6 +65,49 @@ static void check_full(void) {
     fixture_free(recording);
 }
 
+/* When the recording is half full, stacks that differ in their middle frames become one. */
+static void check_folding(void) {
+    struct recording *recording = fixture_recording(8 << 20);
+    CHECK(stack_table_start(recording));
+    bool is_new;
+    uint32_t folded = STACK_DROPPED, others = 0;
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint64_t frames[100] = {0};
+        for (uint64_t k = 0; k < 100; k++) frames[k] = k < 20 || k >= 95 ? 1000 + k : i * 100 + k;
+        uint32_t stack = intern(recording, frames, 100, &is_new);
+        CHECK(stack != STACK_DROPPED);
+        if (!(stack_table_get(recording, stack)->flags & STACK_FOLDED)) continue;
+        others += folded != STACK_DROPPED && folded != stack;
+        folded = stack;
+    }
+    CHECK(folded != STACK_DROPPED && others == 0);
+    const struct stack_record *record = stack_table_get(recording, folded);
+    const uint64_t *frames = arena_at(recording, record->frames);
+    CHECK_EQUAL(record->frame_count, 17);
+    CHECK_EQUAL(record->flags, STACK_COMPLETE | STACK_CUT | STACK_FOLDED);
+    CHECK(frames[0] == 1000 && frames[11] == 1011 && frames[13] == 1096 && frames[16] == 1099);
+    CHECK_EQUAL(frames[12] >> FRAME_KIND_SHIFT, FRAME_CUT);
+    CHECK(recording->header->arena_used < 5 << 20);
+    CHECK_EQUAL(recording->header->drops[DROP_STACK_TABLE], 0);
+    fixture_free(recording);
+}
+
+/* Whatever stacks there are, live samples find room; and so they do when the file cannot grow. */
+static void check_room_for_others(bool grows) {
+    struct recording *recording = fixture_recording(16 << 20);
+    CHECK(stack_table_start(recording));
+    arena_reserve(recording, 4 << 20);
+    if (!grows) unlink(recording->path);
+    bool is_new;
+    for (uint64_t i = 0; i < 200000; i++) {
+        const uint64_t frames[] = {i, i + 1, i + 2};
+        if (intern(recording, frames, 3, &is_new) == STACK_DROPPED && i > 100000) break;
+    }
+    CHECK(recording->header->drops[DROP_STACK_TABLE] > 0);
+    CHECK(arena_allocate(recording, grows ? 1 << 20 : 64 << 10, 64) != 0);
+    fixture_free(recording);
+}
+
 static struct recording *shared;
 static _Atomic uint64_t wrong;
 
@@ -106,6 +149,9 @@ static void check_threads(void) {
 int main(void) {
     check_basics();
     check_full();
+    check_folding();
+    check_room_for_others(true);
+    check_room_for_others(false);
     check_threads();
     return check_result();
 }

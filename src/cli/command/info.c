@@ -162,6 +162,10 @@ static void print_tables(const struct model *model) {
     print_field("complete", "%s of the samples, %s not; confidence %s",
         units_percent(model->health.complete).text, units_count((double)model->health.truncated).text,
         model->health.confidence ? model->health.confidence : "?");
+    if (model->health.folded)
+        print_field("folded",
+            "%s of the samples: their stacks lack middle frames, since the recording was nearly full",
+            units_count((double)model->health.folded).text);
     print_field("samples", "%s, %s of them live", units_count((double)totals->sum.samples).text,
         units_count((double)totals->sum.live_samples).text);
     print_field("threads", "%s", units_count((double)model->thread_count).text);

@@ -203,8 +203,10 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
             .help = "see every object of a Python program, not only the large ones",
             .environment = "MALLOSCOPE_PYTHON_OBJECTS"},
         {0, "max-size", OPTION_SIZE, &run.size_max, "N",
-            .help = "let the recording grow up to N bytes (default " DEFAULT_SIZE_MAX_TEXT
-                    ", at least 2M,\nwith --exact 16M)",
+            .help = "let the recording grow up to N bytes, at least 2M, with --exact\n16M "
+                    "(default " DEFAULT_SIZE_SAMPLED_TEXT
+                    ", in proportion more with a finer --rate,\nup to " DEFAULT_SIZE_MAX_TEXT
+                    ", which is the default with --exact)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
             .help = "do not record programs that the program starts or becomes", .environment = "MALLOSCOPE_FOLLOW"},

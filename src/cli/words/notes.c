@@ -5,6 +5,7 @@
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +53,11 @@ void notes_print_order(FILE *out, const char *what) {
 /* The kinds of drops by which allocations are lost. By the other kinds only names or stacks are. */
 static const struct {
     enum drop drop;
-    const char *reason, *remedy;
+    const char *reason;
+    const char *remedy; /* NULL: room in the recording */
 } losses[] = {
-    {DROP_LIVE_TABLE, "live table full", ": raise --max-size"},
-    {DROP_THREAD, "thread table full", ": raise --max-size"},
+    {DROP_LIVE_TABLE, "live table full", NULL},
+    {DROP_THREAD, "thread table full", NULL},
     {DROP_SCRATCH, "all capture buffers busy", ""},
     {DROP_ADDRESS, "addresses above 48 bits", ""},
     {DROP_RING, "events came too fast", ": raise --rate or --ring"},
@@ -76,6 +78,42 @@ bool notes_incomplete(const struct model *model) {
 
 bool notes_is_whole(const struct model *model) {
     return !notes_incomplete(model) && !model->totals.drops[DROP_CHILD];
+}
+
+/* Why a recording had no more room, and what gives it more. */
+struct room {
+    const char *reason, *remedy;
+};
+
+static struct room room_by_error(int error) {
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return (struct room){
+            "the disk was full", ": free some space, or record to a disk that has more (-o)"};
+    case EFBIG:
+        return (struct room){"the program limits the size of its files", ": raise the limit (ulimit -f)"};
+    case ENOENT:
+    case ESTALE:
+        return (struct room){"its file was deleted or replaced", ": keep it while the program runs"};
+    case EPERM:
+        return (struct room){"the program forbade itself system calls (seccomp)", ": use a coarser --rate"};
+    case EACCES:
+    case EROFS:
+        return (struct room){"the program may not open its file any more", ": use a coarser --rate"};
+    default:
+        return (struct room){"the disk was full, its file was deleted, or the program forbade itself system "
+                             "calls (seccomp)",
+            ": see why the recording could not grow"};
+    }
+}
+
+/* The reason of the first recording that could not grow; if all could, it was their limit. */
+static struct room room_of(const struct model *model) {
+    for (size_t i = 0; i < model->process_count; i++)
+        if (model->processes[i].flags & RECORDING_NO_GROWTH)
+            return room_by_error(model->processes[i].growth_error);
+    return (struct room){"its limit was reached", ": raise --max-size"};
 }
 
 /* How much is missing: in exact recordings the share of the bytes, since each thread also counts the bytes of
@@ -105,8 +143,9 @@ static void note_incomplete(FILE *out, const struct model *model) {
     cleanup_text char *amount = share > 0 ? memory_format_text("%s of the %s are", units_percent(share).text,
                                                 model->exact ? "bytes allocated" : "samples")
                                           : memory_copy_text("allocations are");
-    cleanup_text char *text =
-        memory_format_text("%s missing (%s)%s", amount, losses[largest].reason, losses[largest].remedy);
+    const char *remedy = losses[largest].remedy;
+    cleanup_text char *text = memory_format_text(
+        "%s missing (%s)%s", amount, losses[largest].reason, remedy ? remedy : room_of(model).remedy);
     text_print_titled(out, "INCOMPLETE:", text);
 }
 
@@ -214,6 +253,28 @@ char *notes_older_frees(const struct model *model) {
     return memory_format_text("at most %s %s", units_percent(fmin(1, (older + error) / all)).text, what);
 }
 
+/* What no room means for stacks and samples. A recording that could not grow is worth a note only if something was
+ * dropped or shortened for that. */
+static void note_room(FILE *out, const struct model *model) {
+    const struct totals *totals = &model->totals;
+    uint64_t folded = model->health.folded;
+    bool is_full = folded || totals->drops[DROP_LIVE_TABLE] || totals->drops[DROP_STACK_TABLE];
+    for (size_t i = 0; i < model->process_count && totals->drops_total; i++)
+        is_full = is_full || model->processes[i].flags & RECORDING_NO_GROWTH;
+    if (!is_full) return;
+    struct room room = room_of(model);
+    if (folded) {
+        double share = (double)folded / (double)totals->sum.samples;
+        cleanup_text char *text = memory_format_text(
+            "%s of the samples have stacks without their middle frames, since the recording was nearly full",
+            units_percent(share).text);
+        text_print_titled(out, "note:", text);
+    }
+    cleanup_text char *text =
+        memory_format_text("the recording could not grow any more, as %s%s", room.reason, room.remedy);
+    text_print_titled(out, "note:", text);
+}
+
 void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
     if (model->levels_only) return;
     note_processes(out, model);
@@ -234,14 +295,7 @@ void notes_print(FILE *out, const struct model *model, enum view_sort sort) {
             units_bytes(model->totals.sum.inherited_bytes).text);
         text_print_titled(out, "note:", text);
     }
-    /* A recording that could not grow is worth a note only if something was dropped for that. */
-    for (size_t i = 0; i < model->process_count && model->totals.drops_total; i++)
-        if (model->processes[i].flags & RECORDING_NO_GROWTH) {
-            text_print_titled(out, "note:",
-                "the recording could not grow any more: its limit (--max-size) was reached, the disk was "
-                "full, its file was deleted, or the program forbade itself system calls (seccomp)");
-            break;
-        }
+    note_room(out, model);
     const struct health *health = &model->health;
     if (health->confidence && strcmp(health->confidence, "low") == 0 && model->totals.sum.samples) {
         cleanup_text char *text =

@@ -100,7 +100,7 @@ bool options_read(struct options *ret_options) {
         .output = options_variable("MALLOSCOPE_OUTPUT"),
         .rate = number("MALLOSCOPE_RATE", DEFAULT_RATE),
         .depth = number("MALLOSCOPE_DEPTH", DEFAULT_DEPTH),
-        .size_max = number("MALLOSCOPE_MAX_SIZE", DEFAULT_SIZE_MAX),
+        .size_max = number("MALLOSCOPE_MAX_SIZE", 0),
         .seed = number("MALLOSCOPE_SEED", 0),
         .follow = number("MALLOSCOPE_FOLLOW", 1) != 0,
         .is_root = number("MALLOSCOPE_ROOT", self) == self,
@@ -124,6 +124,17 @@ bool options_read(struct options *ret_options) {
     if (options.replace) *force = '0';
     *ret_options = options;
     return true;
+}
+
+bool options_can_wait(void) {
+    return options_environment() && number("MALLOSCOPE_ROOT", (uint64_t)call_getpid()) != (uint64_t)call_getpid() &&
+           !text_of("MALLOSCOPE_DUMP") && !text_of("MALLOSCOPE_DUMP_AT") && !text_of("MALLOSCOPE_SIGNAL");
+}
+
+uint64_t options_size_max(const struct options *options) {
+    if (options->size_max) return options->size_max;
+    uint64_t finer = options->rate < DEFAULT_RATE ? DEFAULT_RATE / options->rate : 1;
+    return finer < DEFAULT_SIZE_MAX / DEFAULT_SIZE_SAMPLED ? finer * DEFAULT_SIZE_SAMPLED : DEFAULT_SIZE_MAX;
 }
 
 /* ---- the name of the recording ---- */

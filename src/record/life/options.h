@@ -19,7 +19,7 @@ struct options {
     const char *output;      /* MALLOSCOPE_OUTPUT: pattern of the recording's name, with %p %e %h %t %n %% */
     uint64_t rate;           /* MALLOSCOPE_RATE, 1 = exact */
     uint64_t depth;          /* MALLOSCOPE_DEPTH */
-    uint64_t size_max;       /* MALLOSCOPE_MAX_SIZE */
+    uint64_t size_max;       /* MALLOSCOPE_MAX_SIZE, 0 = the default (options_size_max) */
     uint64_t seed;           /* MALLOSCOPE_SEED, 0 = from the kernel */
     bool follow;             /* MALLOSCOPE_FOLLOW */
     bool replace;            /* MALLOSCOPE_FORCE */
@@ -46,6 +46,13 @@ char *options_variable(const char *name);
 /* Whether the program was started under the name of `env` or a shell: by these, scripts lead to the program that is
  * meant. */
 bool options_program_is_wrapper(void);
+
+/* Whether recording need not begin before the first allocation: in a program that was started by another one, and
+ * writes no dumps. Many of them allocate nothing, or become yet another program. */
+bool options_can_wait(void);
+
+/* The bytes that the recording may grow to. */
+uint64_t options_size_max(const struct options *options);
 
 /* Finds out the name of the executable, which %e stands for. Called once, when recording begins. It is not done
  * when a name is made, because dumps are named in signal handlers, too, whose stacks may be small. */

@@ -82,7 +82,7 @@ static int make_recording(const struct options *options, uint64_t start, char *p
     for (unsigned attempt = 0; r == -EEXIST && attempt < ATTEMPTS; attempt++) {
         if (!options_path(options->output, call_getpid(), attempt, path, RECORDING_PATH_MAX))
             return -ENAMETOOLONG;
-        r = arena_create(recording, path, options->replace, first, options->size_max);
+        r = arena_create(recording, path, options->replace, first, options_size_max(options));
     }
     if (r < 0) return r;
 

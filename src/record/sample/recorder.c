@@ -201,6 +201,13 @@ static uint32_t find_stack(const struct unwind_registers *caller, uint32_t heap,
     return stack;
 }
 
+/* A sample that is dropped as a whole does not count for its stack, too. */
+static __attribute__((noinline, cold)) void drop_for_room(const struct sample *sample) {
+    recorder_drop(DROP_LIVE_TABLE);
+    if (sample->stack == STACK_DROPPED)
+        counter_add(false, &recorder.recording.header->drops[DROP_STACK_TABLE], -UINT64_C(1));
+}
+
 inline bool recorder_insert(const void *block, struct sample *sample) {
     struct live_entry *entry;
     if ((uintptr_t)block & ~LIVE_KEY_MASK) {
@@ -209,7 +216,7 @@ inline bool recorder_insert(const void *block, struct sample *sample) {
     }
     sample->slot = live_table_take(&recorder.recording, recorder_thread, &entry);
     if (sample->slot == LIVE_NONE) {
-        recorder_drop(DROP_LIVE_TABLE);
+        drop_for_room(sample);
         return false;
     }
     sample_store(sample, entry);
