@@ -113,7 +113,8 @@ def test_spawned_programs_are_followed(program, folder):
 
 def test_daemon_has_a_recording(program, folder):
     _, recordings = record_all(program, "daemon", folder, "exact")
-    assert sorted(sites(path)["after"]["live_bytes"] for path in recordings) == [0, 0, 2400]
+    # The process in between does nothing but fork, and leaves no file.
+    assert sorted(sites(path)["after"]["live_bytes"] for path in recordings) == [0, 2400]
 
 
 @pytest.mark.parametrize("mode", ["_exit", "abort", "segfault", "signal"])

@@ -88,9 +88,10 @@ def confined(build, folder, how, rate):
 def test_files_out_of_reach(build, folder, how, rate):
     """By the rules of Landlock, or in a namespace in which the recording's folder is not there."""
     whole, *others = confined(build, folder, how, rate)
-    assert len(others) == (1 if how == "child" else 0)
+    # At 512K the forked child samples something in one run of 14. If it does not, it makes no recording.
+    counts = len(others), whole["totals"]["drops_by_kind"]["child"]
+    assert counts == ((1, 0) if how == "child" else (0, 1)) or (rate == "512K" and counts == (0, 0))
     assert whole["totals"]["drops"] == 0
-    assert whole["totals"]["drops_by_kind"]["child"] == (0 if how == "child" else 1)
     if rate == "exact":
         kept = figures_of_site(whole["rows"], PROGRAMS / "confined.c", "kept")
         assert (kept["live_objects"], kept["live_bytes"]) == (600001, 600001 * 40)

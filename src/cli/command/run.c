@@ -10,6 +10,7 @@
 #include "cli/run/program.h"
 #include "cli/run/recorder_library.h"
 #include "cli/run/run_recordings.h"
+#include "cli/run/trim_recordings.h"
 #include "cli/terminal/message.h"
 #include "cli/terminal/text.h"
 #include "cli/terminal/units.h"
@@ -140,6 +141,7 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
     int code = 0;
     struct run_recordings recordings;
     run_recordings_find(run->pattern, launched->pid, start, &recordings);
+    trim_recordings(&recordings);
     if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
     if (gates_are_set(&run->gates)) {
         struct gated_run gated = {recordings.main, run->arguments[0], launched->status, seconds, run->quiet};

@@ -57,7 +57,7 @@ static mscope_result type_block(void *block, uint32_t type) {
 EXPORT mscope_result mscope_type(const void *block, struct mscope_name *type) {
     if (!type || !type->name) return MSCOPE_BAD_ARGUMENT;
     RECORDER_WORKS;
-    if (!block || !recorder_is_recording()) return MSCOPE_OK;
+    if (!block || !recorder_is_ready()) return MSCOPE_OK;
     /* Relaxed, here and in the store: name_table_note has published the name, and gives all threads one number
      * for it. */
     uint32_t number = __atomic_load_n(&type->number, __ATOMIC_RELAXED);

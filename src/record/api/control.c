@@ -42,6 +42,7 @@ EXPORT const char *mscope_result_text(mscope_result result) {
 }
 
 EXPORT mscope_state_is mscope_state(void) {
+    start_by_environment(); /* unless that is done */
     switch (atomic_load_explicit(&recorder.stage, memory_order_acquire)) {
     case RECORDING:
         if (counter_load(&recorder.recording.header->active)) return MSCOPE_ACTIVE;
@@ -79,7 +80,6 @@ static bool take_options(struct options *options, const struct mscope_options *g
 
 EXPORT mscope_result mscope_init(const struct mscope_options *given) {
     struct options options;
-    start_by_environment();
     if (mscope_state() != MSCOPE_UNINITIALIZED) return MSCOPE_BAD_STATE;
     if (!options_read(&options)) return MSCOPE_BAD_STATE;
     if (!take_options(&options, given)) return MSCOPE_BAD_ARGUMENT;
@@ -97,10 +97,8 @@ EXPORT mscope_result mscope_init(const struct mscope_options *given) {
 
 static mscope_result set_active(uint64_t active) {
     uint64_t other = !active;
-    if (atomic_load_explicit(&recorder.stage, memory_order_acquire) != RECORDING) return MSCOPE_BAD_STATE;
     RECORDER_WORKS;
-    /* In a forked child this begins its recording. */
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_ready()) return MSCOPE_BAD_STATE;
     /* The exchange decides which of several threads succeeds. It is rare, so the strongest order will do. */
     if (!atomic_compare_exchange_strong(&recorder.recording.header->active, &other, active))
         return MSCOPE_BAD_STATE;
@@ -124,7 +122,7 @@ EXPORT mscope_result mscope_stop(void) {
 EXPORT mscope_result mscope_shutdown(void) {
     int stage = RECORDING;
     RECORDER_WORKS;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_ready()) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return MSCOPE_BAD_STATE;
     scopes_switch(false);

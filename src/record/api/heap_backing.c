@@ -18,7 +18,7 @@ EXPORT mscope_result mscope_heap_backing(mscope_heap heap, const void *block, si
     if (!own_heaps_has(heap)) return MSCOPE_NO_HEAP;
     if (!block) return MSCOPE_BAD_ARGUMENT;
     RECORDER_WORKS;
-    if (!recorder_is_recording()) return MSCOPE_OK;
+    if (!recorder_is_ready()) return MSCOPE_OK;
     uint64_t distance = mark_distance(block);
     struct forgotten forgotten;
     if (distance == DISTANCE_BOOTSTRAP || !malloc_blocks_may_be_sampled(block, distance)) return MSCOPE_OK;

@@ -128,7 +128,7 @@ EXPORT mscope_heap mscope_heap_register(const char *name, const struct mscope_he
     strncpy(own->name, name, NAME_LENGTH); /* cut here; name_table_note cuts it at a whole character */
     atomic_store(&own->stage, HEAP_READY);
     /* If the recording is just beginning, the heap is noted when it is first used. */
-    if (recorder_is_recording()) note(used + 1);
+    if (recorder_is_ready()) note(used + 1);
     return used + 1;
 }
 
@@ -246,7 +246,7 @@ static mscope_result check(mscope_heap heap, struct own_heap **ret_own) {
     *ret_own = NULL;
     if (!own) return MSCOPE_NO_HEAP;
     if (own->enumerate) return MSCOPE_BAD_STATE;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_OK;
+    if (!recorder_is_ready()) return MSCOPE_OK;
     /* It was registered while the recording began, or the recording had no room for it then. */
     if (atomic_load_explicit(&own->stage, memory_order_acquire) == HEAP_READY) note(heap);
     if (atomic_load_explicit(&own->stage, memory_order_acquire) != HEAP_NOTED) return MSCOPE_FULL;

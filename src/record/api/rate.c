@@ -30,7 +30,7 @@ static uint32_t heap_of(uint64_t rate) {
 
 EXPORT mscope_result mscope_set_rate(uint64_t rate) {
     RECORDER_WORKS;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_ready()) return MSCOPE_BAD_STATE;
     if (recorder.exact) return rate == 1 ? MSCOPE_OK : MSCOPE_BAD_STATE;
     if (rate <= 1) return MSCOPE_BAD_ARGUMENT;
     uint32_t heap = heap_of(rate);

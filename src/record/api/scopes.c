@@ -46,7 +46,7 @@ void scopes_choose(bool threads, bool scopes) {
 
 static __attribute__((noinline, cold)) struct mscope_scopes *make_scopes(void) {
     RECORDER_WORKS;
-    if (!recorder_is_recording() || !recorder_knows_thread()) return NULL;
+    if (!recorder_is_ready() || !recorder_knows_thread()) return NULL;
     void *memory = pages_take(sizeof(struct mscope_scopes));
     /* A signal handler that came meanwhile may have made some, too. Its scopes are closed again: its memory is lost,
      * and nothing else. */
@@ -73,7 +73,7 @@ static inline mscope_scope push(struct mscope_scopes *scopes, uint32_t name, uin
 
 static __attribute__((noinline, cold)) uint32_t note(const char *name) {
     RECORDER_WORKS;
-    if (!name || !recorder_is_recording()) return NAME_NONE;
+    if (!name || !recorder_is_ready()) return NAME_NONE;
     return name_table_note(&recorder.recording, name);
 }
 

@@ -96,7 +96,7 @@ static void fill_estimates(struct recording *recording, struct mscope_stats *sta
 EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
     if (!ret_stats || ret_stats->size < sizeof ret_stats->size) return MSCOPE_BAD_ARGUMENT;
     RECORDER_WORKS;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_ready()) return MSCOPE_BAD_STATE;
     own_heaps_enumerate();
     struct recording *recording = &recorder.recording;
     struct recording_header *header = recording->header;
@@ -116,7 +116,7 @@ EXPORT mscope_result mscope_stats(struct mscope_stats *ret_stats) {
 
 EXPORT mscope_result mscope_watch_peak(void) {
     RECORDER_WORKS;
-    if (!recorder_is_recording() && !recorder_begin(false)) return MSCOPE_BAD_STATE;
+    if (!recorder_is_ready()) return MSCOPE_BAD_STATE;
     dump_triggers_watch_peak();
     return MSCOPE_OK;
 }

@@ -1,15 +1,21 @@
 #include "record/life/exit.h"
 
 #include "platform/system.h"
+#include "record/api/scopes.h"
 #include "record/intercept/export.h"
 #include "record/life/finish.h"
+#include "record/life/options.h"
 #include "record/life/start.h"
 #include "record/sample/recorder_state.h"
 
 #include <unistd.h>
 
 __attribute__((constructor)) static void begin_process(void) {
-    start_by_environment();
+    if (!options_can_wait())
+        start_by_environment();
+    else if (atomic_load_explicit(&recorder.stage, memory_order_relaxed) == NOT_STARTED)
+        scopes_switch(
+            true); /* so that a scope that is entered before the first allocation starts recording */
 }
 __attribute__((destructor)) static void end_process(void) {
     finish_recording();

@@ -2,6 +2,7 @@
 
 #include "platform/safe_read.h"
 #include "record/dump/dump_triggers.h"
+#include "record/life/empty.h"
 #include "record/life/fork.h"
 #include "record/life/thread.h"
 #include "record/sample/recorder_state.h"
@@ -38,5 +39,8 @@ void finish_recording(void) {
     if (recorder_thread) thread_note_name(recorder_thread);
     atomic_store_explicit(&header->last_event, now, memory_order_relaxed);
     dump_triggers_at_exit();
-    arena_close(recording);
+    if (empty_may_go())
+        arena_remove(recording);
+    else
+        arena_close(recording);
 }

@@ -40,6 +40,12 @@ static __thread struct inheritance *inheritance;
 /* The forking thread's copy of the whole recording, if it forks in the middle of the recorder's work. */
 static __thread struct arena_copy *copy_to_go_on_in;
 
+/* A forked child that has left its parent's state, and has no recording of its own yet. */
+static struct {
+    int pid; /* of the child; 0: there is none */
+    struct inheritance *inheritance;
+} waiting;
+
 /* ---- in the parent ---- */
 
 /* A signal handler that forks may interrupt this function and call it, too. The exchange hands the copy to one of
@@ -119,18 +125,18 @@ static uint64_t count_live(struct recording *recording) {
 
 /* Takes over the blocks of the copy. They keep their slots, because the numbers of the slots are in their marks
  * and in the address index. False: there is no copy, or no room. */
-static bool inherit(struct recording *parent) {
-    if (!inheritance) return false;
+static bool inherit(struct recording *parent, struct inheritance *copy) {
+    if (!copy) return false;
     uint64_t stacks = atomic_load_explicit(&parent->header->stacks.count, memory_order_acquire);
     size_t size = stacks * sizeof(uint32_t);
     uint32_t *known = pages_take(size);
     if (!known) return false;
-    struct live_entry *entry = inheritance->entry, *end = entry + inheritance->count;
+    struct live_entry *entry = copy->entry, *end = entry + copy->count;
     for (; entry < end; entry++)
         if (live_table_address(entry)) entry->stack = inherit_stack(parent, entry->stack, known);
     pages_give(known, size);
-    if (!live_table_inherit(&recorder.recording, inheritance->entry, inheritance->count)) return false;
-    for (entry = inheritance->entry; entry < end; entry++)
+    if (!live_table_inherit(&recorder.recording, copy->entry, copy->count)) return false;
+    for (entry = copy->entry; entry < end; entry++)
         if (live_table_address(entry)) events_inherit(&recorder.recording, entry);
     return true;
 }
@@ -175,20 +181,8 @@ static void note_lost_child(struct recording *parent) {
     if (header) atomic_fetch_add_explicit(&header->drops[DROP_CHILD], 1, memory_order_relaxed);
 }
 
-void fork_begin_child(void) {
-    HOLD_SIGNALS;
-    int stage = RECORDING;
-    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
-    /* If no fork handler ran, the child may have made threads before one of them got here. The forking thread is
-     * the one whose id is the process's. Its thread-local pointers into the parent's recording can be reset by
-     * itself alone: if another thread gets here first, the child is not recorded. Nor is a child that may not
-     * open a file. */
-    if (!system_calls_allowed() || call_gettid() != call_getpid()) {
-        if (recorder.follow) note_lost_child(&recorder.recording);
-        atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
-        return;
-    }
-    if (recorder.recording.is_private) inheritance = copy_live_table(&recorder.recording);
+/* Leaves what the parent's recorder had under way, and the calling thread's pointers into the parent's recording. */
+static void leave_parent(void) {
     capture_buffers_after_fork();
     stack_table_after_fork();
     own_heaps_after_fork();
@@ -199,30 +193,66 @@ void fork_begin_child(void) {
     recorder.is_child = true;
     recorder.generation++;
     recorder_thread = NULL;
-    recorder_countdown = 0;
+    recorder_countdown = recorder_early_interval = 0;
+    struct inheritance *copy = __atomic_exchange_n(&inheritance, NULL, __ATOMIC_RELAXED);
+    if (copy) waiting.inheritance = copy;
+    waiting.pid = call_getpid();
+}
+
+/* Makes the child's recording, with what the child has inherited. Returns 0 or a negative errno. */
+static int make_recording(struct recording *parent) {
+    struct inheritance *copy = waiting.inheritance;
+    int r = recorder.follow ? start_in_child(parent->header) : -ECANCELED;
+    if (r < 0) return r;
+    if (!(module_table_inherit(&recorder.recording, parent) &&
+            name_table_inherit(&recorder.recording, parent) &&
+            heap_table_inherit(&recorder.recording, parent) &&
+            code_table_inherit(&recorder.recording, parent))) {
+        arena_discard(&recorder.recording);
+        return -ENOSPC;
+    }
+    /* The parent's own flag may have changed since the fork. */
+    recorder.recording.header->active = copy ? copy->active : parent->header->active;
+    inherit_drops(parent->header);
+    if (!inherit(parent, copy)) note_missing(count_live(parent));
+    settle_figures(&recorder.recording);
+    return 0;
+}
+
+/* Whether the calling thread may begin the child's recording. If no fork handler ran, the child may have made threads
+ * before one of them got here. The forking thread is the one whose id is the process's. Its thread-local pointers
+ * into the parent's recording can be reset by itself alone: if another thread gets here first, the child is not
+ * recorded. Nor is a child that may not open a file. */
+static bool can_begin(void) {
+    return system_calls_allowed() && (waiting.pid || call_gettid() == call_getpid());
+}
+
+void fork_begin_child(void) {
+    /* A child that shares the memory of one that is waiting (vfork) begins nothing. */
+    if (waiting.pid && system_calls_allowed() && waiting.pid != call_getpid()) return;
+    HOLD_SIGNALS;
+    int stage = RECORDING;
+    if (!atomic_compare_exchange_strong(&recorder.stage, &stage, STARTING)) return;
+    if (!can_begin()) {
+        if (recorder.follow) note_lost_child(&recorder.recording);
+        atomic_store_explicit(&recorder.stage, OFF, memory_order_release);
+        return;
+    }
+    if (recorder.recording.is_private) inheritance = copy_live_table(&recorder.recording);
+    if (!waiting.pid) leave_parent();
 
     static struct recording parent;
     parent = recorder.recording;
     recorder.recording.is_private = false;
-    int r = recorder.follow ? start_in_child(parent.header) : -ECANCELED;
-    if (r == 0 && !(module_table_inherit(&recorder.recording, &parent) &&
-                      name_table_inherit(&recorder.recording, &parent) &&
-                      heap_table_inherit(&recorder.recording, &parent) &&
-                      code_table_inherit(&recorder.recording, &parent))) {
-        arena_discard(&recorder.recording);
-        r = -ENOSPC;
-    }
-    if (r == 0) {
-        /* The parent's own flag may have changed since the fork. */
-        recorder.recording.header->active = inheritance ? inheritance->active : parent.header->active;
-        inherit_drops(parent.header);
-        if (!inherit(&parent)) note_missing(count_live(&parent));
-        settle_figures(&recorder.recording);
-    } else {
+    int r = make_recording(&parent);
+    if (r < 0) {
         if (r != -ECANCELED) note_lost_child(&parent);
         recorder_countdown = UINT64_MAX;
         scopes_switch(false);
     }
+    if (waiting.inheritance) pages_give(waiting.inheritance, waiting.inheritance->size);
+    waiting.inheritance = NULL;
+    waiting.pid = 0;
     drop_inheritance();
     arena_unmap(&parent);
     if (shared_header) arena_copy_forget_header(shared_header);
@@ -241,12 +271,18 @@ static bool is_new_child(void) {
     return !recorder_is_recording();
 }
 
+/* The child's recording is made when it first samples an allocation or frees a sample. So a child that only becomes
+ * another program makes no file. */
 static ANY_STACK void after_fork_in_child(void) {
     if (!is_new_child()) return;
-    if (work_is_interrupted())
+    if (!waiting.pid && work_is_interrupted()) {
         go_on_in_copy();
-    else
-        fork_begin_child();
+    } else if (!system_calls_allowed()) {
+        fork_begin_child(); /* which counts it as lost */
+    } else {
+        leave_parent();
+        recorder_draw_early();
+    }
 }
 
 static ANY_STACK void before_fork(void) {
@@ -259,6 +295,10 @@ void fork_after_bare(bool in_child) {
     if (!in_child) {
         drop_inheritance();
     } else if (is_new_child()) {
+        if (waiting.pid) { /* the child of one that is waiting waits in its place */
+            if (system_calls_allowed()) waiting.pid = call_getpid();
+            return;
+        }
         if (work_is_interrupted()) go_on_in_copy();
         recorder_countdown = 0;
     }

@@ -3,9 +3,10 @@
  *
  *     parent                                  child
  *     fork_before: copies the live table ───► has that copy, because fork copies private memory
- *     drop_inheritance                        fork_begin_child: makes a new recording, whose live table is the
- *                                             copy; reads the stacks from the parent's recording, where they
- *                                             never change
+ *     drop_inheritance                        leave_parent: at once
+ *                                             fork_begin_child: at the child's first sample or free of one. Makes
+ *                                             a new recording, whose live table is the copy; reads the stacks from
+ *                                             the parent's recording, where they never change
  *
  * The child cannot read the parent's live table itself. The recording is shared memory, in which the parent's
  * threads go on allocating and freeing.

@@ -16,7 +16,7 @@
     }                                                                                                        \
     type name parameters {                                                                                   \
         if (!next_##name) find_##name();                                                                     \
-        reserve_space();                                                                                     \
+        reserve_space(false);                                                                                \
         return next_##name arguments;                                                                        \
     }
 

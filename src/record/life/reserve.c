@@ -21,11 +21,14 @@ static void prove_stack(void) {
             return;
 }
 
-void reserve_space(void) {
+void reserve_space(bool calls_end) {
     RECORDER_WORKS;
-    if (!recorder_is_recording() && !recorder_begin(false)) return;
+    if (!recorder_is_ready()) return;
     uint64_t space = recorder.exact ? RESERVE_EXACT : RESERVE_SAMPLED;
-    arena_reserve(&recorder.recording, space);
+    if (calls_end)
+        arena_reserve(&recorder.recording, space);
+    else
+        arena_reserve_sparse(&recorder.recording, space);
     address_index_reserve(&recorder.index, space / RESERVE_BLOCK);
     if (recorder_knows_thread()) prove_stack();
 }

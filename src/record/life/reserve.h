@@ -6,7 +6,10 @@
 #ifndef MALLOSCOPE_RECORD_LIFE_RESERVE_H
 #define MALLOSCOPE_RECORD_LIFE_RESERVE_H
 
-/* To be called while files can still be opened. */
-void reserve_space(void);
+#include <stdbool.h>
+
+/* To be called while files can still be opened. `calls_end`: system calls will not be possible either, so the space is
+ * taken from the disk at once. Otherwise it is taken when it is needed. */
+void reserve_space(bool calls_end);
 
 #endif

@@ -45,7 +45,7 @@ static void enter(enum sandbox sandbox) {
     if (sandbox == STRICT_SANDBOX)
         mscope_shutdown();
     else
-        reserve_space();
+        reserve_space(sandbox != FILE_SANDBOX);
     if (sandbox == FILE_SANDBOX) return;
     /* The strongest order: other threads see the flag before the kernel puts the filter in force. A thread that
      * looked at the flag a moment before may still make its call. */

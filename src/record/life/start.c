@@ -39,6 +39,23 @@
 /* The pattern of the recording's name, from which forked children make theirs. */
 static char pattern[RECORDING_PATH_MAX];
 
+/* Keeps the pattern as an absolute one, because a forked child may work in another folder. In the folder's name '%' is
+ * doubled: it stands for itself. Where the folder is not known or does not fit, the pattern stays as it is. */
+static void keep_pattern(const char *output) {
+    char folder[RECORDING_PATH_MAX];
+    size_t length = 0, rest = strlen(output) + 1;
+    if (*output != '/' && system_call(SYS_getcwd, (uintptr_t)folder, sizeof folder, 0, 0, 0, 0) > 0 &&
+        folder[0] == '/') {
+        for (const char *at = folder; *at && length + 2 < sizeof pattern; at++) {
+            if (*at == '%') pattern[length++] = '%';
+            pattern[length++] = *at;
+        }
+        pattern[length++] = '/';
+    }
+    if (length + rest > sizeof pattern) length = 0;
+    memcpy(pattern + length, output, rest);
+}
+
 /* Whether pointers to blocks have tags (mark_is_tagged in mark.h). */
 static bool heap_is_tagged(void) {
     int control = call_prctl(PR_GET_TAGGED_ADDR_CTRL, 0);
@@ -169,7 +186,8 @@ static int start_with(const struct options *options, bool at_once, enum stage ot
     int r = open_recording(options, start, path);
 
     if (r == 0) {
-        memcpy(pattern, options->output, strlen(options->output) + 1);
+        keep_pattern(options->output);
+        recorder.is_root = options->is_root;
         thread_start();
         recorder.shows_python = options->stacks != STACKS_NATIVE;
         unwind_start(note_module, early);

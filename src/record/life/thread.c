@@ -26,6 +26,17 @@ void thread_note_name(struct thread_record *record) {
     call_prctl(PR_GET_NAME, (uintptr_t)record->name);
 }
 
+/* The seed does not follow from the number of the thread's record. A thread that ends without a sample passes its record
+ * on, and the next thread would draw the same interval again. Relaxed: all that counts is that no two threads get one
+ * number. */
+void thread_seed(uint64_t random[4]) {
+    uint64_t order = atomic_fetch_add_explicit(&state.seeds_given, 1, memory_order_relaxed);
+    uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
+    if (!recorder.seed && call_getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = clock_now() ^ (uintptr_t)random ^ (order << 40) ^ thread_pointer();
+    sampler_random_seed(random, seed);
+}
+
 static bool register_thread(void) {
     struct recording *recording = &recorder.recording;
     int32_t tid = system_calls_allowed() ? (int32_t)call_gettid() : 0;
@@ -38,14 +49,9 @@ static bool register_thread(void) {
     struct thread_record *record = thread_table_get(recording, number);
     record->moment = UINT64_MAX; /* no bucket of the timeline yet */
     record->countdown_address = (uintptr_t)&recorder_countdown;
-    /* The seed does not follow from the number of the record. A thread that ends without a sample passes its
-     * record on, and the next thread would draw the same interval again. Relaxed: all that counts is that no two
-     * threads get one number. */
-    uint64_t order = atomic_fetch_add_explicit(&state.seeds_given, 1, memory_order_relaxed);
-    uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
-    if (!recorder.seed && call_getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
-        seed = clock_now() ^ (uintptr_t)record ^ ((uint64_t)tid << 40);
-    sampler_random_seed(record->random, seed);
+    thread_seed(record->random);
+    counter_store(&record->interval, recorder_early_interval);
+    recorder_early_interval = 0;
     thread_note_name(record);
     recorder_thread = record;
     if (state.has_key) pthread_setspecific(state.key, record);

@@ -11,6 +11,9 @@
 /* To be called once, when recording begins: from then on the ends of threads are noticed. */
 void thread_start(void);
 
+/* Seeds random numbers for the calling thread. */
+void thread_seed(uint64_t random[4]);
+
 /* Gives the calling thread a record. False: there is no room for one, and the `size` bytes that the thread is
  * about to allocate are added to the recording's orphan_bytes. */
 bool thread_begin(size_t size);

@@ -21,6 +21,7 @@
 
 __thread uint64_t recorder_countdown;
 __thread struct thread_record *recorder_thread;
+__thread uint64_t recorder_early_interval;
 static __thread struct prefetch_hint last_stack;
 /* Numbers of heaps of malloc's kind. The running interval was drawn at the rate of drawn_heap; the interval
  * before it, which ended with the sample that is due, at the rate of due_heap. */
@@ -34,15 +35,28 @@ void recorder_drop(enum drop kind) {
 
 /* ---- the decision ---- */
 
-static uint64_t draw(struct thread_record *thread) {
+static uint64_t draw_interval(uint64_t *random) {
     uint32_t heap = atomic_load_explicit(&recorder.malloc_heap, memory_order_acquire);
     uint64_t rate = heap ? heap_table_rate(&recorder.recording, heap) : recorder.rate;
     /* In a child that is yet to begin its recording, the next allocation is to begin it. */
-    uint64_t interval = recorder.recording.is_private ? 0 : sampler_draw(thread->random, rate);
-    counter_store(&thread->interval, interval);
+    uint64_t interval = recorder.recording.is_private ? 0 : sampler_draw(random, rate);
     due_heap = drawn_heap;
     drawn_heap = heap; /* last: a signal handler's draw comes wholly before or wholly after this one */
     return interval;
+}
+
+static uint64_t draw(struct thread_record *thread) {
+    uint64_t interval = draw_interval(thread->random);
+    counter_store(&thread->interval, interval);
+    return interval;
+}
+
+/* The thread draws without a record. The record that it gets later takes the interval over (thread.c). */
+void recorder_draw_early(void) {
+    uint64_t random[4];
+    if (recorder.exact) return;
+    thread_seed(random);
+    recorder_early_interval = recorder_countdown = draw_interval(random);
 }
 
 /* Release store: a reader in another process that sees this countdown sees the interval it belongs to. Release
@@ -72,11 +86,16 @@ __attribute__((noinline, cold)) bool recorder_begin(bool may_start) {
     return recorder_is_recording();
 }
 
+bool recorder_begin_at_once(void) {
+    start_by_environment();
+    return recorder_begin(false);
+}
+
 bool recorder_due(size_t size) {
     if (!recorder_is_recording() && !recorder_begin(true)) return false;
     if (__builtin_expect(!recorder_thread, 0)) {
         if (!thread_begin(size)) return false;
-        if (!recorder.exact) {
+        if (!recorder.exact && !counter_load(&recorder_thread->interval)) {
             publish_countdown(draw(recorder_thread));
             if (recorder_countdown > size) {
                 recorder_countdown -= size;

@@ -14,6 +14,7 @@
 #include "core/arena.h"
 #include "core/events.h"
 #include "core/live_table.h"
+#include "record/sample/recorder_state.h"
 #include "unwind/unwind.h"
 
 #include <stdbool.h>
@@ -59,9 +60,20 @@ void recorder_note_ignored(const void *block);
 /* Makes sure that the calling thread has a record. False: there is no room for one. */
 bool recorder_knows_thread(void);
 
+/* In a forked child: draws the calling thread's first interval, so that the child's recording begins with its first
+ * sample. In an exact recording, that is the next allocation. */
+void recorder_draw_early(void);
+
 /* To be called where recorder_is_recording says no. Starts recording if that was never tried and `may_start` is
  * set; begins the recording of a forked child. Returns whether this process records now. */
 bool recorder_begin(bool may_start);
+
+bool recorder_begin_at_once(void);
+
+/* Whether this process records. Recording begins for this, if it was to begin with the next allocation or sample. */
+static inline bool recorder_is_ready(void) {
+    return recorder_is_recording() || recorder_begin_at_once();
+}
 
 /* ---- the sample ---- */
 

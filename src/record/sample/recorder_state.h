@@ -27,6 +27,7 @@ struct recorder {
     bool exact;               /* every allocation is recorded: the sampling interval is 1 */
     bool marks;               /* sampled blocks carry marks (mark.h) */
     bool follow;              /* forked children are recorded, too */
+    bool is_root;             /* the user or the program itself asked for this process's recording */
     bool is_child;            /* this process was forked by one that recorded */
     bool walks;               /* native stacks are wanted */
     bool shows_python;        /* the interpreter's frames are wanted, if there is an interpreter */
@@ -55,6 +56,9 @@ extern struct recorder recorder;
 
 /* The calling thread's record in the recording; NULL while it has none. */
 extern __thread struct thread_record *recorder_thread;
+
+/* The interval that the calling thread has drawn before it has a record; 0: none. */
+extern __thread uint64_t recorder_early_interval;
 
 /* Whether this process records. A thread that sees true may use everything in `recorder`.
  *
