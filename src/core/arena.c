@@ -197,8 +197,8 @@ static bool may_pass(int error) {
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
 }
 
-/* The first error says why: what could not be reserved ahead may be out of reach later. Relaxed, here and below: nothing
- * is read on the strength of them. */
+/* The first error says why: what could not be reserved ahead may be out of reach later. Relaxed, here and below:
+ * nothing is read on the strength of them. */
 static void note_error(struct recording_header *header, int error) {
     uint32_t none = 0;
     if (error == EFAULT) error = ENOSPC; /* of back_pages */

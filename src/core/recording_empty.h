@@ -1,5 +1,6 @@
 /* What makes a recording empty: the recorder asks when a process ends, and `run` asks of what killed ones have left. A
- * recording is empty if recording_may_be_empty, and none of its threads and stacks has events. */
+ * recording is empty if recording_may_be_empty, none of its threads and stacks has events, and it names no program that
+ * is not recorded. */
 #ifndef MALLOSCOPE_CORE_RECORDING_EMPTY_H
 #define MALLOSCOPE_CORE_RECORDING_EMPTY_H
 
@@ -10,8 +11,8 @@
 /* In a recording with many threads, records of those that ended are passed on to others. */
 #define RECORDING_EMPTY_THREADS_MOST 64
 
-/* What the header tells. What a forked child has inherited is its parent's, and so are blocks that it has not inherited.
- * Relaxed, here and below: nothing else is read on the strength of it. */
+/* What the header tells. What a forked child has inherited is its parent's, and so are blocks that it has not
+ * inherited. Relaxed, here and below: nothing else is read on the strength of it. */
 static inline bool recording_may_be_empty(const struct recording_header *header) {
     for (int kind = 0; kind < DROP_KINDS; kind++)
         if (kind != DROP_INHERITED && atomic_load_explicit(&header->drops[kind], memory_order_relaxed))
@@ -20,6 +21,13 @@ static inline bool recording_may_be_empty(const struct recording_header *header)
                RECORDING_EMPTY_THREADS_MOST &&
            atomic_load_explicit(&header->heaps.count, memory_order_relaxed) <= 1 &&
            atomic_load_explicit(&header->unknown_frees, memory_order_relaxed) == 0;
+}
+
+/* Whether the process has started or become a program that is not recorded. */
+static inline bool recording_names_unrecorded(const struct unrecorded_programs *table) {
+    for (int i = 0; i < UNRECORDED_MOST; i++)
+        if (atomic_load_explicit(&table->program[i].count, memory_order_relaxed)) return true;
+    return atomic_load_explicit(&table->others, memory_order_relaxed) != 0;
 }
 
 /* Whether the thread has sampled an allocation, or freed a sample. */

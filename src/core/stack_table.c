@@ -117,7 +117,8 @@ static uint32_t add_stack(struct recording *recording, const struct stack_key *k
     return (uint32_t)stack;
 }
 
-/* The number of a stack, which is added if it is new and `may_add` is set. STACK_DROPPED: it is new, and was not added. */
+/* The number of a stack, which is added if it is new and `may_add` is set. STACK_DROPPED: it is new, and was not
+ * added. */
 static uint32_t intern(struct recording *recording, const struct stack_key *key, bool may_add) {
     struct recording_header *header = recording->header;
     uint64_t hash = hash_key(key), mask;

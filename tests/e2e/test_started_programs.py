@@ -123,7 +123,7 @@ def test_other_preloaded_libraries_stay(started, build, folder):
 def test_a_program_that_carries_the_recorder(build, folder, way):
     """It is recorded, and nothing is said."""
     program, starter = build("started.c", "-O1"), build("starts.c", "-O1")
-    result = malloscope("run", "-o", folder / "%e.%p.mscope", "--", starter, way, program, expect=7,
+    result = malloscope("run", "--exact", "-o", folder / "%e.%p.mscope", "--", starter, way, program, expect=7,
                         env=environment_of(program))
     assert b"recorder preloaded" in result.stdout and b"not recorded" not in result.stderr
     assert len(list(folder.glob("started.*.mscope"))) == (3 if way == "vfork" else 1)

@@ -8,7 +8,10 @@
  *
  *     work    give up their privileges, allocate 20,000 blocks, and wait until standard input is closed
  *     stay    go on when this program has ended: they allocate 20,000 blocks, most of them after standard input is
- *             closed */
+ *             closed
+ *
+ *     become  has no children: fails to become a program that is not there, allocates COUNT blocks, and becomes
+ *             ARGUMENT... */
 #include "ledger.h"
 
 #include <signal.h>
@@ -58,6 +61,12 @@ int main(int argc, char **argv) {
     int count = atoi(argv[2]);
     bool at_once = strcmp(argv[1], "work") == 0 || strcmp(argv[1], "stay") == 0;
     keep(1000);
+    if (strcmp(argv[1], "become") == 0) {
+        REQUIRE(execv("/no/such/program", argv + 3) < 0);
+        keep(count);
+        execv(argv[3], argv + 3);
+        return 98;
+    }
     for (int i = 0; i < count; i++) {
         pid_t child = fork();
         REQUIRE(child >= 0);

@@ -47,12 +47,21 @@ static bool wants_trimming(const char *path, bool is_child) {
     return leftover.size > leftover.used || (is_child && leftover.may_be_empty);
 }
 
+static bool names_unrecorded(const uint8_t *bytes, uint64_t size) {
+    uint64_t offset = ((const struct recording_header *)bytes)->unrecorded;
+    if (offset < HEADER_SPAN) return false;
+    const uint64_t length = sizeof(struct unrecorded_programs);
+    if (offset % 8 != 0 || size < length || offset > size - length) return true; /* damaged: it stays */
+    return recording_names_unrecorded((const struct unrecorded_programs *)(bytes + offset));
+}
+
 static bool has_events(const uint8_t *bytes, uint64_t size) {
     const struct recording_header *header = (const struct recording_header *)bytes;
     struct checked_table threads, stacks;
     snapshot_check_table(&threads, &header->threads, sizeof(struct thread_record), size);
     snapshot_check_table(&stacks, &header->stacks, sizeof(struct stack_record), size);
-    bool found = threads.damaged || threads.lost || stacks.damaged || stacks.lost;
+    bool found =
+        threads.damaged || threads.lost || stacks.damaged || stacks.lost || names_unrecorded(bytes, size);
     for (uint32_t k = 0; k < threads.segment_count && !found; k++) {
         const struct thread_record *thread =
             (const struct thread_record *)(bytes + threads.segment[k].offset);

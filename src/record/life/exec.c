@@ -18,6 +18,7 @@
 #include "record/intercept/search_order.h"
 #include "record/life/exec_environment.h"
 #include "record/life/exec_look.h"
+#include "record/life/exec_trim.h"
 #include "record/life/options.h"
 #include "record/life/syscall_result.h"
 #include "record/sample/recorder_state.h"
@@ -222,7 +223,10 @@ static int start(const struct request *request) {
     struct exec_environment_size size = {0};
     if (has_us && !bears) size = exec_environment_size(request->environment);
     bool cleans = size.pointers > 0 && size.pointers <= POINTERS_MOST && size.bytes <= BYTES_MOST;
+    bool is_spawn = request->way == BY_SPAWN || request->way == BY_SPAWNP;
+    struct exec_trim trim = is_spawn ? (struct exec_trim){0} : exec_trim_before();
     int result = cleans ? go_without_us(request, size) : go(request, request->environment);
+    exec_trim_undo(trim);
     /* exec returns if it fails. posix_spawn returns 0 if it does not. */
     if (result != 0 && count) atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
     return result;

@@ -26,9 +26,9 @@ void thread_note_name(struct thread_record *record) {
     call_prctl(PR_GET_NAME, (uintptr_t)record->name);
 }
 
-/* The seed does not follow from the number of the thread's record. A thread that ends without a sample passes its record
- * on, and the next thread would draw the same interval again. Relaxed: all that counts is that no two threads get one
- * number. */
+/* The seed does not follow from the number of the thread's record. A thread that ends without a sample passes its
+ * record on, and the next thread would draw the same interval again. Relaxed: all that counts is that no two threads
+ * get one number. */
 void thread_seed(uint64_t random[4]) {
     uint64_t order = atomic_fetch_add_explicit(&state.seeds_given, 1, memory_order_relaxed);
     uint64_t seed = recorder.seed + order * UINT64_C(0x632be59bd9b4e019);
