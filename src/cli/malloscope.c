@@ -15,16 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COMMANDS_NAME "malloscope-commands"
-
-static const char *const folders[] = {".", "../libexec", MALLOSCOPE_LIBEXECDIR, NULL};
-
 static int become_commands(char **argv) {
-    cleanup_text char *path = installed_find(COMMANDS_NAME, folders);
+    cleanup_text char *path = installed_commands();
     if (!path)
         return message_error(PROBLEM_MISSING,
             "build or install malloscope whole; 'malloscope run' works without it, but for gates",
-            "cannot find " COMMANDS_NAME
+            "cannot find " INSTALLED_COMMANDS
             " beside the command, in its ../libexec, or in " MALLOSCOPE_LIBEXECDIR);
     execv(path, argv);
     int error = errno;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The strictest alignment of any record, that of struct stack_record. The writer begins each segment at a multiple of it. */
+/* The strictest alignment of any record, that of struct stack_record. The writer begins each segment at a
+ * multiple of it. */
 #define RECORD_ALIGNMENT 64
 static_assert(_Alignof(struct stack_record) <= RECORD_ALIGNMENT, "a record needs a stricter alignment");
 

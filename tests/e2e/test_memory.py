@@ -32,7 +32,7 @@ def test_a_heap_of_4_gib_costs_at_most_16_mib(build, record):
 
 
 def test_distinct_deep_stacks_keep_to_the_bound(build, record):
-    """Stacks of which each is new took 498 MiB. The bound of 60 MiB holds, nothing is lost, and what is shortened is said."""
+    """Stacks of which each is new took 498 MiB. The bound of 60 MiB holds, and nothing is lost."""
     program = build("deep_stacks.c", "-O1")
     plain = json.loads(harness.run([program, 400_000, 125]).stdout)
     recording = record(program, 400_000, 125, rate="512K")

@@ -1,5 +1,5 @@
-/* deep_stacks COUNT DEPTH: allocates and frees a block of 1 MiB from each of COUNT distinct stacks of about DEPTH frames,
- * and prints what it allocated and its resident KiB. */
+/* deep_stacks COUNT DEPTH: allocates and frees a block of 1 MiB from each of COUNT distinct stacks of about DEPTH
+ * frames, and prints what it allocated and its resident KiB. */
 #include "ledger.h"
 
 static long objects;

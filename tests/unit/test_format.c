@@ -356,8 +356,8 @@ static void speedscope_shares_frames_between_its_profiles(void) {
 
 static void json_has_frames_and_figures(void) {
     export("json", VALUE_LIVE);
-    CHECK(strstr(
-        text, "\"health\":{\"complete\":0.5,\"truncated\":10,\"folded\":3,\"mean_depth\":1.75,\"confidence\":\"low\"}"));
+    CHECK(strstr(text, "\"health\":{\"complete\":0.5,\"truncated\":10,\"folded\":3,\"mean_depth\":1.75,"
+                       "\"confidence\":\"low\"}"));
     CHECK(strstr(text,
         "{\"function\":\"reserve(int)\",\"linkage\":\"_Z7reservei\",\"file\":\"/src/demo.h\",\"line\":5,"
         "\"module\":\"/bin/demo\",\"address\":\"0x55000100\",\"inlined\":true}"));

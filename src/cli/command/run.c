@@ -5,6 +5,7 @@
 #include "cli/options/options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/run/dump_options.h"
+#include "cli/run/keep_recordings.h"
 #include "cli/run/launch.h"
 #include "cli/run/output_pattern.h"
 #include "cli/run/program.h"
@@ -25,7 +26,8 @@
 
 struct run {
     const char *output;
-    bool force, quiet, follow, thread_frames, python_objects;
+    bool force, quiet, follow, merge, thread_frames, python_objects;
+    uint64_t keep; /* recordings of children that stay, or KEEP_ALL */
     struct sampling_options sampling;
     int stacks;        /* index in stack_choices */
     uint64_t size_max; /* bytes; 0 = the recorder's default */
@@ -96,10 +98,14 @@ static void set_environment(const struct run *run) {
 
 /* After the program has ended */
 
-static void print_summary(const struct run_recordings *recordings, int status, double seconds) {
+static void tell_signal(int status) {
     if (WIFSIGNALED(status))
         message_note(
             "the program was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+static void print_summary(const struct run_recordings *recordings, int status, double seconds) {
+    tell_signal(status);
     cleanup_text char *more = NULL;
     if (recordings->child_count) {
         cleanup_text char *first = outcome_path(recordings->children[0]);
@@ -133,6 +139,21 @@ static int code_without_memory(const struct run *run, int status) {
     return gates_are_set(&run->gates) ? PROBLEM_FAILURE : 0;
 }
 
+/* Merges the recordings and says so. Returns `code`, or that of the failure. */
+static int merge(const struct run *run, const struct run_recordings *recordings, int status, int code) {
+    struct problem problem = {0};
+    cleanup_text char *archive = NULL;
+    if (!run->quiet) tell_signal(status);
+    if (keep_recordings_merged(recordings, run->force, run->quiet, &archive, &problem) < 0) {
+        int failure = message_problem(&problem);
+        return code ? code : failure;
+    }
+    cleanup_text char *path = outcome_path(archive);
+    cleanup_text char *word = text_shell_word(path);
+    if (!run->quiet) fprintf(stderr, "  next: malloscope report %s\n", word);
+    return code;
+}
+
 /* Returns the exit code. If the program failed by itself, that is the exit code of the program, whatever the gates
  * say. */
 static int finish(struct run *run, const struct launched *launched, uint64_t start) {
@@ -142,11 +163,14 @@ static int finish(struct run *run, const struct launched *launched, uint64_t sta
     struct run_recordings recordings;
     run_recordings_find(run->pattern, launched->pid, start, &recordings);
     trim_recordings(&recordings);
-    if (!run->quiet) tell_result(run, &recordings, launched->status, seconds);
+    keep_recordings(&recordings, run->keep);
+    bool merges = run->merge && recordings.main;
+    if (!run->quiet && !merges) tell_result(run, &recordings, launched->status, seconds);
     if (gates_are_set(&run->gates)) {
         struct gated_run gated = {recordings.main, run->arguments[0], launched->status, seconds, run->quiet};
         code = run->judge->judge(&run->gates, &gated);
     }
+    if (merges) code = merge(run, &recordings, launched->status, code);
     run_recordings_free(&recordings);
     return launched->status ? launch_pass_on(launched->status) : code;
 }
@@ -184,7 +208,11 @@ static int prepare(struct run *run) {
 }
 
 int command_run(int argc, char **argv, const struct gate_judge *judge) {
-    struct run run = {.follow = true, .sampling = SAMPLING_OPTIONS_NONE, .gates = GATES_NONE, .judge = judge};
+    struct run run = {.follow = true,
+        .keep = KEEP_ALL,
+        .sampling = SAMPLING_OPTIONS_NONE,
+        .gates = GATES_NONE,
+        .judge = judge};
     struct option_rule rules[] = {
         {'o', "output", OPTION_FILE, &run.output, "FILE", .help = "name of the recording, or a folder for it",
             .environment = "MALLOSCOPE_OUTPUT"},
@@ -211,7 +239,12 @@ int command_run(int argc, char **argv, const struct gate_judge *judge) {
                     ", which is the default with --exact)",
             .environment = "MALLOSCOPE_MAX_SIZE"},
         {0, "no-follow", OPTION_OFF, &run.follow, NULL,
-            .help = "do not record programs that the program starts or becomes", .environment = "MALLOSCOPE_FOLLOW"},
+            .help = "do not record programs that the program starts or becomes",
+            .environment = "MALLOSCOPE_FOLLOW"},
+        {0, "keep", OPTION_COUNT, &run.keep, "N",
+            .help = "of the programs that it starts, keep only the N recordings with\nthe highest peaks"},
+        {0, "merge", OPTION_ON, &run.merge, NULL,
+            .help = "at the end, pack all recordings, with names, into one archive,\nand remove them"},
         {0, "dump", OPTION_FILE, &run.dumps.pattern, "FILE",
             .help = "have the program write dumps of its recording, by this name\n"
                     "(default " DEFAULT_DUMP_PATTERN "); at exit, unless told otherwise",

@@ -26,3 +26,8 @@ char *installed_find(const char *name, const char *const folders[]) {
     }
     return NULL;
 }
+
+char *installed_commands(void) {
+    static const char *const folders[] = {".", "../libexec", MALLOSCOPE_LIBEXECDIR, NULL};
+    return installed_find(INSTALLED_COMMANDS, folders);
+}

@@ -7,4 +7,8 @@
  * NULL if there is no such file. */
 char *installed_find(const char *name, const char *const folders[]);
 
+/* The path of the executable that has all commands (malloscope_commands.c), as installed_find gives it. */
+#define INSTALLED_COMMANDS "malloscope-commands"
+char *installed_commands(void);
+
 #endif
