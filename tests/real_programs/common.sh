@@ -1,4 +1,4 @@
-# What the scripts of programs.py share. Sourced by bash before each of them.
+# What the scripts of program_list.py share. Sourced by bash before each of them.
 
 # wait_for COMMAND...: repeats it until it succeeds, for two minutes at most.
 wait_for() {

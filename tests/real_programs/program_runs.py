@@ -1,4 +1,4 @@
-"""Runs a program of programs.py plainly and recorded, and says what differs."""
+"""Runs a program of program_list.py plainly and recorded, and says what differs."""
 
 import json
 import os
