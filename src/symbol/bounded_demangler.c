@@ -47,6 +47,7 @@ static void stop(struct attempt *attempt, enum outcome outcome) {
  * more than a few bytes. So they can be left by a jump: from here, and for C++ also from the handler of the timer. */
 static void take_text(const char *text, size_t length, void *context) {
     struct attempt *attempt = context;
+    if (length == 0) return; /* then libiberty may give no text at all */
     if (length > DEMANGLED_SIZE_MOST - attempt->size) stop(attempt, TOO_LONG);
     memcpy(attempt->text + attempt->size, text, length);
     attempt->size += length;
