@@ -44,6 +44,8 @@ ALLOWED = {
     # what the compiler and the linker put into every library
     "__cxa_finalize": "weak", "__gmon_start__": "weak", "_ITM_deregisterTMCloneTable": "weak",
     "_ITM_registerTMCloneTable": "weak",
+    "__tsan_acquire": "weak: tells ThreadSanitizer that pages are used again",
+    "__tsan_release": "weak: tells ThreadSanitizer that pages are used again",
 }
 
 # On some machines only.

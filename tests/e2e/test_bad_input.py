@@ -294,7 +294,7 @@ def test_recorder_that_cannot_start_lets_the_program_run(hello, folder):
 
 
 def test_disk_is_full_at_the_start(hello, small_disk):
-    disk = small_disk("64k")
+    disk = small_disk("32k")
     result = malloscope("run", "-o", disk / "x.mscope", "--", hello, "3", expect=None)
     text = result.stderr.decode()
     assert "x.mscope" in text and "space" in text.lower(), text

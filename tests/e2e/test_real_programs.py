@@ -151,7 +151,8 @@ def test_gcc_and_its_children(compare, plain_runs, folder, rate):
     recordings = compare(command, rate, make_folder=make)
     _, plain = plain_runs(command)
     assert (plain / "program").read_bytes() == (folder / "recorded" / "program").read_bytes()
-    for child in ("cc1", "as", "collect2"):
+    # At 512K, nothing of the small ones need be sampled, and then they leave no recording.
+    for child in ("cc1",) if rate == "512K" else ("cc1", "as", "collect2"):
         assert recordings_of(recordings, child), f"{child} has no recording"
     compiler = stats(recordings_of(recordings, "cc1")[0])["totals"]
     assert compiler["exact_total_bytes"] > 1_000_000

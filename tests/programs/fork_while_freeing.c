@@ -1,5 +1,5 @@
-/* The child inherits all blocks, and the parent frees them at once. In the child's recording they must stay
- * live. */
+/* The child inherits all blocks, and the parent frees them at once. In the child's recording, which begins
+ * later, they must stay live. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ int main(void) {
     pid_t child = fork();
     if (child == 0) {
         usleep(100000);
-        _exit(0);
+        _exit(malloc(100) == NULL); /* with this its recording begins */
     }
     for (int i = 0; i < BLOCKS; i++) free(block[i]);
     int status;
