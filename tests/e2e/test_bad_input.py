@@ -346,7 +346,8 @@ def test_recording_is_deleted_while_running(build, start, folder, rate):
 
     first = allocated()
     assert first > 0, "a running program can still be read"
-    wait_until(lambda: allocated() > first, tool)
+    # The recording cannot grow without its name: what finds no room in it is counted.
+    wait_until(lambda: allocated() > first or report(pid)["totals"]["drops"] > 0, tool)
     second = report(pid)
     malloscope("dump", pid, "-o", folder / "saved.mscope")
     assert report(folder / "saved.mscope")["totals"]["total_bytes"] >= second["totals"]["total_bytes"]
